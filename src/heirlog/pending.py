@@ -1,0 +1,51 @@
+"""An answer that is not there yet.
+
+A handler never waits: it returns a response or leaves a `Pending`. Whoever owns the wait (purgatory, commit queue,
+forwarder) completes it once; the connection's answer queue in `node` is the one that listens.
+
+    waiting --complete--> completed      `then` runs at once if it was registered, else when it is
+    waiting --abandon---> abandoned      the connection closed: `on_abandon` runs, a later complete is ignored
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    __slots__ = ("_abandoned", "_response", "_then", "on_abandon")
+
+    def __init__(self) -> None:
+        self._response: T | None = None
+        self._then: Callable[[T], None] | None = None
+        self._abandoned = False
+        self.on_abandon: Callable[[], None] | None = None
+        """Set by the owner of the wait: forget it, nobody listens any more."""
+
+    @property
+    def done(self) -> bool:
+        return self._response is not None or self._abandoned
+
+    def complete(self, response: T) -> None:
+        if self._abandoned:
+            return
+        assert self._response is None, "a Pending is completed once"
+        self._response = response
+        if self._then is not None:
+            self._then(response)
+
+    def then(self, fn: Callable[[T], None]) -> None:
+        assert self._then is None, "a Pending has one listener"
+        self._then = fn
+        if self._response is not None:
+            fn(self._response)
+
+    def abandon(self) -> None:
+        if self.done:
+            return
+        self._abandoned = True
+        if self.on_abandon is not None:
+            self.on_abandon()

@@ -1,0 +1,55 @@
+"""Ids, epochs and offsets as distinct types, so that one cannot be passed for another unseen.
+
+Messages carry plain ints; the floors above name what they mean with these.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from dataclasses import dataclass
+from typing import NewType
+
+BrokerId = NewType("BrokerId", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Of a partition: grows with each change of its leader."""
+PartitionEpoch = NewType("PartitionEpoch", int)
+"""Of a partition: grows with each record about it."""
+BrokerEpoch = NewType("BrokerEpoch", int)
+"""Of a registration: the offset of its RegisterBroker record."""
+ControllerEpoch = NewType("ControllerEpoch", int)
+"""The raft term."""
+Uuid = NewType("Uuid", bytes)
+"""Sixteen raw bytes; as text Kafka writes URL-safe base64 without padding."""
+
+NO_LEADER = BrokerId(-1)
+NO_BROKER_EPOCH = BrokerEpoch(-1)
+ZERO_UUID = Uuid(bytes(16))
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a listener can be reached."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Kafka's text form, 22 characters."""
+    return b2a_base64(uuid, newline=False).decode().replace("+", "-").replace("/", "_").rstrip("=")
+
+
+def uuid_from_text(text: str) -> Uuid:
+    """Raises ValueError for anything that is not 16 bytes in Kafka's text form."""
+    try:
+        raw = a2b_base64(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a UUID in Kafka's form (22 characters of URL-safe base64)") from error
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is not a UUID in Kafka's form: {len(raw)} bytes instead of 16")
+    return Uuid(raw)
