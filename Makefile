@@ -1,0 +1,50 @@
+# make up      a local cluster: three brokers and a controller (arguments: make up ARGS="--nodes 1 --data /tmp/x")
+# make setup   only the environment, .venv
+# make test    every test (arguments for pytest: make test ARGS="tests/storage -x")
+
+ARGS ?=
+PY := .venv/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev up test bench lint fmt interop lock
+
+help:
+	@echo 'make setup    prepare .venv from locked versions'
+	@echo 'make up       set up, then start three brokers and a controller (Ctrl-C stops them)'
+	@echo 'make test     set up for development, then run every test'
+	@echo 'make bench    measure; medians only, nothing fails on a number'
+	@echo 'make lint     ruff and mypy'
+	@echo 'make fmt      format with ruff'
+	@echo 'make interop  checks against Apache Kafka itself'
+	@echo 'make lock     renew the lock files (needs uv)'
+
+setup:
+	@sh scripts/python scripts/setup.py runtime
+
+setup-dev:
+	@sh scripts/python scripts/setup.py dev
+
+up: setup
+	@exec .venv/bin/heirlog up $(ARGS)
+
+test: setup-dev
+	@sh scripts/python scripts/setup.py librdkafka-2.5.0
+	@$(PY) -m pytest $(ARGS)
+
+bench: setup-dev
+	@$(PY) -m heirlog.testing.bench $(ARGS)
+
+lint: setup-dev
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+fmt: setup-dev
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+interop:
+	@sh scripts/interop.sh
+
+lock:
+	@sh scripts/lock.sh

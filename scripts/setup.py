@@ -1,0 +1,132 @@
+"""Make an environment from a lock file: `scripts/python scripts/setup.py runtime|dev|librdkafka-2.5.0`.
+
+Standard library only: it runs before anything is installed. An environment carries a stamp with the hash of the locks
+that filled it; with an equal stamp there is nothing to do, so `make up` may call this every time.
+
+    .venv                     runtime, and with dev what tests and checks need (a superset with the same versions)
+    .venv-librdkafka-2.5.0    an older confluent-kafka, for the tests that speak through it
+
+Where `python -m venv` cannot make an environment (Debian without python3-venv), uv or virtualenv does it. Everything
+is installed with pip and checked against the hashes of the lock; the tree itself is then installed editable without
+network, because the lock holds its build backend too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ROOT / "requirements"
+LIBRDKAFKA = "librdkafka-2.5.0"
+
+
+class SetupError(Exception):
+    """One sentence for the person who typed `make`."""
+
+
+def run(*command: str | Path) -> None:
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise SetupError(f"{' '.join(str(part) for part in command)} failed:\n{done.stdout.strip()}")
+
+
+def succeeds(*command: str) -> bool:
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def make_environment(directory: Path, python: str) -> None:
+    """Raises SetupError naming the package to install where none of the three ways works."""
+    shutil.rmtree(directory, ignore_errors=True)
+    if succeeds(python, "-m", "venv", str(directory)):
+        return
+    # what `venv` left behind has no pip, and the other tools refuse a directory that is there
+    shutil.rmtree(directory, ignore_errors=True)
+    if shutil.which("uv") and succeeds("uv", "venv", "--seed", "--python", python, str(directory)):
+        return
+    if shutil.which("virtualenv") and succeeds("virtualenv", "--python", python, str(directory)):
+        return
+    raise SetupError(
+        f"{python} cannot make a virtual environment here, and neither uv nor virtualenv can: install the package that "
+        f"brings venv (on Debian and Ubuntu: apt install python{sys.version_info[0]}.{sys.version_info[1]}-venv)"
+    )
+
+
+def pip_install(directory: Path, *arguments: str | Path) -> None:
+    run(directory / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def stamp_of(*files: Path) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def stamped(directory: Path, name: str, stamp: str) -> bool:
+    file = directory / f".heirlog-{name}"
+    return file.exists() and file.read_text() == stamp and (directory / "bin" / "python").exists()
+
+
+def set_up_tree(kind: str) -> None:
+    """Fill `.venv`. A dev environment of the same state is a runtime environment too and is left alone."""
+    directory = ROOT / ".venv"
+    # the project file counts: its entry points are installed with the tree
+    stamps = {
+        name: stamp_of(ROOT / "pyproject.toml", LOCKS / "runtime.txt", LOCKS / f"{name}.txt")
+        for name in ("runtime", "dev")
+    }
+    if stamped(directory, "dev", stamps["dev"]) or stamped(directory, kind, stamps[kind]):
+        return
+    print(f"setting up {directory} from requirements/{kind}.txt", flush=True)
+    if not succeeds(str(directory / "bin" / "python"), "-m", "pip", "--version"):
+        make_environment(directory, sys.executable)
+    pip_install(directory, "--require-hashes", "-r", LOCKS / f"{kind}.txt")
+    pip_install(directory, "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    (directory / f".heirlog-{kind}").write_text(stamps[kind])
+
+
+def set_up_librdkafka() -> None:
+    """The lock has wheels up to Python 3.12; on a newer Python an older one of this machine is taken, or none.
+
+    Without it the tests that need it skip and say so, hence no SetupError here.
+    """
+    directory = ROOT / f".venv-{LIBRDKAFKA}"
+    lock = LOCKS / f"{LIBRDKAFKA}.txt"
+    stamp = stamp_of(lock)
+    if stamped(directory, LIBRDKAFKA, stamp):
+        return
+    print(f"setting up {directory} from {lock.relative_to(ROOT)}", flush=True)
+    for python in (sys.executable, "python3.12", "python3.11"):
+        if not succeeds(python, "-c", "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))"):
+            continue
+        make_environment(directory, python)
+        pip_install(directory, "--require-hashes", "--only-binary", ":all:", "-r", lock)
+        (directory / f".heirlog-{LIBRDKAFKA}").write_text(stamp)
+        return
+    print(f"no Python 3.11 or 3.12 here: tests with {LIBRDKAFKA} will be skipped", file=sys.stderr)
+
+
+def main(arguments: list[str]) -> int:
+    kinds = ("runtime", "dev", LIBRDKAFKA)
+    if len(arguments) != 1 or arguments[0] not in kinds:
+        print(f"usage: scripts/setup.py {'|'.join(kinds)}", file=sys.stderr)
+        return 2
+    os.environ.pop("PYTHONPATH", None)
+    try:
+        if arguments[0] == LIBRDKAFKA:
+            set_up_librdkafka()
+        else:
+            set_up_tree(arguments[0])
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
