@@ -1,0 +1,49 @@
+"""What Metadata, DescribeTopicPartitions and DescribeCluster say in the same words."""
+
+from __future__ import annotations
+
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.types import NO_LEADER
+
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
+NOT_ASKED = -(2**31)
+"""Authorized operations that the client did not ask for."""
+
+
+def _bits(*codes: int) -> int:
+    return sum(1 << code for code in codes)
+
+
+# Kafka's operation codes: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9,
+# DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12. Without an authorizer everyone may do everything.
+TOPIC_OPERATIONS = _bits(3, 4, 5, 6, 7, 8, 10, 11)
+CLUSTER_OPERATIONS = _bits(5, 7, 8, 9, 10, 11, 12)
+
+
+def leader_error(image: Image, partition: PartitionState, listener: str) -> ErrorCode:
+    """Why a client on `listener` cannot go to the leader, if so."""
+    if partition.leader == NO_LEADER:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    leader = image.brokers.get(partition.leader)
+    if leader is None or leader.fenced:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    if leader.endpoint(listener) is None:
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.NONE
+
+
+def offline_replicas(image: Image, partition: PartitionState, listener: str) -> list[int]:
+    """Replicas whose broker is gone, fenced, without this listener, or without the replica's directory."""
+    offline = []
+    for replica in partition.replicas:
+        broker = image.brokers.get(replica)
+        if (
+            broker is None
+            or broker.fenced
+            or broker.endpoint(listener) is None
+            or not broker.has_online(partition.directory_of(replica))
+        ):
+            offline.append(int(replica))
+    return offline

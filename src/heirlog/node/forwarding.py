@@ -1,0 +1,141 @@
+"""Admin requests that a broker takes and the active controller executes (KIP-590).
+
+    client --CreateTopics--> broker --Envelope{CreateTopics}--> controller
+    client <--response------ broker <--Envelope{response}-------
+
+The client's request travels as bytes, header included, so the controller sees the version that the client spoke and
+the answer needs no translation. While no controller answers, the envelope is sent again with a capped back-off until
+the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A request that may have
+been executed before the connection broke is sent again: every forwarded API answers a repeat with an error of its own
+(TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED), as on Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.context import Context
+from heirlog.env import Buffer, Endpoint, Env, Region, SendFailure
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import (
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    parse_header,
+)
+from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+
+FIRST_BACKOFF_MS = 20
+MAX_BACKOFF_MS = 500
+LENGTH_PREFIX_BYTES = 4
+UNNAMED_HOST = b"\x00\x00\x00\x00"
+FORWARDED_CLIENT = "heirlog-forwarder"
+
+
+class Forwarder:
+    """Sends envelopes to the controller that is active now.
+
+    controller: where that is, or None while nobody knows.
+    """
+
+    def __init__(self, env: Env, controller: Callable[[], Endpoint | None], time_limit_ms: int) -> None:
+        self._env = env
+        self._controller = controller
+        self._time_limit_ms = time_limit_ms
+
+    def forward(self, request: Any, api_version: int, refusal: Callable[[ErrorCode], Any]) -> Pending[Any]:
+        """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time."""
+        header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
+        envelope = EnvelopeRequest(
+            request_data=flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
+            request_principal=None,
+            client_host_address=UNNAMED_HOST,
+        )
+        wait = _Forwarding(self._env, self._controller, header, envelope, refusal)
+        wait.deadline_ms = self._env.now_ms() + self._time_limit_ms
+        wait.attempt()
+        return wait.pending
+
+
+class _Forwarding:
+    def __init__(
+        self,
+        env: Env,
+        controller: Callable[[], Endpoint | None],
+        header: RequestHeader,
+        envelope: EnvelopeRequest,
+        refusal: Callable[[ErrorCode], Any],
+    ) -> None:
+        self._env = env
+        self._controller = controller
+        self._header = header
+        self._envelope = envelope
+        self._refusal = refusal
+        self._backoff_ms = FIRST_BACKOFF_MS
+        self.deadline_ms = 0
+        self.pending: Pending[Any] = Pending()
+
+    def attempt(self) -> None:
+        if self.pending.done:
+            return
+        left_ms = self.deadline_ms - self._env.now_ms()
+        if left_ms <= 0:
+            self.pending.complete(self._refusal(ErrorCode.REQUEST_TIMED_OUT))
+            return
+        controller = self._controller()
+        if controller is None:
+            self._again()
+        else:
+            self._env.send(controller, "forward", self._envelope, self._answered, left_ms)
+
+    def _again(self) -> None:
+        self._env.call_later(self._backoff_ms, self.attempt)
+        self._backoff_ms = min(2 * self._backoff_ms, MAX_BACKOFF_MS)
+
+    def _answered(self, answer: EnvelopeResponse | SendFailure) -> None:
+        if isinstance(answer, SendFailure) or answer.error_code == ErrorCode.NOT_CONTROLLER:
+            self._again()
+        elif self.pending.done:
+            return
+        elif answer.error_code or answer.response_data is None:
+            self.pending.complete(self._refusal(_known(answer.error_code)))
+        else:
+            _, response = decode_response(
+                self._header.api_key, self._header.api_version, memoryview(answer.response_data)
+            )
+            self.pending.complete(response)
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:
+    """One bytes object of encoded parts (admin messages hold no regions of more than a few bytes)."""
+    return b"".join(part.read() if isinstance(part, Region) else part for part in parts)
+
+
+def open_envelope(request: EnvelopeRequest) -> tuple[RequestHeader, Any]:
+    """The header and request inside. Raises Malformed."""
+    frame = memoryview(request.request_data)
+    header, position = parse_header(frame)
+    return header, decode_request(header, frame, position)
+
+
+def seal_envelope(header: RequestHeader, response: Any) -> EnvelopeResponse:
+    parts = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+    return EnvelopeResponse(response_data=flat(parts)[LENGTH_PREFIX_BYTES:])
+
+
+def context_of(header: RequestHeader, carrier: Context) -> Context:
+    """The context of an enveloped request: its own version and client, on the carrier's connection."""
+    return Context(
+        header.api_version, header.client_id or "", carrier.client_host, carrier.listener, carrier.connection
+    )

@@ -1,0 +1,33 @@
+"""CreateTopics (key 19): on a controller listener executed, on a broker listener forwarded (KIP-4, KIP-590).
+
+v2-4 partitions and assignments, v5 flexible and the configs in the answer, v6 throttling errors, v7 topic ids.
+The rules are in `controller.topics`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heirlog.context import Context
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+
+def handle(node: Node, request: CreateTopicsRequest, context: Context) -> Any:
+    if node.on_controller_listener(context):
+        return node.controller.create_topics(request, context)
+    return node.forward(request, context, lambda code: refusal(request, code))
+
+
+def refusal(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreateTopicsResponse.CreatableTopicResult(
+                name=topic.name, error_code=code, error_message="the active controller did not answer in time"
+            )
+            for topic in request.topics
+        ]
+    )

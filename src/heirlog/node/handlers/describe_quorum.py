@@ -1,0 +1,18 @@
+"""DescribeQuorum (key 55): leader, voters and observers of the metadata quorum (KIP-595).
+
+v1 fetch and caught-up times, v2 directory ids, voters' listeners and error messages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heirlog.context import Context
+from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+
+def handle(node: Node, request: DescribeQuorumRequest, context: Context) -> Any:
+    return node.quorum.describe_quorum(request)

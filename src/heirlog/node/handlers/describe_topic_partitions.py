@@ -1,0 +1,121 @@
+"""DescribeTopicPartitions (key 75): partitions with their ELR, page by page (KIP-966).
+
+Topics go by name, ascending. A page holds at most min(asked, max.request.partition.size.limit) partitions and at least
+one; the cursor names the next: the same topic and partition, or partition 0 of the next name when the page filled
+exactly at a topic's end. There is no consistency between pages. With names in the request the cursor's topic must be
+among them. Both ELR lists are always there, empty if need be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heirlog.context import Context
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import TopicState
+from heirlog.metadata.topic_name import topic_name_error
+from heirlog.node.describe import INTERNAL_TOPICS, TOPIC_OPERATIONS, leader_error, offline_replicas
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
+Cursor = DescribeTopicPartitionsResponse.Cursor
+
+
+def handle(
+    node: Node, request: DescribeTopicPartitionsRequest, context: Context
+) -> DescribeTopicPartitionsResponse:
+    limit = max(1, min(node.config["max.request.partition.size.limit"], request.response_partition_limit))
+    try:
+        names, first_partition = _start(node.image, request)
+    except KafkaError:
+        # the response has no error of its own: the refusal stands at every topic asked for
+        assert request.cursor is not None
+        refused = [topic.name for topic in request.topics] or [request.cursor.topic_name]
+        return DescribeTopicPartitionsResponse(
+            topics=[Topic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in refused]
+        )
+    return page(node.image, context.listener, names, first_partition, limit)
+
+
+def _start(image: Image, request: DescribeTopicPartitionsRequest) -> tuple[list[str], int]:
+    """Names still to be described, and the partition of the first one to begin with."""
+    asked = sorted({topic.name for topic in request.topics}) if request.topics else sorted(image.topic_ids)
+    cursor = request.cursor
+    if cursor is None:
+        return asked, 0
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition is negative")
+    if request.topics and cursor.topic_name not in asked:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's topic is not among the topics asked for")
+    left = [name for name in asked if name >= cursor.topic_name]
+    # a topic deleted between two pages: the next one starts from its beginning
+    return left, cursor.partition_index if left and left[0] == cursor.topic_name else 0
+
+
+def page(
+    image: Image, listener: str, names: list[str], first_partition: int, limit: int
+) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
+    room = limit
+    for position, name in enumerate(names):
+        topic_id = image.topic_ids.get(name)
+        if topic_id is None:
+            response.topics.append(_unknown(name))
+            continue
+        partitions = image.partitions[topic_id]
+        wanted = [index for index in sorted(partitions) if index >= first_partition]
+        first_partition = 0
+        response.topics.append(_described(image, listener, image.topics[topic_id], wanted[:room]))
+        if len(wanted) > room:
+            response.next_cursor = Cursor(topic_name=name, partition_index=wanted[room])
+            break
+        room -= len(wanted)
+        if room == 0:
+            if position + 1 < len(names):
+                response.next_cursor = Cursor(topic_name=names[position + 1], partition_index=0)
+            break
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    malformed = topic_name_error(name) is not None
+    return Topic(
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if malformed else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+    )
+
+
+def _described(
+    image: Image, listener: str, topic: TopicState, indexes: list[int]
+) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
+    described = []
+    for index in indexes:
+        state = image.partitions[topic.id][index]
+        described.append(
+            Partition(
+                error_code=leader_error(image, state, listener),
+                partition_index=index,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+                eligible_leader_replicas=list(state.elr),
+                last_known_elr=list(state.last_known_elr),
+                offline_replicas=offline_replicas(image, state, listener),
+            )
+        )
+    return Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=described,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )

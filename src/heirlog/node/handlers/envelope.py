@@ -1,0 +1,44 @@
+"""Envelope (key 58): a client's admin request, brought by the broker that took it (KIP-590).
+
+The request inside is handled as if it had come here; its response travels back sealed. NOT_CONTROLLER says that the
+sender should look for the active controller and send it again; anything that may not be forwarded is INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heirlog.context import Context
+from heirlog.node import forwarding
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from heirlog.protocol.primitives import Malformed
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+FORWARDABLE = frozenset((19, 20, 43))
+"""CreateTopics, DeleteTopics, ElectLeaders."""
+
+
+def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
+    if not node.controller.is_active:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    try:
+        header, inner = forwarding.open_envelope(request)
+    except Malformed:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    listener = node.listener(context.listener)
+    route = listener.routes.get(header.api_key)
+    if route is None or header.api_key not in FORWARDABLE:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if not route.min_version <= header.api_version <= route.max_version:
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    answer = route.handle(node, inner, forwarding.context_of(header, context))
+    if not isinstance(answer, Pending):
+        return forwarding.seal_envelope(header, answer)
+    sealed: Pending[EnvelopeResponse] = Pending()
+    answer.then(lambda response: sealed.complete(forwarding.seal_envelope(header, response)))
+    sealed.on_abandon = answer.abandon
+    return sealed

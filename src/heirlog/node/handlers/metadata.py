@@ -1,0 +1,126 @@
+"""Metadata (key 3): brokers, and leaders and replicas of topics, from this broker's committed image.
+
+v0 an empty list means all topics, from v1 null does; v1 racks and the controller, v2 cluster id, v4 automatic creation
+may be refused by the client, v5 offline replicas, v7 leader epochs, v8 authorized operations, v9 flexible, v10 topic
+ids, v12 topics by id, v13 an error for the whole answer. It carries no ELR (that is DescribeTopicPartitions).
+A missing topic is created if broker and client allow it; this answer still says UNKNOWN_TOPIC_OR_PARTITION, and the
+client asks again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heirlog.context import Context
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import TopicState
+from heirlog.metadata.topic_name import topic_name_error
+from heirlog.node.describe import (
+    CLUSTER_OPERATIONS,
+    INTERNAL_TOPICS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+    leader_error,
+    offline_replicas,
+)
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.types import ZERO_UUID, Uuid
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+Topic = MetadataResponse.MetadataResponseTopic
+
+
+def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataResponse:
+    missing: list[str] = []
+    topics = _topics(node.image, request, context, missing)
+    if missing and request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]:
+        node.create_missing_topics(missing)
+    return MetadataResponse(
+        brokers=_brokers(node, context.listener),
+        cluster_id=node.cluster_id,
+        controller_id=node.any_live_broker(),
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
+    found = []
+    for broker in node.sorted_brokers():
+        endpoint = broker.endpoint(listener)
+        if not broker.fenced and endpoint is not None:
+            found.append(
+                MetadataResponse.MetadataResponseBroker(
+                    node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+                )
+            )
+    return found
+
+
+def _topics(
+    image: Image, request: MetadataRequest, context: Context, missing: list[str]
+) -> list[MetadataResponse.MetadataResponseTopic]:
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        return [
+            _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
+            for name in sorted(image.topic_ids)
+        ]
+    found = []
+    for asked in request.topics:
+        if asked.name is None:
+            topic = image.topics.get(Uuid(asked.topic_id))
+            if topic is None:
+                found.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id))
+                continue
+        else:
+            topic_id = image.topic_ids.get(asked.name)
+            if topic_id is None:
+                found.append(_unknown(asked.name, missing))
+                continue
+            topic = image.topics[topic_id]
+        found.append(_described(image, topic, context.listener, operations))
+    return found
+
+
+def _unknown(name: str, missing: list[str]) -> MetadataResponse.MetadataResponseTopic:
+    if topic_name_error(name) is not None:
+        return Topic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name, topic_id=ZERO_UUID)
+    missing.append(name)
+    return Topic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        topic_id=ZERO_UUID,
+        is_internal=name in INTERNAL_TOPICS,
+    )
+
+
+def _described(
+    image: Image, topic: TopicState, listener: str, operations: int
+) -> MetadataResponse.MetadataResponseTopic:
+    partitions = []
+    for index, state in sorted(image.partitions[topic.id].items()):
+        error = leader_error(image, state, listener)
+        partitions.append(
+            MetadataResponse.MetadataResponsePartition(
+                error_code=error,
+                partition_index=index,
+                leader_id=state.leader if error == ErrorCode.NONE else -1,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+                offline_replicas=offline_replicas(image, state, listener),
+            )
+        )
+    return Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=operations,
+    )

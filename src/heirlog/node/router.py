@@ -1,0 +1,98 @@
+"""Which requests a listener serves, in which versions, and by which handler.
+
+One table, read by the dispatch and by ApiVersions: what is not in it is not advertised and not answered. A handler's
+module is imported at the first request for it, so that a node starts without loading what it may never need.
+
+Ranges are the stable ones of Apache Kafka 4.2 where heirlog serves the API at all. One row advertises more than it
+serves: Produce is shown from version 0, because librdkafka (2.5 among others) sends gzip, snappy and lz4 uncompressed
+to a broker whose range does not begin there; a request below version 3 closes the connection, as on Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+from heirlog.env import Endpoint
+
+
+class Role(Enum):
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+@dataclass(slots=True)
+class Route:
+    """One API on one kind of listener."""
+
+    key: int
+    module: str
+    min_version: int
+    max_version: int
+    advertised_min: int
+    _handle: Callable[[Any, Any, Any], Any] | None = None
+
+    @property
+    def handle(self) -> Callable[[Any, Any, Any], Any]:
+        """`handle(node, request, context)` of the module, imported now if it was not yet."""
+        if self._handle is None:
+            self._handle = import_module(f"heirlog.node.handlers.{self.module}").handle
+        return self._handle
+
+
+def _routes(*rows: tuple[int, str, int, int]) -> Mapping[int, Route]:
+    return {key: Route(key, module, low, high, 0 if key == PRODUCE else low) for key, module, low, high in rows}
+
+
+PRODUCE = 0
+API_VERSIONS = 18
+
+ROUTES: Mapping[Role, Mapping[int, Route]] = {
+    Role.BROKER: _routes(
+        (PRODUCE, "produce", 3, 13),
+        (1, "fetch", 4, 18),
+        (2, "list_offsets", 1, 11),
+        (3, "metadata", 0, 13),
+        (10, "find_coordinator", 0, 6),
+        (API_VERSIONS, "api_versions", 0, 4),
+        (19, "create_topics", 2, 7),
+        (20, "delete_topics", 1, 6),
+        (22, "init_producer_id", 0, 5),
+        (23, "offset_for_leader_epoch", 2, 4),
+        (32, "describe_configs", 1, 4),
+        (43, "elect_leaders", 0, 2),
+        (60, "describe_cluster", 0, 2),
+        (75, "describe_topic_partitions", 0, 0),
+    ),
+    Role.CONTROLLER: _routes(
+        (1, "fetch_metadata", 4, 18),
+        (API_VERSIONS, "api_versions", 0, 4),
+        (19, "create_topics", 2, 7),
+        (20, "delete_topics", 1, 6),
+        (43, "elect_leaders", 0, 2),
+        (55, "describe_quorum", 0, 2),
+        (56, "alter_partition", 2, 3),
+        (58, "envelope", 0, 0),
+        (59, "fetch_snapshot", 0, 1),
+        (62, "broker_registration", 0, 4),
+        (63, "broker_heartbeat", 0, 1),
+        (67, "allocate_producer_ids", 0, 0),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A named listener of this node: where it listens, what it tells others, and what it serves."""
+
+    name: str
+    bind: Endpoint
+    advertised: Endpoint
+    role: Role
+
+    @property
+    def routes(self) -> Mapping[int, Route]:
+        return ROUTES[self.role]

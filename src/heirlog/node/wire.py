@@ -1,0 +1,63 @@
+"""From a frame to a request, or to the reason why there is none.
+
+Kafka's rules for what cannot be served: an ApiVersions request of an unknown version is answered in version 0 with
+error 35 and the ranges (strict clients choke on anything else); every other unknown key, unsupported version or
+malformed body closes the connection, since the client could not read an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from heirlog.node.router import API_VERSIONS, Listener
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
+from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.primitives import Malformed
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """`response` is to be sent under `header`; without one the connection is closed for `reason`."""
+
+    reason: str
+    header: RequestHeader | None = None
+    response: Any = None
+
+
+def decode(listener: Listener, frame: memoryview) -> tuple[RequestHeader, Any] | Refused:
+    """The header and the request in `frame` (without its length prefix), which this listener serves."""
+    try:
+        header, position = parse_header(frame)
+    except Malformed as error:
+        return Refused(str(error))
+    route = listener.routes.get(header.api_key)
+    if route is None:
+        return Refused(f"API key {header.api_key} is not served on listener {listener.name}")
+    if not route.min_version <= header.api_version <= route.max_version:
+        if header.api_key == API_VERSIONS:
+            answered = RequestHeader(API_VERSIONS, 0, header.correlation_id, header.client_id)
+            return Refused("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
+        return Refused(
+            f"API key {header.api_key} version {header.api_version} is not served: "
+            f"{route.min_version} to {route.max_version} are"
+        )
+    try:
+        return header, decode_request(header, frame, position)
+    except Malformed as error:
+        return Refused(f"API key {header.api_key} version {header.api_version}: {error}")
+
+
+def api_keys(listener: Listener) -> list[ApiVersionsResponse.ApiVersion]:
+    """What ApiVersions advertises on this listener, by key."""
+    return [
+        ApiVersionsResponse.ApiVersion(
+            api_key=route.key, min_version=route.advertised_min, max_version=route.max_version
+        )
+        for _, route in sorted(listener.routes.items())
+    ]
+
+
+def unsupported_api_versions(listener: Listener) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys(listener))
