@@ -1,0 +1,153 @@
+"""The order of the house: each package imports only floors below its own, and below floor 7 only a written list.
+
+Why so strict: one import of `time` or `asyncio` below floor 7 and the simulator no longer runs the product. Imports are
+read from the syntax tree, so one inside a function or under `if TYPE_CHECKING:` counts as well.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "heirlog"
+
+FLOORS = {
+    "protocol": 0,
+    "env": 0,
+    "pending": 0,
+    "context": 0,
+    "storage": 1,
+    "metadata": 2,
+    "raft": 3,
+    "client": 4,
+    "controller": 5,
+    "broker": 5,
+    "node": 6,
+    "server": 7,
+    "sim": 7,
+    "blocking": 7,
+    "cli": 8,
+    "testing": 8,
+    "console": 8,
+    "spark": 8,
+}
+
+STANDARD_BELOW_7 = {
+    "__future__",
+    "abc",
+    "array",
+    "binascii",
+    "bisect",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "enum",
+    "functools",
+    "hashlib",
+    "heapq",
+    "importlib",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "re",
+    "string",
+    "struct",
+    "types",
+    "typing",
+    "zlib",
+}
+INSTALLED_BELOW_7 = {"crc32c", "cramjam"}
+
+SAME_FLOOR_FRIENDS = {
+    # a command may start what tests start, and both write a node's files in one place
+    ("cli", "testing"),
+    ("testing", "cli"),
+    ("cli", "console"),
+    ("cli", "spark"),
+}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem != "__init__")
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of every import of a module, relative ones resolved."""
+    dotted = ("heirlog", *path.relative_to(SOURCE).with_suffix("").parts)
+    package = dotted[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join(package[: len(package) - node.level + 1] + ((base,) if base else ()))
+            if base == "heirlog":
+                for alias in node.names:
+                    yield node.lineno, f"heirlog.{alias.name}"
+            else:
+                yield node.lineno, base
+
+
+def violations(path: Path) -> list[str]:
+    package = package_of(path)
+    floor = FLOORS[package]
+    found = []
+    for line, name in imports(path):
+        root, _, rest = name.partition(".")
+        where = f"{path.relative_to(SOURCE.parent)}:{line}"
+        if root == "heirlog":
+            target = rest.partition(".")[0]
+            if target in ("", package):
+                continue
+            if target not in FLOORS:
+                found.append(f"{where}: heirlog.{target} stands on no floor")
+            elif FLOORS[target] > floor:
+                found.append(f"{where}: floor {floor} ({package}) imports floor {FLOORS[target]} (heirlog.{target})")
+            elif FLOORS[target] == floor and floor and (package, target) not in SAME_FLOOR_FRIENDS:
+                found.append(f"{where}: {package} and {target} share floor {floor} and do not know each other")
+        elif floor < 7 and root not in STANDARD_BELOW_7 | INSTALLED_BELOW_7:
+            found.append(f"{where}: below floor 7 nobody imports {root}")
+    return found
+
+
+def test_every_package_has_a_floor() -> None:
+    homeless = {package_of(path) for path in modules()} - set(FLOORS)
+    assert not homeless
+
+
+@pytest.mark.parametrize("floor", range(9))
+def test_a_floor_imports_only_floors_below_it_and_the_written_list(floor: int) -> None:
+    found = [found for path in modules() if FLOORS.get(package_of(path)) == floor for found in violations(path)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("package", "line"),
+    [
+        ("storage", "import time"),
+        ("storage", "from heirlog.metadata import image"),
+        ("protocol", "from heirlog import storage"),
+        ("broker", "from heirlog.controller import election"),
+        ("broker", "def f():\n    import asyncio"),
+        ("raft", "from ..controller import election"),
+        ("node", "import os.path"),
+        ("sim", "from heirlog.server import loop"),
+        ("sim", "from heirlog.cli import main"),
+    ],
+)
+def test_the_check_notices_a_break(package: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "heirlog" / package / "module.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(line + "\n")
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path / "heirlog")
+    assert len(violations(module)) == 1
