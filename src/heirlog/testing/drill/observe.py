@@ -1,0 +1,82 @@
+"""How a drill sees a partition, and waits for what it expects of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from heirlog.blocking.cluster import BlockingClient
+from heirlog.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+
+POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Partition 0 of a topic as DescribeTopicPartitions shows it."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One line of a timeline. `high_watermark` is ListOffsets(latest), -1 while nobody could be asked."""
+
+    at_ms: int
+    event: str
+    view: View
+    high_watermark: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {"at_ms": self.at_ms, "event": self.event, **asdict(self.view), "high_watermark": self.high_watermark}
+
+
+class DrillFailure(Exception):
+    """What the drill waited for did not happen; the message says what and how the partition looked."""
+
+
+class Observer:
+    def __init__(self, client: BlockingClient, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+
+    def view(self) -> View | None:
+        """None while no broker can answer or none knows the topic yet."""
+        request = DescribeTopicPartitionsRequest(
+            topics=[DescribeTopicPartitionsRequest.TopicRequest(name=self._topic)], response_partition_limit=1
+        )
+        try:
+            response: DescribeTopicPartitionsResponse = self._client.admin(request)
+        except OSError:
+            return None
+        partitions = response.topics[0].partitions if response.topics else []
+        if not partitions:
+            return None
+        found = partitions[0]
+        return View(
+            found.leader_id,
+            found.leader_epoch,
+            tuple(found.isr_nodes),
+            tuple(found.eligible_leader_replicas or ()),
+            tuple(found.last_known_elr or ()),
+        )
+
+    def wait(self, what: str, condition: Callable[[View], bool], timeout_s: float = 30.0) -> View:
+        """The first view that satisfies `condition`. Raises DrillFailure."""
+        deadline = time.monotonic() + timeout_s
+        last: View | None = None
+        while time.monotonic() < deadline:
+            last = self.view() or last
+            if last is not None and condition(last):
+                return last
+            time.sleep(POLL_S)
+        raise DrillFailure(f"waited {timeout_s:g} s for {what}; the partition last looked like {last}")

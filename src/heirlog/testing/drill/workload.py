@@ -1,0 +1,236 @@
+"""What a drill does to a topic while things break: write numbered records, read them, watch the end.
+
+The clients are librdkafka's, so that nothing of ours judges itself. A writer remembers each acknowledgement with its
+offset and a checksum of the value; a reader remembers what it saw at each offset; a watch asks ListOffsets(latest) again
+and again and remembers if the answer ever went back. Each runs in a thread of its own until stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import (  # type: ignore[import-untyped,unused-ignore]
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+MAX_UNACKNOWLEDGED = 500
+"""Records in flight before a writer waits: the bound of its queue while nobody acknowledges."""
+VALUE_BYTES = 200
+NEVER_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A record that the cluster promised to keep. `crc` is zlib.crc32 of the value."""
+
+    topic: str
+    partition: int
+    offset: int
+    crc: int
+
+
+class _Loop:
+    """A thread that calls `step` until it is stopped; an exception in it is raised again by `stop`."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def step(self) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Called once in the thread after the last step."""
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self.step()
+            self.finish()
+        except BaseException as failure:
+            self._failure = failure
+
+    def start(self) -> Self:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+        if kind is None and self._failure is not None:
+            raise self._failure
+
+
+class Writer(_Loop):
+    """Writes `<number>:<filler>` to partition 0 of a topic with the given acks, as fast as acknowledgements allow.
+
+    Not idempotent: a record that was appended but not acknowledged before its leader died may be there twice.
+    flush_s: how long `stop` waits for what is still in flight.
+    """
+
+    def __init__(
+        self, bootstrap: str, topic: str, *, acks: str, rate_per_s: int = 4_000, flush_s: float = 30.0
+    ) -> None:
+        super().__init__()
+        self._topic = topic
+        self._flush_s = flush_s
+        self._batch = max(1, rate_per_s // 100)
+        self._number = 0
+        self._in_flight = 0
+        self.acknowledged: list[Acknowledged] = []
+        self.refused = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": acks,
+                "linger.ms": 5,
+                "message.timeout.ms": NEVER_MS,
+                "retry.backoff.ms": 50,
+                "retry.backoff.max.ms": 200,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 200,
+                "topic.metadata.refresh.interval.ms": 1_000,
+                "log_level": 0,
+            }
+        )
+
+    def step(self) -> None:
+        if self._in_flight < MAX_UNACKNOWLEDGED:
+            for _ in range(self._batch):
+                value = f"{self._number}:".encode().ljust(VALUE_BYTES, b".")
+                crc = zlib.crc32(value)
+                self._number += 1
+                self._in_flight += 1
+                self._producer.produce(
+                    self._topic, value, partition=0, on_delivery=lambda e, m, crc=crc: self._delivered(e, m, crc)
+                )
+        self._producer.poll(0.01)
+
+    def finish(self) -> None:
+        self._producer.flush(self._flush_s)
+
+    def _delivered(self, error: KafkaError | None, message: Message, crc: int) -> None:
+        self._in_flight -= 1
+        if error is not None:
+            self.refused += 1
+            return
+        self.acknowledged.append(Acknowledged(self._topic, message.partition(), message.offset(), crc))
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a reader found. `changed` counts offsets whose value was another one before."""
+
+    crc_by_offset: dict[int, int] = field(default_factory=dict)
+    changed: int = 0
+
+    def add(self, offset: int, value: bytes | None) -> None:
+        crc = zlib.crc32(value or b"")
+        if self.crc_by_offset.setdefault(offset, crc) != crc:
+            self.changed += 1
+            self.crc_by_offset[offset] = crc
+
+
+def _consumer(bootstrap: str, **settings: Any) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            # librdkafka wants a group id even where partitions are assigned by hand and nothing is committed
+            "group.id": "heirlog-drill",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 200,
+            "log_level": 0,
+            **settings,
+        }
+    )
+
+
+class Reader(_Loop):
+    """Reads partition 0 from its beginning and keeps up."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self.seen = Seen()
+        self._consumer = _consumer(bootstrap)
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def step(self) -> None:
+        for message in self._consumer.consume(500, timeout=0.05):
+            if message.error() is None:
+                self.seen.add(message.offset(), message.value())
+
+    def finish(self) -> None:
+        self._consumer.close()
+
+
+class EndWatch(_Loop):
+    """Asks ListOffsets(latest) of partition 0 without pause; `went_back` holds every (before, after) that shrank."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self._partition = TopicPartition(topic, 0)
+        self._consumer = _consumer(bootstrap)
+        self.latest = 0
+        self.went_back: list[tuple[int, int]] = []
+        self.answers = 0
+
+    def step(self) -> None:
+        try:
+            _, end = self._consumer.get_watermark_offsets(self._partition, timeout=1.0, cached=False)
+        except KafkaException:
+            # no leader just now; the pause keeps a leaderless partition from turning this into a busy loop
+            self._stopping.wait(0.05)
+            return
+        self.answers += 1
+        if end < self.latest:
+            self.went_back.append((self.latest, end))
+        self.latest = end
+        self._stopping.wait(0.01)
+
+    def finish(self) -> None:
+        self._consumer.close()
+
+
+def read_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> Seen:
+    """Everything that a new client finds in partition 0 now. Raises TimeoutError."""
+    consumer = _consumer(bootstrap, **{"enable.partition.eof": True})
+    seen = Seen()
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        quiet_s = 0.0
+        while quiet_s < timeout_s:
+            messages = consumer.consume(2_000, timeout=0.5)
+            quiet_s = 0.0 if messages else quiet_s + 0.5
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    seen.add(message.offset(), message.value())
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return seen
+    finally:
+        consumer.close()
+    raise TimeoutError(f"the end of {topic}-0 was not reached within {timeout_s:g} s without progress")
