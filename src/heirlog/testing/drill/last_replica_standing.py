@@ -1,7 +1,7 @@
 """KIP-966's "last replica standing", played on real processes with a real client.
 
-A, B and C are brokers 1, 2 and 3; the topic has three replicas and min.insync.replicas=2; flush settings are Kafka's, so
-that acknowledged records may still be in page cache only.
+A, B and C are brokers 1, 2 and 3; the topic has three replicas and min.insync.replicas=2; flush settings are Kafka's,
+so that acknowledged records may still be in page cache only.
 
     T0  A stops cleanly                                ISR B,C   ELR -
     T1  B stops cleanly; acks=1 records go to C alone  ISR C     ELR B
@@ -43,7 +43,7 @@ NO_LEADER = -1
 
 @dataclass(slots=True)
 class Verdict:
-    """What the drill found; `passed` is the promise: nothing acknowledged lost, no watermark back, C never too early."""
+    """What the drill found; `passed`: nothing acknowledged lost, no watermark back, C never leader too early."""
 
     elr: bool
     acknowledged: int = 0
@@ -172,7 +172,6 @@ class _Play:
         self._until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and A")
 
     def _return_c(self, writer: Writer) -> None:
-        before = self.observer.view()
         self.cluster.start(C)
         if not self.verdict.elr:
             self._note("T4: C returned and leads with what its disk kept", lambda view: view.leader == C)
@@ -181,7 +180,6 @@ class _Play:
         self._note("T4: everybody caught up", lambda view: set(view.isr) == {A, B, C})
         goal = len(writer.acknowledged) + RECORDS_BETWEEN
         self._until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by all three")
-        assert before is not None
 
     def _c_only_follows(self, view: View) -> bool:
         if view.leader == C:

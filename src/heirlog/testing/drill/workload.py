@@ -1,8 +1,8 @@
 """What a drill does to a topic while things break: write numbered records, read them, watch the end.
 
 The clients are librdkafka's, so that nothing of ours judges itself. A writer remembers each acknowledgement with its
-offset and a checksum of the value; a reader remembers what it saw at each offset; a watch asks ListOffsets(latest) again
-and again and remembers if the answer ever went back. Each runs in a thread of its own until stopped.
+offset and a checksum of the value; a reader remembers what it saw at each offset; a watch asks ListOffsets(latest)
+again and again and remembers if the answer ever went back. Each runs in a thread of its own until stopped.
 """
 
 from __future__ import annotations
