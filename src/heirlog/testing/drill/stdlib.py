@@ -13,6 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ class Verdict:
     acknowledged: int = 0
     read: int = 0
     wrong_bytes: int = 0
+    out_of_order: int = 0
     lost: int = 0
     doubled: int = 0
     produce_s: float = 0.0
@@ -45,7 +47,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return self.acknowledged == self.records and not (
-            self.lost or self.doubled or self.wrong_bytes or self.failures
+            self.lost or self.doubled or self.wrong_bytes or self.out_of_order or self.failures
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Verdict:
             "lost": self.lost,
             "doubled": self.doubled,
             "wrong_bytes": self.wrong_bytes,
+            "out_of_order": self.out_of_order,
             "produce_s": round(self.produce_s, 2),
             "consume_s": round(self.consume_s, 2),
             "failures": self.failures,
@@ -78,11 +81,15 @@ def stdlib_lines() -> list[bytes]:
 def run(
     cluster: Cluster,
     *,
-    records: int = RECORDS,
+    records: int | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
-    """Play the drill on a started cluster of at least three brokers. Raises DrillFailure if the reading gets stuck."""
+    """Play the drill on a started cluster of at least three brokers. Raises DrillFailure if the reading gets stuck.
+
+    records: None for every line at least once and 800,000 at the least.
+    """
     lines = stdlib_lines()
+    records = records or max(RECORDS, len(lines))
     verdict = Verdict(len(lines), records)
     say(f"{len(lines)} lines of {sysconfig.get_path('stdlib')}, repeated to {records} records")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
@@ -177,6 +184,9 @@ class _Written:
 
 def _read_back(bootstrap: str, lines: list[bytes], written: list[array[int]], verdict: Verdict) -> None:
     expected = sum(len(places) - places.count(NOT_WRITTEN) for places in written)
+    for places in written:
+        # numbers were handed to the producer in ascending order, so each partition must hold them ascending
+        verdict.out_of_order += sum(after < before for before, after in pairwise(places))
     found = 0
     for message in _everything(bootstrap):
         verdict.read += 1
