@@ -1,0 +1,96 @@
+"""What a leader knows about each of its followers: the offsets of their fetches, and when they were last caught up.
+
+A fetch at offset N says that the follower has everything below N. Caught up is judged over time, because a follower
+is always a round trip behind a busy leader:
+
+    fetch offset >= the leader's end now                     caught up now
+    fetch offset >= the leader's end at the previous fetch   caught up at the time of the previous fetch
+    otherwise                                                unchanged
+
+Traps. What was learned in one leader epoch says nothing in the next: the follower may have truncated since, so a new
+epoch forgets offsets and broker epochs. And the broker epoch of a fetch matters: a follower that rebooted with an empty
+log must not be judged by what its former incarnation fetched (KIP-903); a fetch that carries an epoch older than the
+registered one is from before the reboot and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heirlog.metadata.state import BrokerState
+from heirlog.protocol.types import BrokerEpoch, BrokerId
+
+UNKNOWN_OFFSET = -1
+NEVER_MS = -(1 << 60)
+"""Earlier than any monotonic time: a clock that starts at zero must not make everybody look caught up."""
+
+
+class Peers:
+    """What partitions know about brokers: who they run on, and who is registered. One object per broker, kept current."""
+
+    __slots__ = ("broker_epoch", "broker_id", "brokers")
+
+    def __init__(self, broker_id: BrokerId, brokers: Mapping[BrokerId, BrokerState]) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = BrokerEpoch(-1)
+        self.brokers = brokers
+
+    def may_join_isr(self, follower: Follower) -> bool:
+        """Registered, unfenced, not shutting down, and the very incarnation that fetched (KIP-903).
+
+        A follower that has not fetched in this leader epoch has no epoch and may not join; -1 is a follower that
+        speaks a Fetch version without epochs.
+        """
+        known = self.brokers.get(follower.broker_id)
+        if known is None or not known.is_active or follower.broker_epoch is None:
+            return False
+        return follower.broker_epoch == -1 or follower.broker_epoch == known.epoch
+
+    def is_from_before_its_registration(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a fetch was sent by an incarnation older than the registered one."""
+        known = self.brokers.get(BrokerId(broker_id))
+        return broker_epoch != -1 and known is not None and broker_epoch < known.epoch
+
+
+class Follower:
+    """One remote replica, as seen by the leader in one leader epoch."""
+
+    __slots__ = (
+        "broker_epoch",
+        "broker_id",
+        "last_caught_up_ms",
+        "last_fetch_ms",
+        "leader_end_at_last_fetch",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, broker_id: BrokerId) -> None:
+        self.broker_id = broker_id
+        self.forget(NEVER_MS)
+
+    def forget(self, caught_up_ms: int) -> None:
+        """A new leader epoch began. `caught_up_ms`: now for a member of the ISR, `NEVER_MS` for others."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.leader_end_at_last_fetch = UNKNOWN_OFFSET
+        self.last_fetch_ms = NEVER_MS
+        self.last_caught_up_ms = caught_up_ms
+        self.broker_epoch: int | None = None
+
+    def fetched(
+        self, fetch_offset: int, log_start_offset: int, broker_epoch: int, leader_end_offset: int, now_ms: int
+    ) -> None:
+        if fetch_offset >= leader_end_offset:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+        elif self.leader_end_at_last_fetch != UNKNOWN_OFFSET and fetch_offset >= self.leader_end_at_last_fetch:
+            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+        self.log_end_offset = fetch_offset
+        self.log_start_offset = log_start_offset
+        self.broker_epoch = broker_epoch
+        self.leader_end_at_last_fetch = leader_end_offset
+        self.last_fetch_ms = now_ms
+
+    def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
+        """At the leader's end, or there within `replica.lag.time.max.ms`."""
+        return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_max_ms

@@ -1,0 +1,63 @@
+"""The high watermark: the offset below which every record is committed.
+
+A leader moves it to the lowest end offset among those who may be elected, and never back:
+
+    |committed ISR| <  effective min ISR    it stands still: whoever leaves such an ISR enters the ELR and may lead
+                                            later, so nothing may be committed that it lacks (KIP-966)
+    |committed ISR| >= effective min ISR    min over the leader and every follower that is in the maximal ISR, or
+                                            that is caught up and may join (a follower about to join would otherwise
+                                            chase a watermark that runs away from it)
+
+Trap: ISR and min ISR must be of *one* metadata image. If the controller raises the min ISR and then confirms a shrink,
+a leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would pass by a member
+that is now in the ELR. So the guard is judged by the image's ISR, and the image's members count for the minimum, until
+the image has reached the offset at which the change was committed (DESIGN.md, "high watermark").
+
+Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heirlog.broker.followers import Follower, Peers
+from heirlog.broker.isr import Members
+from heirlog.protocol.types import BrokerId
+
+
+def committed_isr_is_large_enough(isr_size: int, min_isr: int) -> bool:
+    """Guard 8: the high watermark needs a committed ISR of at least the effective min ISR (KIP-966).
+
+    Called through this module's global, so that the simulator can take the guard away.
+    """
+    return isr_size >= min_isr
+
+
+def next_high_watermark(
+    current: int,
+    *,
+    leader_end_offset: int,
+    image_isr: Members,
+    image_min_isr: int,
+    maximal_isr: Members,
+    followers: Mapping[BrokerId, Follower],
+    peers: Peers,
+    now_ms: int,
+    lag_max_ms: int,
+) -> int:
+    """Where the leader's high watermark goes; `current` if it stays."""
+    if not committed_isr_is_large_enough(len(image_isr), image_min_isr):
+        return current
+    lowest = leader_end_offset
+    for broker_id, follower in followers.items():
+        if follower.log_end_offset >= lowest:
+            continue
+        if (
+            broker_id in maximal_isr
+            or broker_id in image_isr
+            or (follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms) and peers.may_join_isr(follower))
+        ):
+            lowest = follower.log_end_offset
+            if lowest <= current:
+                return current
+    return lowest if lowest > current else current

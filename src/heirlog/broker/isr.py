@@ -1,0 +1,135 @@
+"""The in-sync replicas as a leader holds them: what the controller confirmed, and what the leader asked for.
+
+    Committed ----expand----> PendingExpand    maximal = committed + the new member
+        ^  \\-----shrink-----> PendingShrink    maximal = committed
+        |                          |
+        +---answer, or newer metadata
+
+The *committed* ISR is what the controller wrote; produce with acks=all and the high watermark's min ISR are judged by
+it, because only its members can be elected. The *maximal* ISR is every member that the controller may have confirmed
+without our knowing it yet; the high watermark waits for all of them. At most one change is in flight.
+
+Expand: a follower joins when it has reached the high watermark and the start of this leader epoch, and its broker is
+the registered incarnation, unfenced, not shutting down. While the committed ISR is below the effective min ISR the high
+watermark stands still, so reaching it proves nothing: then it must also pass the normal caught-up test, or a laggard
+would be admitted, thrown out and admitted again (KAFKA-19996; a choice of DESIGN.md).
+Shrink: members that are not at the leader's end and were last caught up longer ago than `replica.lag.time.max.ms`.
+
+Source: KIP-497 (AlterPartition), KIP-903 (epochs), kafka-behaviour 4.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from heirlog.broker.followers import Follower, Peers
+from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch, Uuid
+
+Members: TypeAlias = tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Nothing in flight."""
+
+    committed: Members
+
+    @property
+    def maximal(self) -> Members:
+        return self.committed
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExpand:
+    """Asked the controller to add `added`."""
+
+    committed: Members
+    added: BrokerId
+    maximal: Members = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "maximal", (*self.committed, self.added))
+
+    @property
+    def proposed(self) -> Members:
+        return self.maximal
+
+
+@dataclass(frozen=True, slots=True)
+class PendingShrink:
+    """Asked the controller to remove `removed`; until it has, they still count."""
+
+    committed: Members
+    removed: Members
+
+    @property
+    def maximal(self) -> Members:
+        return self.committed
+
+    @property
+    def proposed(self) -> Members:
+        return tuple(member for member in self.committed if member not in self.removed)
+
+
+Isr: TypeAlias = Committed | PendingExpand | PendingShrink
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsrProposal:
+    """One partition of an AlterPartition request. Compared by identity: an answer belongs to the proposal it answers."""
+
+    topic_id: Uuid
+    partition: int
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    isr_with_epochs: tuple[tuple[BrokerId, int], ...]
+    """Each member with the broker epoch of its last fetch, -1 if it has not fetched in this leader epoch."""
+
+
+def may_expand(
+    follower: Follower,
+    *,
+    isr: Isr,
+    min_isr: int,
+    peers: Peers,
+    high_watermark: int,
+    epoch_start_offset: int,
+    leader_end_offset: int,
+    now_ms: int,
+    lag_max_ms: int,
+) -> bool:
+    """Whether the controller should be asked to add `follower`, judged right after a fetch of it."""
+    if not isinstance(isr, Committed) or follower.broker_id in isr.committed:
+        return False
+    if follower.log_end_offset < high_watermark or follower.log_end_offset < epoch_start_offset:
+        return False
+    if len(isr.committed) < min_isr and not follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms):
+        return False
+    return peers.may_join_isr(follower)
+
+
+def out_of_sync(
+    isr: Isr, followers: Mapping[BrokerId, Follower], leader_end_offset: int, now_ms: int, lag_max_ms: int
+) -> Members:
+    """The members that the controller should be asked to remove; nobody while a change is in flight."""
+    if not isinstance(isr, Committed):
+        return ()
+    return tuple(
+        member
+        for member in isr.committed
+        if member in followers and not followers[member].is_caught_up(leader_end_offset, now_ms, lag_max_ms)
+    )
+
+
+def with_epochs(
+    members: Iterable[BrokerId], followers: Mapping[BrokerId, Follower], peers: Peers
+) -> tuple[tuple[BrokerId, int], ...]:
+    def epoch_of(member: BrokerId) -> int:
+        if member == peers.broker_id:
+            return peers.broker_epoch
+        epoch = followers[member].broker_epoch
+        return -1 if epoch is None else epoch
+
+    return tuple((member, epoch_of(member)) for member in members)

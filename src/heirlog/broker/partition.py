@@ -1,0 +1,481 @@
+"""One partition on this broker: a state machine that is leader, follower or idle.
+
+    idle ----------> leader      the image names this broker; a new leader epoch begins at the log's end
+      \\------------> follower    the image names another broker (or nobody yet)
+    leader <-------> follower    with each newer leader epoch
+    any -----------> idle        no longer assigned here, or its disk failed
+
+The methods return what the caller has to do: an `IsrProposal` goes to the controller; a moved high watermark or log end
+is seen by comparing before and after, and the caller wakes who waits for this partition. Nothing here sends or waits.
+
+Traps.
+* A new leader epoch, also of the same leader, forgets what followers fetched before: they may have truncated since.
+* Metadata older than what an AlterPartition answer said is not newer knowledge (K046), but its ISR and min ISR are of
+  one image, and that pair is what the high watermark is judged by (`high_watermark.py`).
+* An answer belongs to the proposal it answers: newer metadata drops a pending change, and a late answer then finds
+  nothing (K033).
+* A follower's high watermark never goes back except with its log: a new leader may know a lower one for a moment.
+* A leader elected on a lossy basis (RECOVERING) is marked RECOVERED locally at once; the controller learns it with the
+  next ISR change (K047).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from heirlog.broker.followers import NEVER_MS, Follower, Peers
+from heirlog.broker.high_watermark import next_high_watermark
+from heirlog.broker.isr import (
+    Committed,
+    Isr,
+    IsrProposal,
+    Members,
+    PendingExpand,
+    PendingShrink,
+    may_expand,
+    out_of_sync,
+    with_epochs,
+)
+from heirlog.env import Buffer
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.storage.log import Appended, Log
+
+ALL_IN_SYNC = -1
+"""acks=all."""
+
+_NO_RETRY_BACK_TO_COMMITTED = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+_WAIT_FOR_METADATA = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+
+
+class Role(Enum):
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchStart:
+    """Where a follower goes on: its next offset, and the epoch of the record before it (-1: none)."""
+
+    fetch_offset: int
+    last_fetched_epoch: int
+
+
+class Partition:
+    __slots__ = (
+        "_peers",
+        "_proposal",
+        "failed_isr_updates",
+        "followers",
+        "high_watermark",
+        "image_isr",
+        "index",
+        "isr",
+        "isr_expands",
+        "isr_shrinks",
+        "lag_max_ms",
+        "leader",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "log",
+        "min_isr",
+        "offline",
+        "partition_epoch",
+        "replicas",
+        "role",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        topic_id: Uuid,
+        topic: str,
+        index: int,
+        log: Log,
+        peers: Peers,
+        *,
+        high_watermark: int,
+        lag_max_ms: int,
+    ) -> None:
+        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it."""
+        self.topic_id = topic_id
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self._peers = peers
+        self.lag_max_ms = lag_max_ms
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        self.role = Role.IDLE
+        self.offline = False
+        self.leader: BrokerId = NO_LEADER
+        self.leader_epoch = LeaderEpoch(-1)
+        self.partition_epoch = PartitionEpoch(-1)
+        self.leader_epoch_start_offset = 0
+        self.replicas: Members = ()
+        self.isr: Isr = Committed(())
+        self.image_isr: Members = ()
+        self.min_isr = 1
+        self.followers: dict[BrokerId, Follower] = {}
+        self._proposal: IsrProposal | None = None
+        self.failed_isr_updates = 0
+        self.isr_expands = 0
+        self.isr_shrinks = 0
+
+    # metadata
+
+    def become_leader(self, state: PartitionState, min_isr: int, now_ms: int) -> None:
+        """The image says that this broker leads, or that something about the partition it leads has changed."""
+        self.image_isr = state.isr
+        self.min_isr = min_isr
+        if self.role is Role.LEADER and state.partition_epoch < self.partition_epoch:
+            self.advance_high_watermark(now_ms)
+            return
+        new_epoch = self.role is not Role.LEADER or state.leader_epoch > self.leader_epoch
+        if new_epoch or state.partition_epoch > self.partition_epoch:
+            self.isr = Committed(state.isr)
+            self._proposal = None
+        self._take_assignment(state, new_epoch, now_ms)
+        if new_epoch:
+            self.leader_epoch = state.leader_epoch
+            self.leader_epoch_start_offset = self.log.log_end_offset
+            self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
+        self.partition_epoch = state.partition_epoch
+        self.leader = self._peers.broker_id
+        self.role = Role.LEADER
+        self.advance_high_watermark(now_ms)
+
+    def become_follower(self, state: PartitionState, min_isr: int) -> bool:
+        """Another broker leads (or nobody). True if replication has to start anew: only for a newer leader epoch."""
+        restart = self.role is not Role.FOLLOWER or state.leader_epoch > self.leader_epoch
+        self.role = Role.FOLLOWER
+        self._stop_leading()
+        self.replicas = state.replicas
+        self.image_isr = state.isr
+        self.min_isr = min_isr
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.partition_epoch = state.partition_epoch
+        return restart
+
+    def become_idle(self) -> None:
+        self.role = Role.IDLE
+        self.leader = NO_LEADER
+        self._stop_leading()
+
+    def min_isr_changed(self, min_isr: int, now_ms: int) -> None:
+        self.min_isr = min_isr
+        self.advance_high_watermark(now_ms)
+
+    def _stop_leading(self) -> None:
+        self.isr = Committed(())
+        self._proposal = None
+        self.followers = {}
+
+    def _take_assignment(self, state: PartitionState, new_epoch: bool, now_ms: int) -> None:
+        if new_epoch:
+            self.followers = {}
+        if new_epoch or self.replicas != state.replicas:
+            me = self._peers.broker_id
+            known = self.followers
+            self.followers = {b: known.get(b) or Follower(b) for b in state.replicas if b != me}
+            self.replicas = state.replicas
+        if new_epoch:
+            for broker_id, follower in self.followers.items():
+                follower.forget(now_ms if broker_id in state.isr else NEVER_MS)
+
+    # leader: append
+
+    def append(self, records: bytearray | memoryview, acks: int, wall_ms: int, now_ms: int) -> Appended:
+        """Append a producer's batches. Raises KafkaError; then nothing was appended.
+
+        NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS for acks=all while the committed ISR is below the effective min
+        ISR; KAFKA_STORAGE_ERROR if the disk has failed; else what `Log.append_as_leader` refuses.
+        """
+        if self.role is not Role.LEADER:
+            raise self.not_leader()
+        if acks == ALL_IN_SYNC and len(self.isr.committed) < self.min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"the ISR of {self.topic}-{self.index} has {len(self.isr.committed)} members, acks=all needs {self.min_isr}",
+            )
+        appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
+        # with a follower in the ISR the watermark waits for its fetch, not for our own log
+        if len(self.isr.maximal) == 1:
+            self.advance_high_watermark(now_ms)
+        return appended
+
+    def outcome_of(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
+        """How an acks=all append that ended at `required_offset` stands; None: not replicated yet.
+
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is replicated and yet fewer than the min ISR have it (a race).
+        """
+        if self.role is not Role.LEADER or self.leader_epoch != leader_epoch:
+            return ErrorCode.KAFKA_STORAGE_ERROR if self.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark < required_offset:
+            return None
+        if len(self.isr.maximal) < self.min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    def not_leader(self) -> KafkaError:
+        if self.offline:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self.topic}-{self.index} has failed")
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.topic}-{self.index} (now: {self.leader})"
+        )
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Raises KafkaError where the client's leader epoch is not this leader's; -1 is no claim."""
+        if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
+            return
+        code = (
+            ErrorCode.FENCED_LEADER_EPOCH
+            if current_leader_epoch < self.leader_epoch
+            else ErrorCode.UNKNOWN_LEADER_EPOCH
+        )
+        raise KafkaError(
+            code, f"leader epoch {current_leader_epoch} of {self.topic}-{self.index}, which is at {self.leader_epoch}"
+        )
+
+    # leader: followers
+
+    def check_follower(self, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> None:
+        """Raises KafkaError if a fetch of this replica must not be served (kafka-behaviour 4.3, KIP-903)."""
+        if BrokerId(broker_id) not in self.followers:
+            # with a leader epoch the follower knows a newer assignment than we do, and should come again
+            code = (
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+            raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
+        if self._peers.is_from_before_its_registration(broker_id, broker_epoch):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"broker {broker_id} fetched with epoch {broker_epoch}, older than its registration",
+            )
+
+    def follower_fetched(
+        self, broker_id: int, fetch_offset: int, log_start_offset: int, broker_epoch: int, now_ms: int
+    ) -> IsrProposal | None:
+        """The follower has everything below `fetch_offset`. Returns an expansion to ask for."""
+        follower = self.followers[BrokerId(broker_id)]
+        leader_end_offset = self.log.log_end_offset
+        before = follower.log_end_offset
+        follower.fetched(fetch_offset, log_start_offset, broker_epoch, leader_end_offset, now_ms)
+        proposal = None
+        if follower.broker_id not in self.isr.maximal and may_expand(
+            follower,
+            isr=self.isr,
+            min_isr=self.min_isr,
+            peers=self._peers,
+            high_watermark=self.high_watermark,
+            epoch_start_offset=self.leader_epoch_start_offset,
+            leader_end_offset=leader_end_offset,
+            now_ms=now_ms,
+            lag_max_ms=self.lag_max_ms,
+        ):
+            self.isr = PendingExpand(self.isr.committed, follower.broker_id)
+            proposal = self._propose(self.isr.proposed)
+        if before != fetch_offset or proposal is not None:
+            self.advance_high_watermark(now_ms)
+        return proposal
+
+    def advance_high_watermark(self, now_ms: int) -> bool:
+        """Move it where the rule allows; True if it moved."""
+        if self.role is not Role.LEADER:
+            return False
+        after = next_high_watermark(
+            self.high_watermark,
+            leader_end_offset=self.log.log_end_offset,
+            image_isr=self.image_isr,
+            image_min_isr=self.min_isr,
+            maximal_isr=self.isr.maximal,
+            followers=self.followers,
+            peers=self._peers,
+            now_ms=now_ms,
+            lag_max_ms=self.lag_max_ms,
+        )
+        moved = after > self.high_watermark
+        self.high_watermark = after
+        return moved
+
+    # leader: ISR changes
+
+    def check_lag(self, now_ms: int) -> IsrProposal | None:
+        """Every `replica.lag.time.max.ms` / 2. Returns a shrink to ask for."""
+        if self.role is not Role.LEADER:
+            return None
+        removed = out_of_sync(self.isr, self.followers, self.log.log_end_offset, now_ms, self.lag_max_ms)
+        if not removed:
+            return None
+        self.isr = PendingShrink(self.isr.committed, removed)
+        return self._propose(self.isr.proposed)
+
+    def _propose(self, members: Members) -> IsrProposal:
+        self._proposal = IsrProposal(
+            self.topic_id,
+            self.index,
+            self.leader_epoch,
+            self.partition_epoch,
+            with_epochs(members, self.followers, self._peers),
+        )
+        return self._proposal
+
+    def not_attempted(self, proposal: IsrProposal) -> None:
+        """The sender still holds an earlier proposal of this partition."""
+        self.proposal_failed(proposal, ErrorCode.OPERATION_NOT_ATTEMPTED)
+
+    def proposal_failed(self, proposal: IsrProposal, error: ErrorCode) -> IsrProposal | None:
+        """The controller refused. Returns what to send again, if anything."""
+        if proposal is not self._proposal:
+            return None
+        self.failed_isr_updates += 1
+        if error in _NO_RETRY_BACK_TO_COMMITTED:
+            self.isr = Committed(self.isr.committed)
+            self._proposal = None
+            return None
+        if error in _WAIT_FOR_METADATA:
+            # the controller knows something newer; the members asked for keep counting until we know it too
+            return None
+        assert not isinstance(self.isr, Committed)
+        return self._propose(self.isr.proposed)
+
+    def proposal_committed(
+        self,
+        proposal: IsrProposal,
+        *,
+        isr: Members,
+        leader_epoch: int,
+        partition_epoch: int,
+        image_has_it: bool,
+        now_ms: int,
+    ) -> None:
+        """The controller wrote `isr`. `image_has_it`: our image has reached the offset at which it was committed."""
+        if proposal is not self._proposal:
+            return
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            self.failed_isr_updates += 1
+            return
+        if len(isr) > len(self.isr.committed):
+            self.isr_expands += 1
+        elif len(isr) < len(self.isr.committed):
+            self.isr_shrinks += 1
+        self.isr = Committed(isr)
+        self.partition_epoch = PartitionEpoch(partition_epoch)
+        self._proposal = None
+        if image_has_it:
+            self.image_isr = isr
+        self.advance_high_watermark(now_ms)
+
+    # leader: what may be told
+
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether the watermark has reached the start of this leader epoch.
+
+        Before that a new leader's watermark may be below one that the former leader exposed; telling it would let
+        ListOffsets(latest) go back.
+        """
+        return self.high_watermark >= self.leader_epoch_start_offset
+
+    def diverging_epoch(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        """Where a fetcher's log left ours, as (epoch, end offset); None if it did not.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or for an epoch we cannot place.
+        """
+        if fetch_offset < self.log.log_start_offset:
+            raise self.out_of_range(fetch_offset)
+        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if end_offset == -1:
+            raise self.out_of_range(fetch_offset)
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def out_of_range(self, fetch_offset: int) -> KafkaError:
+        return KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {fetch_offset} of {self.topic}-{self.index} is outside {self.log.log_start_offset} - {self.log.log_end_offset}",
+        )
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return self.role is Role.LEADER and len(self.isr.committed) < self.min_isr
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        return self.role is Role.LEADER and len(self.isr.committed) == self.min_isr
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return self.role is Role.LEADER and len(self.isr.committed) < len(self.replicas)
+
+    # follower
+
+    def start_following(self) -> FetchStart:
+        """Where to begin in a new leader epoch. A log without epochs cannot be compared: cut it to the watermark."""
+        if self.log.epochs.latest_epoch < 0:
+            self.truncate_to(self.high_watermark)
+        return self.fetch_position()
+
+    def fetch_position(self) -> FetchStart:
+        return FetchStart(self.log.log_end_offset, self.log.epochs.latest_epoch)
+
+    def append_from_leader(self, records: Buffer, max_epoch: int) -> None:
+        """Append what the leader sent. Batches newer than the leader epoch of the fetch are refused (KAFKA-18723)."""
+        self.log.append_as_follower(records, max_epoch)
+
+    def follow(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
+        """Take over the leader's watermark, as far as our log reaches, and its log start, as far as that reaches."""
+        reachable = min(leader_high_watermark, self.log.log_end_offset)
+        if reachable > self.high_watermark:
+            self.high_watermark = reachable
+        if self.log.log_start_offset < leader_log_start_offset <= self.high_watermark:
+            self.log.increment_log_start(leader_log_start_offset)
+
+    def truncate_for(self, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> bool:
+        """Cut what the leader does not have (DivergingEpoch). True if that settles it; else ask again from the new end.
+
+        kafka-behaviour 4.5: where our log does not know the epoch, it is cut to the end of its largest lower one, and
+        the next fetch asks about that.
+        """
+        end = self.log.log_end_offset
+        if leader_end_offset == -1:
+            self.truncate_to(initial_offset)
+            return True
+        if leader_epoch == -1:
+            self.truncate_to(min(leader_end_offset, end))
+            return True
+        own_epoch, own_end = self.log.end_offset_for_epoch(leader_epoch)
+        if own_end == -1:
+            self.truncate_to(min(leader_end_offset, end))
+            return True
+        if own_epoch != leader_epoch:
+            self.truncate_to(min(own_end, end))
+            return False
+        self.truncate_to(min(own_end, leader_end_offset, end))
+        return True
+
+    def truncate_to(self, offset: int) -> None:
+        if offset < self.log.log_start_offset:
+            self.log.truncate_fully_and_start_at(offset)
+        elif offset < self.log.log_end_offset:
+            self.log.truncate_to(offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
+
+    def start_over_at(self, offset: int) -> None:
+        """The leader no longer has what comes after our end."""
+        self.log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset

@@ -1,0 +1,124 @@
+"""Requests that wait for a partition: produce for its high watermark, fetch for more records.
+
+    watch --wake(key)--> the wait looks at that key; it says when it is satisfied --> forgotten
+      |  ---deadline---> expired --> forgotten
+      \\---remove-------> forgotten (its connection closed)
+
+One wait may watch many keys. Waking touches only the waits of that key. There is one timer for all waits: a heap of
+deadlines, whose head alone is registered with `Env`; entries of satisfied waits stay until they surface or until most
+of the heap is dead. The number of waits is bounded: beyond it a request is answered as if its time were up, so that a
+flood of long polls cannot grow memory without limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Generic, Protocol, TypeVar
+
+from heirlog.env import Cancel, Env
+
+Key = TypeVar("Key", bound=Hashable)
+
+_SWEEP_AT_LEAST = 1024
+
+
+class Wait(Protocol[Key]):
+    """One waiting request; its class says what satisfies it."""
+
+    number: int
+    """Given by the purgatory; orders the waits of a key by age. -1 before."""
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """What it waits for, each once."""
+
+    def woken(self, key: Key) -> bool:
+        """Something about `key` changed. True if the request has been answered."""
+
+    def expired(self) -> None:
+        """Its time is up: answer now."""
+
+
+class Purgatory(Generic[Key]):
+    def __init__(self, env: Env, limit: int = 100_000) -> None:
+        self._env = env
+        self._limit = limit
+        self._watchers: dict[Key, dict[int, Wait[Key]]] = {}
+        self._waiting: dict[int, Wait[Key]] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self._next_number = 0
+        self._cancel_timer: Cancel | None = None
+        self._timer_at_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) >= self._limit
+
+    def watch(self, wait: Wait[Key], timeout_ms: int) -> None:
+        """Keep `wait` until it is satisfied, removed, or `timeout_ms` have passed. The caller checked `is_full`."""
+        number = self._next_number
+        self._next_number = number + 1
+        wait.number = number
+        self._waiting[number] = wait
+        watchers = self._watchers
+        for key in wait.keys:
+            found = watchers.get(key)
+            if found is None:
+                watchers[key] = {number: wait}
+            else:
+                found[number] = wait
+        deadline_ms = self._env.now_ms() + timeout_ms
+        heappush(self._deadlines, (deadline_ms, number))
+        if self._cancel_timer is None or deadline_ms < self._timer_at_ms:
+            self._arm()
+
+    def wake(self, key: Key) -> None:
+        found = self._watchers.get(key)
+        if found is None:
+            return
+        # a woken wait may answer, and its answer may make other requests of its connection run: look at a copy
+        for wait in list(found.values()):
+            if wait.number in self._waiting and wait.woken(key):
+                self.remove(wait)
+
+    def remove(self, wait: Wait[Key]) -> None:
+        """Forget it; harmless if it is gone already."""
+        if self._waiting.pop(wait.number, None) is None:
+            return
+        for key in wait.keys:
+            found = self._watchers[key]
+            del found[wait.number]
+            if not found:
+                del self._watchers[key]
+        if len(self._deadlines) > _SWEEP_AT_LEAST and len(self._deadlines) > 4 * len(self._waiting):
+            self._deadlines = [entry for entry in self._deadlines if entry[1] in self._waiting]
+            heapify(self._deadlines)
+
+    def _arm(self) -> None:
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
+        if self._deadlines:
+            self._timer_at_ms = self._deadlines[0][0]
+            self._cancel_timer = self._env.call_later(max(0, self._timer_at_ms - self._env.now_ms()), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._cancel_timer = None
+        now_ms = self._env.now_ms()
+        expired = []
+        while self._deadlines and (
+            self._deadlines[0][0] <= now_ms or self._deadlines[0][1] not in self._waiting
+        ):
+            wait = self._waiting.get(heappop(self._deadlines)[1])
+            if wait is not None:
+                expired.append(wait)
+        for wait in expired:
+            if wait.number in self._waiting:
+                self.remove(wait)
+                wait.expired()
+        if self._cancel_timer is None:
+            self._arm()
