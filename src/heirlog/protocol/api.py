@@ -1,0 +1,73 @@
+"""The APIs that are spoken here: keys, versions and where their messages live.
+
+Importing this imports no message module: a node that never sees an API never pays for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+
+from heirlog.protocol.api_table import TABLE
+from heirlog.protocol.primitives import Malformed, Message
+
+PRODUCE = 0
+API_VERSIONS = 18
+
+
+class UnknownApi(Malformed):
+    """A request with an API key that is not spoken here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API and the versions that can be decoded.
+
+    `advertised_min` is what ApiVersions tells clients: Produce says 0 although 0 to 2 are refused, because
+    librdkafka 2.5.0 takes a minimum of 3 to mean that it must not compress.
+    """
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    flexible_version: int
+    module: str
+
+    @property
+    def advertised_min(self) -> int:
+        return 0 if self.key == PRODUCE else self.min_version
+
+    def speaks(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+
+APIS: dict[int, Api] = {key: Api(key, *row) for key, row in TABLE.items()}
+
+
+def api(key: int) -> Api:
+    """Raises UnknownApi."""
+    found = APIS.get(key)
+    if found is None:
+        raise UnknownApi(f"there is no API with the key {key} here")
+    return found
+
+
+@cache
+def request_class(key: int) -> type[Message]:
+    """Imports the API's module at its first use. Raises UnknownApi."""
+    return _message_class(key, "Request")
+
+
+@cache
+def response_class(key: int) -> type[Message]:
+    """Imports the API's module at its first use. Raises UnknownApi."""
+    return _message_class(key, "Response")
+
+
+def _message_class(key: int, suffix: str) -> type[Message]:
+    known = api(key)
+    module = importlib.import_module(f"heirlog.protocol.messages.{known.module}")
+    found: type[Message] = getattr(module, known.name + suffix)
+    return found

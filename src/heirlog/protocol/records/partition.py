@@ -1,0 +1,409 @@
+"""Written by `python -m heirlog.protocol.generator` from specs/records/partition.spec. Do not edit."""
+
+# fmt: off
+# ruff: noqa: RUF023
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as _Shape
+
+from heirlog.protocol import primitives as p
+from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, new
+
+_unpack_b = _Shape(">b").unpack_from
+_pack_b = _Shape(">b").pack
+_unpack_iu = _Shape(">i16s").unpack_from
+_pack_iu = _Shape(">i16s").pack
+_unpack_iii = _Shape(">iii").unpack_from
+_pack_iii = _Shape(">iii").pack
+_unpack_iiiB = _Shape(">iiiB").unpack_from
+
+
+class PartitionRecord(Message):
+    __slots__ = (
+        "partition_id",
+        "topic_id",
+        "replicas",
+        "isr",
+        "removing_replicas",
+        "adding_replicas",
+        "leader",
+        "leader_recovery_state",
+        "leader_epoch",
+        "partition_epoch",
+        "directories",
+        "eligible_leader_replicas",
+        "last_known_elr",
+    )
+    API_KEY = 3
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_VERSION = 0
+
+    def __init__(
+        self,
+        *,
+        partition_id: int = -1,
+        topic_id: bytes = ZERO_UUID,
+        replicas: list[int] = EMPTY,
+        isr: list[int] = EMPTY,
+        removing_replicas: list[int] = EMPTY,
+        adding_replicas: list[int] = EMPTY,
+        leader: int = -1,
+        leader_recovery_state: int = 0,
+        leader_epoch: int = -1,
+        partition_epoch: int = -1,
+        directories: list[bytes] = EMPTY,
+        eligible_leader_replicas: list[int] | None = None,
+        last_known_elr: list[int] | None = None,
+    ) -> None:
+        self.partition_id: int = partition_id
+        self.topic_id: bytes = topic_id
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.removing_replicas: list[int] = [] if removing_replicas is EMPTY else removing_replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is EMPTY else adding_replicas
+        self.leader: int = leader
+        self.leader_recovery_state: int = leader_recovery_state
+        self.leader_epoch: int = leader_epoch
+        self.partition_epoch: int = partition_epoch
+        self.directories: list[bytes] = [] if directories is EMPTY else directories
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
+
+
+def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord], int]:
+    items: list[PartitionRecord] = []
+    if version >= 2:
+        for _ in range(count):
+            x = new(PartitionRecord)
+            x.leader_recovery_state = 0
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
+            pos += 20
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Replicas")
+            x.replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Isr")
+            x.isr, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("RemovingReplicas")
+            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("AddingReplicas")
+            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+            (x.leader, x.leader_epoch, x.partition_epoch) = _unpack_iii(buf, pos)
+            pos += 12
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Directories")
+            x.directories, pos = p.read_uuids(buf, pos, n)
+            tags = buf[pos]
+            pos += 1
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 1:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.eligible_leader_replicas = None
+                        else:
+                            x.eligible_leader_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("EligibleLeaderReplicas")
+                    elif tag == 2:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.last_known_elr = None
+                        else:
+                            x.last_known_elr, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("LastKnownElr")
+                    else:
+                        pos = end
+            items.append(x)
+    elif version >= 1:
+        for _ in range(count):
+            x = new(PartitionRecord)
+            x.leader_recovery_state = 0
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
+            pos += 20
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Replicas")
+            x.replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Isr")
+            x.isr, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("RemovingReplicas")
+            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("AddingReplicas")
+            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+            (x.leader, x.leader_epoch, x.partition_epoch) = _unpack_iii(buf, pos)
+            pos += 12
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Directories")
+            x.directories, pos = p.read_uuids(buf, pos, n)
+            tags = buf[pos]
+            pos += 1
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    else:
+                        pos = end
+            items.append(x)
+    else:
+        for _ in range(count):
+            x = new(PartitionRecord)
+            x.leader_recovery_state = 0
+            x.directories = []
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
+            pos += 20
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Replicas")
+            x.replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Isr")
+            x.isr, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("RemovingReplicas")
+            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("AddingReplicas")
+            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+            (x.leader, x.leader_epoch, x.partition_epoch, tags) = _unpack_iiiB(buf, pos)
+            pos += 13
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    else:
+                        pos = end
+            items.append(x)
+    return items, pos
+
+
+def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
+    w = out.small.append
+    tagged: list[tuple[int, Out]]
+    if version >= 2:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            replicas = x.replicas
+            n = len(replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if replicas:
+                w(p.int32s(replicas))
+            isr = x.isr
+            n = len(isr) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if isr:
+                w(p.int32s(isr))
+            removing_replicas = x.removing_replicas
+            n = len(removing_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if removing_replicas:
+                w(p.int32s(removing_replicas))
+            adding_replicas = x.adding_replicas
+            n = len(adding_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if adding_replicas:
+                w(p.int32s(adding_replicas))
+            w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
+            directories = x.directories
+            n = len(directories) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if directories:
+                w(p.uuids(directories))
+            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None:
+                tagged = []
+                if x.leader_recovery_state != 0:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((0, inner))
+                if x.eligible_leader_replicas is not None:
+                    inner = Out()
+                    eligible_leader_replicas = x.eligible_leader_replicas
+                    n = len(eligible_leader_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if eligible_leader_replicas:
+                        inner.small.append(p.int32s(eligible_leader_replicas))
+                    tagged.append((1, inner))
+                if x.last_known_elr is not None:
+                    inner = Out()
+                    last_known_elr = x.last_known_elr
+                    n = len(last_known_elr) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if last_known_elr:
+                        inner.small.append(p.int32s(last_known_elr))
+                    tagged.append((2, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+    elif version >= 1:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            replicas = x.replicas
+            n = len(replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if replicas:
+                w(p.int32s(replicas))
+            isr = x.isr
+            n = len(isr) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if isr:
+                w(p.int32s(isr))
+            removing_replicas = x.removing_replicas
+            n = len(removing_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if removing_replicas:
+                w(p.int32s(removing_replicas))
+            adding_replicas = x.adding_replicas
+            n = len(adding_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if adding_replicas:
+                w(p.int32s(adding_replicas))
+            w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
+            directories = x.directories
+            n = len(directories) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if directories:
+                w(p.uuids(directories))
+            if x.leader_recovery_state != 0:
+                tagged = []
+                if x.leader_recovery_state != 0:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((0, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+    else:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            replicas = x.replicas
+            n = len(replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if replicas:
+                w(p.int32s(replicas))
+            isr = x.isr
+            n = len(isr) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if isr:
+                w(p.int32s(isr))
+            removing_replicas = x.removing_replicas
+            n = len(removing_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if removing_replicas:
+                w(p.int32s(removing_replicas))
+            adding_replicas = x.adding_replicas
+            n = len(adding_replicas) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if adding_replicas:
+                w(p.int32s(adding_replicas))
+            w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
+            if x.leader_recovery_state != 0:
+                tagged = []
+                if x.leader_recovery_state != 0:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((0, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+
+
+PartitionRecord.READ = _read
+PartitionRecord.WRITE = _write

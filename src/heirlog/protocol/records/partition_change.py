@@ -1,0 +1,531 @@
+"""Written by `python -m heirlog.protocol.generator` from specs/records/partition_change.spec. Do not edit."""
+
+# fmt: off
+# ruff: noqa: E501, RUF023
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as _Shape
+
+from heirlog.protocol import primitives as p
+from heirlog.protocol.primitives import BYTE, ZERO_UUID, Message, Out, new
+
+_unpack_b = _Shape(">b").unpack_from
+_pack_b = _Shape(">b").pack
+_unpack_i = _Shape(">i").unpack_from
+_pack_i = _Shape(">i").pack
+_pack_iu = _Shape(">i16s").pack
+_unpack_iuB = _Shape(">i16sB").unpack_from
+
+
+class PartitionChangeRecord(Message):
+    __slots__ = (
+        "partition_id",
+        "topic_id",
+        "isr",
+        "leader",
+        "replicas",
+        "removing_replicas",
+        "adding_replicas",
+        "leader_recovery_state",
+        "eligible_leader_replicas",
+        "last_known_elr",
+        "directories",
+    )
+    API_KEY = 5
+    MIN_VERSION = 0
+    MAX_VERSION = 2
+    FLEXIBLE_VERSION = 0
+
+    def __init__(
+        self,
+        *,
+        partition_id: int = -1,
+        topic_id: bytes = ZERO_UUID,
+        isr: list[int] | None = None,
+        leader: int = -2,
+        replicas: list[int] | None = None,
+        removing_replicas: list[int] | None = None,
+        adding_replicas: list[int] | None = None,
+        leader_recovery_state: int = -1,
+        eligible_leader_replicas: list[int] | None = None,
+        last_known_elr: list[int] | None = None,
+        directories: list[bytes] | None = None,
+    ) -> None:
+        self.partition_id: int = partition_id
+        self.topic_id: bytes = topic_id
+        self.isr: list[int] | None = isr
+        self.leader: int = leader
+        self.replicas: list[int] | None = replicas
+        self.removing_replicas: list[int] | None = removing_replicas
+        self.adding_replicas: list[int] | None = adding_replicas
+        self.leader_recovery_state: int = leader_recovery_state
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
+        self.directories: list[bytes] | None = directories
+
+
+def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionChangeRecord], int]:
+    items: list[PartitionChangeRecord] = []
+    if version >= 2:
+        for _ in range(count):
+            x = new(PartitionChangeRecord)
+            x.isr = None
+            x.leader = -2
+            x.replicas = None
+            x.removing_replicas = None
+            x.adding_replicas = None
+            x.leader_recovery_state = -1
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            x.directories = None
+            (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
+            pos += 21
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.isr = None
+                        else:
+                            x.isr, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Isr")
+                    elif tag == 1:
+                        (x.leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("Leader")
+                    elif tag == 2:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.replicas = None
+                        else:
+                            x.replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Replicas")
+                    elif tag == 3:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.removing_replicas = None
+                        else:
+                            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("RemovingReplicas")
+                    elif tag == 4:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.adding_replicas = None
+                        else:
+                            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("AddingReplicas")
+                    elif tag == 5:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 6:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.eligible_leader_replicas = None
+                        else:
+                            x.eligible_leader_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("EligibleLeaderReplicas")
+                    elif tag == 7:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.last_known_elr = None
+                        else:
+                            x.last_known_elr, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("LastKnownElr")
+                    elif tag == 8:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.directories = None
+                        else:
+                            x.directories, pos = p.read_uuids(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Directories")
+                    else:
+                        pos = end
+            items.append(x)
+    elif version >= 1:
+        for _ in range(count):
+            x = new(PartitionChangeRecord)
+            x.isr = None
+            x.leader = -2
+            x.replicas = None
+            x.removing_replicas = None
+            x.adding_replicas = None
+            x.leader_recovery_state = -1
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            x.directories = None
+            (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
+            pos += 21
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.isr = None
+                        else:
+                            x.isr, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Isr")
+                    elif tag == 1:
+                        (x.leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("Leader")
+                    elif tag == 2:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.replicas = None
+                        else:
+                            x.replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Replicas")
+                    elif tag == 3:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.removing_replicas = None
+                        else:
+                            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("RemovingReplicas")
+                    elif tag == 4:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.adding_replicas = None
+                        else:
+                            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("AddingReplicas")
+                    elif tag == 5:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 8:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.directories = None
+                        else:
+                            x.directories, pos = p.read_uuids(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Directories")
+                    else:
+                        pos = end
+            items.append(x)
+    else:
+        for _ in range(count):
+            x = new(PartitionChangeRecord)
+            x.isr = None
+            x.leader = -2
+            x.replicas = None
+            x.removing_replicas = None
+            x.adding_replicas = None
+            x.leader_recovery_state = -1
+            x.eligible_leader_replicas = None
+            x.last_known_elr = None
+            x.directories = None
+            (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
+            pos += 21
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.isr = None
+                        else:
+                            x.isr, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Isr")
+                    elif tag == 1:
+                        (x.leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("Leader")
+                    elif tag == 2:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.replicas = None
+                        else:
+                            x.replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("Replicas")
+                    elif tag == 3:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.removing_replicas = None
+                        else:
+                            x.removing_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("RemovingReplicas")
+                    elif tag == 4:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.adding_replicas = None
+                        else:
+                            x.adding_replicas, pos = p.read_int32s(buf, pos, n)
+                        if pos != end:
+                            raise p.bad_tag("AddingReplicas")
+                    elif tag == 5:
+                        (x.leader_recovery_state,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("LeaderRecoveryState")
+                    else:
+                        pos = end
+            items.append(x)
+    return items, pos
+
+
+def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> None:
+    w = out.small.append
+    tagged: list[tuple[int, Out]]
+    if version >= 2:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.directories is not None:
+                tagged = []
+                if x.isr is not None:
+                    inner = Out()
+                    isr = x.isr
+                    n = len(isr) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if isr:
+                        inner.small.append(p.int32s(isr))
+                    tagged.append((0, inner))
+                if x.leader != -2:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.leader))
+                    tagged.append((1, inner))
+                if x.replicas is not None:
+                    inner = Out()
+                    replicas = x.replicas
+                    n = len(replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if replicas:
+                        inner.small.append(p.int32s(replicas))
+                    tagged.append((2, inner))
+                if x.removing_replicas is not None:
+                    inner = Out()
+                    removing_replicas = x.removing_replicas
+                    n = len(removing_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if removing_replicas:
+                        inner.small.append(p.int32s(removing_replicas))
+                    tagged.append((3, inner))
+                if x.adding_replicas is not None:
+                    inner = Out()
+                    adding_replicas = x.adding_replicas
+                    n = len(adding_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if adding_replicas:
+                        inner.small.append(p.int32s(adding_replicas))
+                    tagged.append((4, inner))
+                if x.leader_recovery_state != -1:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((5, inner))
+                if x.eligible_leader_replicas is not None:
+                    inner = Out()
+                    eligible_leader_replicas = x.eligible_leader_replicas
+                    n = len(eligible_leader_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if eligible_leader_replicas:
+                        inner.small.append(p.int32s(eligible_leader_replicas))
+                    tagged.append((6, inner))
+                if x.last_known_elr is not None:
+                    inner = Out()
+                    last_known_elr = x.last_known_elr
+                    n = len(last_known_elr) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if last_known_elr:
+                        inner.small.append(p.int32s(last_known_elr))
+                    tagged.append((7, inner))
+                if x.directories is not None:
+                    inner = Out()
+                    directories = x.directories
+                    n = len(directories) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if directories:
+                        inner.small.append(p.uuids(directories))
+                    tagged.append((8, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+    elif version >= 1:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.directories is not None:
+                tagged = []
+                if x.isr is not None:
+                    inner = Out()
+                    isr = x.isr
+                    n = len(isr) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if isr:
+                        inner.small.append(p.int32s(isr))
+                    tagged.append((0, inner))
+                if x.leader != -2:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.leader))
+                    tagged.append((1, inner))
+                if x.replicas is not None:
+                    inner = Out()
+                    replicas = x.replicas
+                    n = len(replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if replicas:
+                        inner.small.append(p.int32s(replicas))
+                    tagged.append((2, inner))
+                if x.removing_replicas is not None:
+                    inner = Out()
+                    removing_replicas = x.removing_replicas
+                    n = len(removing_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if removing_replicas:
+                        inner.small.append(p.int32s(removing_replicas))
+                    tagged.append((3, inner))
+                if x.adding_replicas is not None:
+                    inner = Out()
+                    adding_replicas = x.adding_replicas
+                    n = len(adding_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if adding_replicas:
+                        inner.small.append(p.int32s(adding_replicas))
+                    tagged.append((4, inner))
+                if x.leader_recovery_state != -1:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((5, inner))
+                if x.directories is not None:
+                    inner = Out()
+                    directories = x.directories
+                    n = len(directories) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if directories:
+                        inner.small.append(p.uuids(directories))
+                    tagged.append((8, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+    else:
+        for x in items:
+            w(_pack_iu(x.partition_id, x.topic_id))
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1:
+                tagged = []
+                if x.isr is not None:
+                    inner = Out()
+                    isr = x.isr
+                    n = len(isr) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if isr:
+                        inner.small.append(p.int32s(isr))
+                    tagged.append((0, inner))
+                if x.leader != -2:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.leader))
+                    tagged.append((1, inner))
+                if x.replicas is not None:
+                    inner = Out()
+                    replicas = x.replicas
+                    n = len(replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if replicas:
+                        inner.small.append(p.int32s(replicas))
+                    tagged.append((2, inner))
+                if x.removing_replicas is not None:
+                    inner = Out()
+                    removing_replicas = x.removing_replicas
+                    n = len(removing_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if removing_replicas:
+                        inner.small.append(p.int32s(removing_replicas))
+                    tagged.append((3, inner))
+                if x.adding_replicas is not None:
+                    inner = Out()
+                    adding_replicas = x.adding_replicas
+                    n = len(adding_replicas) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if adding_replicas:
+                        inner.small.append(p.int32s(adding_replicas))
+                    tagged.append((4, inner))
+                if x.leader_recovery_state != -1:
+                    inner = Out()
+                    inner.small.append(_pack_b(x.leader_recovery_state))
+                    tagged.append((5, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+
+
+PartitionChangeRecord.READ = _read
+PartitionChangeRecord.WRITE = _write
