@@ -1,5 +1,4 @@
-"""AllocateProducerIds (key 67): a block of producer ids for a broker (KIP-730).
-"""
+"""AllocateProducerIds (key 67): a block of producer ids for a broker (KIP-730)."""
 
 from __future__ import annotations
 

@@ -28,9 +28,11 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
     return ApiVersionsResponse(
         api_keys=api_keys(listener),
         supported_features=[
-            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
-            if low > 0 or context.api_version >= 4
+            ApiVersionsResponse.SupportedFeatureKey(
+                name=name, min_version=levels.min_version, max_version=levels.max_version
+            )
+            for name, levels in sorted(SUPPORTED_FEATURES.items())
+            if levels.min_version > 0 or context.api_version >= 4
         ],
         finalized_features_epoch=image.offset,
         finalized_features=[

@@ -29,9 +29,7 @@ Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseParti
 Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
-def handle(
-    node: Node, request: DescribeTopicPartitionsRequest, context: Context
-) -> DescribeTopicPartitionsResponse:
+def handle(node: Node, request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
     limit = max(1, min(node.config["max.request.partition.size.limit"], request.response_partition_limit))
     try:
         names, first_partition = _start(node.image, request)

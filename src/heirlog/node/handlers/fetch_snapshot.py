@@ -1,5 +1,4 @@
-"""FetchSnapshot (key 59): a byte range of a metadata snapshot (KIP-630). v1 adds the replica's directory id.
-"""
+"""FetchSnapshot (key 59): a byte range of a metadata snapshot (KIP-630). v1 adds the replica's directory id."""
 
 from __future__ import annotations
 

@@ -1,0 +1,79 @@
+"""DescribeConfigs (key 32): configurations of topics and of this broker, with their sources (KIP-133, KIP-226).
+
+v1 sources and synonyms, v3 types and documentation, v4 flexible. A broker's resource is answered by that broker only
+(clients ask the one they mean); the name "" is the cluster-wide default. Sensitive values are never sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from heirlog.context import Context
+from heirlog.metadata.configs import ConfigEntry, describe
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.topic_name import topic_name_error
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
+Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
+
+
+def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[_result(node, resource, request.include_synonyms) for resource in request.resources]
+    )
+
+
+def _result(
+    node: Node, resource: DescribeConfigsRequest.DescribeConfigsResource, with_synonyms: bool
+) -> DescribeConfigsResponse.DescribeConfigsResult:
+    result = Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    try:
+        _check(node, resource.resource_type, resource.resource_name)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, str(error)
+        return result
+    asked = None if resource.configuration_keys is None else set(resource.configuration_keys)
+    result.error_message = None
+    result.configs = [
+        _entry(entry, with_synonyms)
+        for entry in describe(node.image, node.config, resource.resource_type, resource.resource_name)
+        if asked is None or entry.name in asked
+    ]
+    return result
+
+
+def _check(node: Node, kind: int, name: str) -> None:
+    if kind == TOPIC_RESOURCE:
+        wrong = topic_name_error(name)
+        if wrong is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+        if name not in node.image.topic_ids:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+    elif kind == BROKER_RESOURCE:
+        if name not in ("", str(node.config.node_id)):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"this is broker {node.config.node_id}: ask broker {name} for its own configuration",
+            )
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configurations here")
+
+
+def _entry(entry: ConfigEntry, with_synonyms: bool) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
+    return Entry(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        config_type=entry.type,
+        synonyms=[Synonym(name=synonym.name, value=synonym.value, source=synonym.source) for synonym in entry.synonyms]
+        if with_synonyms
+        else [],
+    )
