@@ -1,0 +1,240 @@
+"""server.properties, read and judged: which node this is, where it listens, where its logs are.
+
+`parse_static` takes the properties as text and returns a `StaticConfig`, or raises ConfigError with one sentence that
+names the property. What it settles once, for everybody:
+
+* an unknown name, a bad value, or a value that needs something this version lacks is refused;
+* roles, listeners and their advertised addresses, the quorum's voters and the log directories are parsed into values.
+
+Defaults that Kafka computes from other properties (advertised.listeners from listeners, log.dirs from log.dir,
+inter.broker.listener.name from security.inter.broker.protocol) are computed here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heirlog.metadata.definition import ConfigError
+from heirlog.metadata.server_configs import SECURITY_PREFIXES, SERVER_CONFIGS
+from heirlog.protocol.types import BrokerId, Endpoint
+
+__all__ = ["ConfigError", "Listener", "StaticConfig", "Voter", "parse_static"]
+
+_LISTENER: Final = re.compile(r"^([A-Za-z0-9_]+)://(\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*):(\d+)$")
+_ADDRESS: Final = re.compile(r"^(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One `NAME://host:port`. An empty host means all interfaces (where to listen), never in an advertised one."""
+
+    name: str
+    endpoint: Endpoint
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One member of `controller.quorum.voters`."""
+
+    id: BrokerId
+    endpoint: Endpoint
+
+
+class StaticConfig:
+    """The judged properties of one node. `config["log.segment.bytes"]` is the typed value or Kafka's default."""
+
+    def __init__(self, given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+        """`parse_static` makes these."""
+        self.given: Mapping[str, str] = dict(given)
+        """What the file said, as text: the source STATIC_BROKER_CONFIG."""
+        self._values = dict(values)
+        self.node_id = _node_id(self)
+        self.roles: tuple[str, ...] = _roles(self)
+        self.is_broker = "broker" in self.roles
+        self.is_controller = "controller" in self.roles
+        self.controller_listener_names: tuple[str, ...] = self["controller.listener.names"] or ()
+        protocols = _protocols(self)
+        self.all_listeners: tuple[Listener, ...] = _listeners(self, "listeners", protocols)
+        """Every listener of the process, broker's and controller's."""
+        self.listeners = tuple(li for li in self.all_listeners if li.name not in self.controller_listener_names)
+        """The broker's."""
+        self.controller_listeners = tuple(li for li in self.all_listeners if li.name in self.controller_listener_names)
+        self.advertised_listeners: tuple[Listener, ...] = _advertised(self, protocols)
+        """What the broker registers, controller listeners excluded."""
+        self.advertised_controller_listeners: tuple[Listener, ...] = tuple(
+            Listener(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
+            for li in self.controller_listeners
+        )
+        self.inter_broker_listener_name: str = (
+            self["inter.broker.listener.name"] or self["security.inter.broker.protocol"]
+        )
+        self.voters: tuple[Voter, ...] = tuple(_voter(text) for text in self["controller.quorum.voters"])
+        self.bootstrap_servers: tuple[Endpoint, ...] = tuple(
+            _address("controller.quorum.bootstrap.servers", text)
+            for text in self["controller.quorum.bootstrap.servers"]
+        )
+        self.log_dirs: tuple[str, ...] = self["log.dirs"] or (self["log.dir"],)
+        self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
+        _check_together(self)
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value; KeyError for a name that no server configuration has (a mistake of the caller)."""
+        if name in self._values:
+            return self._values[name]
+        return SERVER_CONFIGS[name].default_value()
+
+    def int(self, name: str) -> int:
+        value = self[name]
+        assert isinstance(value, int), f"{name} has no value"
+        return value
+
+
+def parse_static(properties: Mapping[str, str]) -> StaticConfig:
+    """Raises ConfigError, with a sentence for the operator that names the property."""
+    values: dict[str, Any] = {}
+    for name, text in properties.items():
+        definition = SERVER_CONFIGS.get(name)
+        if definition is None:
+            raise ConfigError(name, _unknown(name))
+        values[name] = definition.parse(text)
+    return StaticConfig(properties, values)
+
+
+def _unknown(name: str) -> str:
+    if name.startswith(SECURITY_PREFIXES):
+        return (
+            f"{name} is refused: this version of heirlog speaks PLAINTEXT only (no TLS, no SASL); "
+            "remove the property and keep the listeners on a trusted network"
+        )
+    return f"{name} is not a configuration that heirlog knows; check the spelling or remove it"
+
+
+def _node_id(config: StaticConfig) -> BrokerId:
+    node_id, broker_id = config["node.id"], config["broker.id"]
+    if node_id is None:
+        node_id = broker_id
+    if node_id is None:
+        raise ConfigError("node.id", "node.id is missing: every node needs a number of its own, 0 or more")
+    if broker_id is not None and broker_id != node_id:
+        raise ConfigError("broker.id", f"broker.id={broker_id} contradicts node.id={node_id}; remove broker.id")
+    return BrokerId(node_id)
+
+
+def _roles(config: StaticConfig) -> tuple[str, ...]:
+    roles: tuple[str, ...] = config["process.roles"] or ()
+    if not roles:
+        raise ConfigError("process.roles", "process.roles is missing: write broker, controller, or broker,controller")
+    if len(set(roles)) != len(roles):
+        raise ConfigError("process.roles", f"process.roles={','.join(roles)} names a role twice")
+    return roles
+
+
+def _protocols(config: StaticConfig) -> dict[str, str]:
+    """Listener name → security protocol. Controller listeners default to PLAINTEXT as in Kafka."""
+    protocols: dict[str, str] = dict.fromkeys(config["controller.listener.names"] or (), "PLAINTEXT")
+    for entry in config["listener.security.protocol.map"]:
+        name, _, protocol = entry.partition(":")
+        if not name or protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+            raise ConfigError(
+                "listener.security.protocol.map",
+                f"listener.security.protocol.map: {entry!r} is not of the form NAME:PROTOCOL",
+            )
+        protocols[name] = protocol
+    return protocols
+
+
+def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> tuple[Listener, ...]:
+    found: list[Listener] = []
+    for text in config[key]:
+        match = _LISTENER.match(text)
+        if match is None or int(match[3]) > 65535:
+            raise ConfigError(key, f"{key}: {text!r} is not of the form NAME://host:port")
+        name, host, port = match[1].upper(), match[2].strip("[]"), int(match[3])
+        protocol = protocols.get(name) or protocols.get(match[1])
+        if protocol is None:
+            raise ConfigError(
+                key,
+                f"{key}: listener {name} has no security protocol; add {name}:PLAINTEXT to the "
+                "listener.security.protocol.map",
+            )
+        if protocol != "PLAINTEXT":
+            raise ConfigError(
+                key, f"{key}: listener {name} asks for {protocol}, but this version of heirlog speaks PLAINTEXT only"
+            )
+        if any(other.name == name for other in found):
+            raise ConfigError(key, f"{key}: each listener needs a name of its own, and {name} stands there twice")
+        if port and any(other.endpoint.port == port and other.endpoint.host == host for other in found):
+            raise ConfigError(key, f"{key}: each listener needs a port of its own, and {port} stands there twice")
+        found.append(Listener(name, Endpoint(host, port)))
+    return tuple(found)
+
+
+def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[Listener, ...]:
+    key = "advertised.listeners"
+    if config[key] is None:
+        return tuple(
+            # an empty host listens everywhere, which is no address to give to a client
+            Listener(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
+            for li in config.listeners
+        )
+    names = {listener.name for listener in config.all_listeners}
+    advertised = _listeners(config, key, protocols)
+    for listener in advertised:
+        if listener.name not in names:
+            raise ConfigError(key, f"{key}: {listener.name} is advertised but not among the listeners")
+        if listener.endpoint.host in ("", "0.0.0.0", "::"):
+            raise ConfigError(key, f"{key}: {listener.name} needs an address that a client can connect to")
+    return tuple(listener for listener in advertised if listener.name not in config.controller_listener_names)
+
+
+def _voter(text: str) -> Voter:
+    key = "controller.quorum.voters"
+    node, at, address = text.partition("@")
+    if not at or not node.isdigit():
+        raise ConfigError(key, f"{key}: {text!r} is not of the form id@host:port")
+    return Voter(BrokerId(int(node)), _address(key, address))
+
+
+def _address(key: str, text: str) -> Endpoint:
+    match = _ADDRESS.match(text)
+    if match is None or int(match[2]) > 65535:
+        raise ConfigError(key, f"{key}: {text!r} is not of the form host:port")
+    return Endpoint(match[1].strip("[]"), int(match[2]))
+
+
+def _check_together(config: StaticConfig) -> None:
+    """What no single property can show."""
+    if not config.controller_listener_names:
+        raise ConfigError("controller.listener.names", "controller.listener.names is missing: name at least one")
+    if not config.voters and not config.bootstrap_servers:
+        raise ConfigError(
+            "controller.quorum.bootstrap.servers",
+            "neither controller.quorum.bootstrap.servers nor controller.quorum.voters says where the controllers are",
+        )
+    if config.is_controller and not config.controller_listeners:
+        raise ConfigError(
+            "listeners",
+            f"listeners: this node is a controller and needs a listener {config.controller_listener_names[0]}",
+        )
+    if config.is_broker:
+        if not config.listeners:
+            raise ConfigError("listeners", "listeners: this node is a broker and needs a listener for its clients")
+        if all(listener.name != config.inter_broker_listener_name for listener in config.advertised_listeners):
+            raise ConfigError(
+                "inter.broker.listener.name",
+                f"inter.broker.listener.name: {config.inter_broker_listener_name} is not among the listeners",
+            )
+    elif config.listeners:
+        raise ConfigError(
+            "listeners",
+            f"listeners: this node is a controller only, so {config.listeners[0].name} must be among "
+            "controller.listener.names or be removed",
+        )
+    if config["broker.heartbeat.interval.ms"] * 2 > config["broker.session.timeout.ms"]:
+        raise ConfigError(
+            "broker.session.timeout.ms", "broker.session.timeout.ms must be at least twice broker.heartbeat.interval.ms"
+        )

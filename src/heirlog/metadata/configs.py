@@ -1,0 +1,177 @@
+"""Which value of a configuration counts, and where it came from.
+
+Strongest first (kafka-behaviour: KIP-226):
+
+    topic        topic value | broker's own dynamic value | cluster-wide dynamic value | static | default
+    broker                     broker's own dynamic value | cluster-wide dynamic value | static | default
+
+A topic configuration takes its server-level values from the synonyms of its definition (`retention.ms` from
+`log.retention.ms`, `log.retention.minutes`, `log.retention.hours`), each with its unit.
+
+`static` is the configuration of the node that asks: what no record stores, every node resolves for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.definition import ConfigType, Definition, Update
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+
+
+class Source(IntEnum):
+    """Where a value comes from: numbers of DescribeConfigs."""
+
+    DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    name: str
+    value: str | None
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One row of DescribeConfigs. `value` is None for a sensitive one and where nothing is set."""
+
+    name: str
+    value: str | None
+    source: Source
+    type: ConfigType
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[Synonym, ...]
+
+
+def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
+    """The typed value that counts for the topic. KeyError for a name that is no topic configuration."""
+    definition = TOPIC_CONFIGS[name]
+    for synonym in _topic_levels(image, static, topic, definition, static.node_id):
+        return None if synonym.value is None else definition.parse(synonym.value)
+    return definition.default_value()
+
+
+def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, Any]:
+    """Every topic configuration, resolved: what a log is configured from."""
+    return {name: topic_value(image, static, topic, name) for name in TOPIC_CONFIGS}
+
+
+def server_value(image: Image, static: StaticConfig, name: str) -> Any:
+    """The typed value that counts on this node, dynamic values included."""
+    definition = SERVER_CONFIGS[name]
+    for synonym in _server_levels(image, static, static.node_id, name):
+        return None if synonym.value is None else definition.parse(synonym.value)
+    return definition.default_value()
+
+
+def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[ConfigEntry]:
+    """All configurations of a topic, by name."""
+    entries = []
+    for name in sorted(TOPIC_CONFIGS):
+        definition = TOPIC_CONFIGS[name]
+        levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
+        entries.append(_entry(definition, levels, read_only=False))
+    return entries
+
+
+def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[ConfigEntry]:
+    """All configurations of this broker, by name; `broker` "" asks for the cluster-wide dynamic ones only."""
+    if not broker:
+        stored = image.configs.get((BROKER_RESOURCE, ""), {})
+        return [
+            _entry(
+                _definition(name),
+                (Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER),),
+                read_only=False,
+            )
+            for name, value in sorted(stored.items())
+        ]
+    entries = []
+    for name in sorted(SERVER_CONFIGS):
+        definition = SERVER_CONFIGS[name]
+        levels = tuple(_server_levels(image, static, int(broker), name))
+        entries.append(_entry(definition, levels, read_only=definition.update is Update.READ_ONLY))
+    return entries
+
+
+def describe(image: Image, static: StaticConfig, kind: int, name: str) -> list[ConfigEntry]:
+    """DescribeConfigs of one resource: TOPIC_RESOURCE (the topic must exist) or BROKER_RESOURCE."""
+    if kind == TOPIC_RESOURCE:
+        return describe_topic(image, static, name)
+    return describe_broker(image, static, name)
+
+
+def _definition(name: str) -> Definition:
+    known = SERVER_CONFIGS.get(name)
+    # a log written by a Kafka controller may store dynamic configurations of features that heirlog lacks
+    return known or Definition(name=name, type=ConfigType.STRING, default=None)
+
+
+def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool) -> ConfigEntry:
+    strongest = levels[0] if levels else Synonym(definition.name, definition.default, Source.DEFAULT)
+    hidden = definition.is_sensitive
+    return ConfigEntry(
+        name=definition.name,
+        value=None if hidden else strongest.value,
+        source=strongest.source,
+        type=definition.type,
+        read_only=read_only,
+        sensitive=hidden,
+        synonyms=tuple(Synonym(s.name, None, s.source) for s in levels) if hidden else levels,
+    )
+
+
+def _topic_levels(
+    image: Image, static: StaticConfig, topic: str, definition: Definition, node_id: int
+) -> Iterator[Synonym]:
+    """Every level that says something about a topic configuration, strongest first, in the topic's unit."""
+    own = image.config(TOPIC_RESOURCE, topic, definition.name)
+    if own is not None:
+        yield Synonym(definition.name, own, Source.DYNAMIC_TOPIC)
+    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+        for name, factor in definition.synonyms:
+            value = _level(image, static, node_id, name, kind)
+            if value is not None:
+                yield Synonym(name, _scaled(value, factor), kind)
+    for name, factor in definition.synonyms:
+        default = SERVER_CONFIGS[name].default
+        if default is not None:
+            yield Synonym(name, _scaled(default, factor), Source.DEFAULT)
+
+
+def _server_levels(image: Image, static: StaticConfig, node_id: int, name: str) -> Iterator[Synonym]:
+    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+        value = _level(image, static, node_id, name, kind)
+        if value is not None:
+            yield Synonym(name, value, kind)
+    default = SERVER_CONFIGS[name].default
+    if default is not None:
+        yield Synonym(name, default, Source.DEFAULT)
+
+
+def _level(image: Image, static: StaticConfig, node_id: int, name: str, kind: Source) -> str | None:
+    if kind is Source.DYNAMIC_BROKER:
+        return image.config(BROKER_RESOURCE, str(node_id), name)
+    if kind is Source.DYNAMIC_DEFAULT_BROKER:
+        return image.config(BROKER_RESOURCE, "", name)
+    return static.given.get(name)
+
+
+def _scaled(value: str, factor: int) -> str:
+    if factor == 1:
+        return value
+    number = int(value)
+    # -1 means "no limit" in every unit
+    return str(number if number < 0 else number * factor)

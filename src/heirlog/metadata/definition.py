@@ -1,0 +1,172 @@
+"""What one configuration is: its name, type, default, limits and who may change it when.
+
+The text of a value is what files, records and requests carry; `parse` turns it into the typed value, or refuses it with
+a sentence that names configuration, value and reason. Types and their numbers are those of DescribeConfigs (KIP-226,
+KIP-569).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+from heirlog.protocol.errors import ErrorCode, KafkaError
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+class ConfigError(KafkaError):
+    """A configuration was refused; `name` is the one."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_CONFIG, message)
+        self.name = name
+        self.sentence = message
+
+
+class ConfigType(IntEnum):
+    """Numbers on the wire (DescribeConfigs v3+)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Update(Enum):
+    """Whether a value can change while a broker runs (KIP-226)."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+_LIMITS: Final[Mapping[ConfigType, tuple[int, int]]] = {
+    ConfigType.INT: (-(2**31), INT_MAX),
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.LONG: (-(2**63), LONG_MAX),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    type: ConfigType
+    default: str | None
+    """Text form; None where Kafka's default is null."""
+    at_least: float | None = None
+    at_most: float | None = None
+    choices: tuple[str, ...] = ()
+    refused: Mapping[str, str] | None = None
+    """Values that Kafka takes and this version does not, each with the sentence that says why."""
+    update: Update = Update.READ_ONLY
+    synonyms: tuple[tuple[str, int], ...] = ()
+    """For a topic configuration: the server's configurations that give its default, strongest first, each with the
+    factor from its unit to ours."""
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type is ConfigType.PASSWORD
+
+    def parse(self, text: str) -> Any:
+        """The typed value. Raises ConfigError."""
+        text = text.strip()
+        self._check_refused(text)
+        value = self._typed(text)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            self._check_range(text, value)
+        self._check_choices(text, value)
+        return value
+
+    def default_value(self) -> Any:
+        return None if self.default is None else self._typed(self.default)
+
+    def _typed(self, text: str) -> Any:
+        match self.type:
+            case ConfigType.BOOLEAN:
+                if text.lower() not in ("true", "false"):
+                    raise self.refusal(text, "expected true or false")
+                return text.lower() == "true"
+            case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+                try:
+                    value = int(text)
+                except ValueError:
+                    raise self.refusal(text, f"not a number of type {self.type.name}") from None
+                low, high = _LIMITS[self.type]
+                if not low <= value <= high:
+                    raise self.refusal(text, f"not a number of type {self.type.name}")
+                return value
+            case ConfigType.DOUBLE:
+                try:
+                    return float(text)
+                except ValueError:
+                    raise self.refusal(text, "not a number of type DOUBLE") from None
+            case ConfigType.LIST:
+                return tuple(part.strip() for part in text.split(",")) if text else ()
+            case _:
+                return text
+
+    def _check_refused(self, text: str) -> None:
+        if not self.refused:
+            return
+        parts = [part.strip() for part in text.split(",")] if self.type is ConfigType.LIST else [text]
+        for part in parts:
+            reason = self.refused.get(part.lower())
+            if reason is not None:
+                raise self.refusal(text, reason)
+
+    def _check_range(self, text: str, value: float) -> None:
+        if self.at_least is not None and value < self.at_least:
+            raise self.refusal(text, f"value must be at least {self.at_least}")
+        if self.at_most is not None and value > self.at_most:
+            raise self.refusal(text, f"value must be no more than {self.at_most}")
+
+    def _check_choices(self, text: str, value: Any) -> None:
+        if not self.choices:
+            return
+        for part in value if self.type is ConfigType.LIST else (value,):
+            if part not in self.choices:
+                raise self.refusal(text, f"expected one of {', '.join(self.choices)}")
+
+    def refusal(self, text: str, reason: str) -> ConfigError:
+        return ConfigError(self.name, f"Invalid value {text} for configuration {self.name}: {reason}")
+
+
+def boolean(name: str, default: bool, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.BOOLEAN, default=str(default).lower(), **more)
+
+
+def integer(name: str, default: int | None, at_least: int | None = None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.INT, default=_text(default), at_least=at_least, **more)
+
+
+def short(name: str, default: int, at_least: int | None = None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.SHORT, default=_text(default), at_least=at_least, **more)
+
+
+def long(name: str, default: int | None, at_least: int | None = None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.LONG, default=_text(default), at_least=at_least, **more)
+
+
+def double(name: str, default: float, at_least: float | None = None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.DOUBLE, default=_text(default), at_least=at_least, **more)
+
+
+def string(name: str, default: str | None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.STRING, default=default, **more)
+
+
+def list_of(name: str, default: str | None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.LIST, default=default, **more)
+
+
+def _text(value: float | None) -> str | None:
+    return None if value is None else str(value)

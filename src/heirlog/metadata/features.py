@@ -1,0 +1,65 @@
+"""The features a heirlog cluster can finalize, and the levels this version can live with.
+
+Only what heirlog implements is listed: a finalized feature is a promise to every broker that registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from heirlog.metadata.image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Supported levels, both ends included."""
+
+    min_version: int
+    max_version: int
+
+    def __contains__(self, level: int) -> bool:
+        return self.min_version <= level <= self.max_version
+
+
+SUPPORTED_FEATURES: Final[Mapping[str, Range]] = {
+    METADATA_VERSION: Range(23, 29),
+    KRAFT_VERSION: Range(0, 1),
+    ELR_VERSION: Range(0, 1),
+}
+"""metadata.version 23 (4.0-IV1) is the first that can write an ELR down, 29 (4.2-IV1) the newest read here."""
+
+DEFAULT_METADATA_VERSION: Final = 27
+"""4.1-IV1: the production level of Kafka 4.1."""
+
+DEFAULT_FEATURES: Final[Mapping[str, int]] = {
+    METADATA_VERSION: DEFAULT_METADATA_VERSION,
+    ELR_VERSION: 1,
+    KRAFT_VERSION: 1,
+}
+"""What a new cluster is formatted with. kraft.version lives in the quorum's control records, not in FeatureLevel."""
+
+ELR_NEEDS_METADATA_VERSION: Final = 23
+
+_NAMES: Final[Mapping[str, int]] = {
+    "4.0-IV1": 23,
+    "4.0-IV2": 24,
+    "4.0-IV3": 25,
+    "4.0": 25,
+    "4.1-IV0": 26,
+    "4.1-IV1": 27,
+    "4.1": 27,
+    "4.2-IV0": 28,
+    "4.2-IV1": 29,
+    "4.2": 29,
+}
+
+
+def metadata_version_named(name: str) -> int:
+    """`--release-version` as Kafka spells it ("4.1-IV1", "4.1"), or the bare level. ValueError with a sentence."""
+    level = int(name) if name.isdigit() else _NAMES.get(name, -1)
+    if level not in SUPPORTED_FEATURES[METADATA_VERSION]:
+        known = ", ".join(_NAMES)
+        raise ValueError(f"metadata version {name} is not one heirlog can run with; use one of {known}")
+    return level

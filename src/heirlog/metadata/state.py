@@ -1,0 +1,139 @@
+"""The frozen values that an image is made of.
+
+A value is never changed: applying a record replaces it. So the speculative image of a controller, the committed image
+of a broker and a handler that still holds a state from before can share them.
+
+Lists of broker ids are tuples: `replicas` in assignment order, `isr` in the order of the record, `elr` ascending (it is
+a set; ascending so that equal sets are equal values), `last_known_elr` in the order in which the members were lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from heirlog.protocol.types import (
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    Endpoint,
+    LeaderEpoch,
+    PartitionEpoch,
+    Uuid,
+)
+
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+"""LeaderRecoveryState on the wire: the leader was elected on a basis that may have lost records, and has not yet
+reported that it dealt with that."""
+
+MIGRATING_DIRECTORY: Final = Uuid(bytes(16))
+"""The replica was placed before directories had ids (Kafka's DirectoryId.MIGRATING)."""
+UNASSIGNED_DIRECTORY: Final = Uuid(bytes(15) + b"\x01")
+"""Which directory holds the replica is not known yet (Kafka's DirectoryId.UNASSIGNED)."""
+LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
+"""The replica's directory is known to be offline (Kafka's DirectoryId.LOST)."""
+RESERVED_DIRECTORIES: Final = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
+
+Ids = tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition as its last record left it (kafka-behaviour: KIP-966, KIP-455 and KIP-858 fields)."""
+
+    replicas: Ids
+    isr: Ids
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    elr: Ids = ()
+    last_known_elr: Ids = ()
+    adding: Ids = ()
+    removing: Ids = ()
+    directories: tuple[Uuid, ...] = ()
+    """One directory id per replica, in the order of `replicas`; empty where no record ever named them."""
+    leader_recovery_state: int = RECOVERED
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_LEADER
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    def directory_of(self, broker: BrokerId) -> Uuid:
+        """UNASSIGNED_DIRECTORY if no record has said where the replica lives."""
+        if not self.directories:
+            return UNASSIGNED_DIRECTORY
+        return self.directories[self.replicas.index(broker)]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerState:
+    name: str
+    endpoint: Endpoint
+    security_protocol: int = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedFeature:
+    name: str
+    min_version: int
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """One registration. `epoch` is the offset of the record that made this incarnation known."""
+
+    id: BrokerId
+    epoch: BrokerEpoch
+    incarnation_id: Uuid
+    listeners: tuple[ListenerState, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[Uuid, ...] = ()
+    """Its online log directories."""
+    registration_offset: int = field(default=-1, compare=False)
+    """Offset at which the newest registration was applied: a broker that has not applied it is not caught up.
+    A snapshot forgets it, hence no part of equality."""
+
+    @property
+    def is_active(self) -> bool:
+        """Registered, unfenced and not in controlled shutdown: may lead and may enter an ISR."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        for known in self.listeners:
+            if known.name == listener:
+                return known.endpoint
+        return None
+
+    def has_online(self, directory: Uuid) -> bool:
+        """Whether a replica in `directory` can be served. A directory that nobody assigned yet is no obstacle."""
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return True
+        if directory == LOST_DIRECTORY:
+            return False
+        return not self.directories or directory in self.directories
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """A controller process that registered itself (RegisterController)."""
+
+    id: BrokerId
+    incarnation_id: Uuid
+    listeners: tuple[ListenerState, ...] = ()
+    features: tuple[SupportedFeature, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    name: str
+    id: Uuid
