@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heirlog.context import CLOSE, NO_ANSWER
+from heirlog.node.connection import MAX_QUEUED_REQUESTS, ClientConnection
+from heirlog.node.router import Listener, Role
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, encode_request
+from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.types import Endpoint
+
+ADDRESS = Endpoint("localhost", 9092)
+LISTENER = Listener("PLAINTEXT", ADDRESS, ADDRESS, Role.BROKER)
+
+
+class Wire:
+    """The body's end: remembers what left."""
+
+    peer_host = "here"
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, Any]] = []
+        self.closed = False
+        self.resumed = 0
+
+    def send(self, header: RequestHeader, response: Any) -> None:
+        self.sent.append((header.correlation_id, response))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def resume(self) -> None:
+        self.resumed += 1
+
+
+class Brain:
+    """Answers each request with what the test put under its correlation id."""
+
+    def __init__(self) -> None:
+        self.answers: dict[int, Any] = {}
+        self.refused: list[str] = []
+        self.gone: list[ClientConnection] = []
+
+    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Any) -> Any:
+        return self.answers[header.correlation_id]
+
+    def refused_frame(self, connection: ClientConnection, reason: str) -> None:
+        self.refused.append(reason)
+
+    def disconnected(self, connection: ClientConnection) -> None:
+        self.gone.append(connection)
+
+
+@pytest.fixture
+def brain() -> Brain:
+    return Brain()
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def connection(brain: Brain, wire: Wire) -> ClientConnection:
+    return ClientConnection(brain, LISTENER, wire)  # type: ignore[arg-type]
+
+
+def ask(connection: ClientConnection, number: int) -> None:
+    connection.received(RequestHeader(3, 12, number, "test"), MetadataRequest())
+
+
+def test_an_answer_that_is_ready_early_waits_for_those_before_it(
+    connection: ClientConnection, brain: Brain, wire: Wire
+) -> None:
+    slow: Pending[str] = Pending()
+    brain.answers = {1: slow, 2: "second", 3: NO_ANSWER, 4: "fourth"}
+    for number in (1, 2, 3, 4):
+        ask(connection, number)
+    assert wire.sent == []
+    slow.complete("first")
+    assert wire.sent == [(1, "first"), (2, "second"), (4, "fourth")]
+
+
+def test_a_pending_that_is_complete_already_is_sent_at_once(
+    connection: ClientConnection, brain: Brain, wire: Wire
+) -> None:
+    done: Pending[str] = Pending()
+    done.complete("now")
+    brain.answers = {1: done}
+    ask(connection, 1)
+    assert wire.sent == [(1, "now")]
+
+
+def test_a_failed_request_without_answer_closes_the_connection_in_its_turn(
+    connection: ClientConnection, brain: Brain, wire: Wire
+) -> None:
+    first: Pending[str] = Pending()
+    second: Pending[Any] = Pending()
+    brain.answers = {1: first, 2: second}
+    ask(connection, 1)
+    ask(connection, 2)
+    second.complete(CLOSE)
+    assert not wire.closed
+    first.complete("first")
+    assert wire.sent == [(1, "first")]
+    assert wire.closed
+
+
+def test_reading_stops_at_the_bound_and_goes_on_when_half_is_answered(
+    connection: ClientConnection, brain: Brain, wire: Wire
+) -> None:
+    waits: list[Pending[int]] = [Pending() for _ in range(MAX_QUEUED_REQUESTS)]
+    brain.answers = dict(enumerate(waits))
+    for number in range(MAX_QUEUED_REQUESTS):
+        assert not connection.paused
+        ask(connection, number)
+    assert connection.paused
+    for number in range(MAX_QUEUED_REQUESTS // 2 + 1):
+        assert wire.resumed == 0
+        waits[number].complete(number)
+    assert wire.resumed == 1
+    assert not connection.paused
+
+
+def test_closing_abandons_every_wait_once_and_later_answers_go_nowhere(
+    connection: ClientConnection, brain: Brain, wire: Wire
+) -> None:
+    wait: Pending[str] = Pending()
+    forgotten: list[bool] = []
+    wait.on_abandon = lambda: forgotten.append(True)
+    brain.answers = {1: wait}
+    ask(connection, 1)
+    connection.closed()
+    connection.closed()
+    wait.complete("too late")
+    assert forgotten == [True]
+    assert wire.sent == []
+    assert brain.gone == [connection]
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_the_ranges(
+    connection: ClientConnection, wire: Wire
+) -> None:
+    parts = encode_request(RequestHeader(18, 4, 7, "new"), ApiVersionsRequest())
+    frame = bytearray(b"".join(parts)[4:])  # type: ignore[arg-type]
+    frame[2:4] = (99).to_bytes(2, "big")
+    connection.received_frame(memoryview(frame))
+    ((correlation, response),) = wire.sent
+    assert correlation == 7
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    ranges = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+    assert ranges[18] == (0, 4)
+    assert ranges[0] == (0, 13)
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [(999, 0), (3, 99), (0, 2), (56, 3)],
+    ids=["unknown key", "unknown version", "Produce below 3", "a controller's API on a broker's listener"],
+)
+def test_what_cannot_be_served_closes_the_connection(
+    connection: ClientConnection, brain: Brain, wire: Wire, key: int, version: int
+) -> None:
+    frame = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff" + bytes(20)
+    connection.received_frame(memoryview(bytearray(frame)))
+    assert wire.closed
+    assert len(brain.refused) == 1
+
+
+def test_a_truncated_body_closes_the_connection(connection: ClientConnection, brain: Brain, wire: Wire) -> None:
+    frame = b"".join(encode_request(RequestHeader(3, 12, 1, "x"), MetadataRequest()))[4:-1]  # type: ignore[arg-type]
+    connection.received_frame(memoryview(bytearray(frame)))
+    assert wire.closed
+    assert brain.refused
