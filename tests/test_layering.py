@@ -16,6 +16,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "heirlog"
 
 FLOORS = {
     "protocol": 0,
+    "__main__": 8,
     "env": 0,
     "pending": 0,
     "context": 0,
@@ -66,6 +67,7 @@ SAME_FLOOR_FRIENDS = {
     # a command may start what tests start, and both write a node's files in one place
     ("cli", "testing"),
     ("testing", "cli"),
+    ("__main__", "cli"),
     ("cli", "console"),
     ("cli", "spark"),
 }

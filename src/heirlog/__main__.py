@@ -1,0 +1,5 @@
+"""`python -m heirlog`: the commands."""
+
+from heirlog.cli.main import main
+
+main()

@@ -1,0 +1,10 @@
+"""How a command fails: one sentence on stderr and an exit code, never a traceback for what a person can mend."""
+
+from __future__ import annotations
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+class CommandError(Exception):
+    """What was refused, why, and what to do next, in one sentence."""

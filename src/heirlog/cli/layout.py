@@ -1,0 +1,191 @@
+"""The files of a local cluster: what `heirlog up` and `heirlog.testing.Cluster` write, find again and start.
+
+    <data>/broker-1/server.properties     Kafka's names; written once, then only read, so that edits survive
+    <data>/broker-1/log/                  log.dirs
+    <data>/broker-1/node.log              what the process printed
+    <data>/controller-100/...             the same; absent with combined roles, where broker 1 is the controller too
+
+Nothing else describes the cluster: which nodes it has, their roles and their ports are read from these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heirlog.cli import properties
+from heirlog.cli.errors import CommandError
+
+CONTROLLER_ID = 100
+HOST = "127.0.0.1"
+"""Not `localhost`: clients try its IPv6 address first and report a refused connection."""
+
+OWN_PROPERTIES = (
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "inter.broker.listener.name",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+)
+"""Written per node here, hence not for a caller's `config`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    node_id: int
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        return self.directory.name.replace("-", " ")
+
+    @property
+    def properties_path(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.directory / "log"
+
+    @property
+    def output_path(self) -> Path:
+        return self.directory / "node.log"
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.directory / "ledger"
+
+    def ports(self) -> list[int]:
+        """Of every listener, in the order of the file."""
+        listeners = properties.read(self.properties_path).get("listeners", "")
+        return [int(listener.rpartition(":")[2]) for listener in listeners.split(",") if listener]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    data: Path
+    brokers: tuple[NodeLayout, ...]
+    controllers: tuple[NodeLayout, ...]
+    """Dedicated ones; with combined roles there is none, and broker 1 is the controller."""
+
+    @property
+    def nodes(self) -> tuple[NodeLayout, ...]:
+        return self.brokers + self.controllers
+
+    @property
+    def combined(self) -> bool:
+        return not self.controllers
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Advertised client addresses, in the order of broker ids."""
+        return ",".join(_advertised(properties.read(broker.properties_path)) for broker in self.brokers)
+
+
+def _advertised(given: Mapping[str, str]) -> str:
+    listeners = given.get("advertised.listeners") or given["listeners"]
+    controller_names = given.get("controller.listener.names", "").split(",")
+    for listener in listeners.split(","):
+        name, _, address = listener.partition("://")
+        if name not in controller_names:
+            return address
+    raise CommandError(f"no listener for clients in listeners={listeners}")
+
+
+def standard_config(nodes: int) -> dict[str, str]:
+    """What local clusters set differently from Kafka's defaults, which are meant for one broker on its own."""
+    config = {
+        "default.replication.factor": str(min(3, nodes)),
+        "offsets.topic.replication.factor": str(min(3, nodes)),
+    }
+    if nodes >= 3:
+        config["min.insync.replicas"] = "2"
+    return config
+
+
+def create(
+    data: Path,
+    ports: Sequence[int],
+    controller_port: int,
+    *,
+    combined: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> Layout:
+    """Write server.properties for brokers 1..len(ports) and the controller.
+
+    config: further properties of every node (a controller decides by some that Kafka's documentation lists under
+    brokers, such as min.insync.replicas). Raises CommandError for a property that differs from node to node.
+    """
+    own = sorted(set(config or ()) & set(OWN_PROPERTIES))
+    if own:
+        raise CommandError(f"{own[0]} is different on each node of a local cluster and cannot be given for all")
+    common = {
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        **standard_config(len(ports)),
+        **(config or {}),
+    }
+    layout = _layout(data, range(1, len(ports) + 1), () if combined else (CONTROLLER_ID,))
+    controller_listener = f"CONTROLLER://{HOST}:{controller_port}"
+    for broker, port in zip(layout.brokers, ports, strict=True):
+        both = combined and broker.node_id == 1
+        listener = f"PLAINTEXT://{HOST}:{port}"
+        _write(
+            broker,
+            {
+                "process.roles": "broker,controller" if both else "broker",
+                "node.id": str(broker.node_id),
+                "listeners": f"{listener},{controller_listener}" if both else listener,
+                "advertised.listeners": listener,
+                "inter.broker.listener.name": "PLAINTEXT",
+                "log.dirs": str(broker.log_dir),
+                **common,
+            },
+        )
+    for controller in layout.controllers:
+        _write(
+            controller,
+            {
+                "process.roles": "controller",
+                "node.id": str(controller.node_id),
+                "listeners": controller_listener,
+                "log.dirs": str(controller.log_dir),
+                **common,
+            },
+        )
+    return layout
+
+
+def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
+    node.directory.mkdir(parents=True, exist_ok=True)
+    comment = "Written when the local cluster was created; from then on this file is only read."
+    node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")
+
+
+def load(data: Path) -> Layout | None:
+    """The cluster that was created in `data`; None if there is none."""
+    brokers = _ids(data, "broker")
+    return _layout(data, brokers, _ids(data, "controller")) if brokers else None
+
+
+def _ids(data: Path, kind: str) -> list[int]:
+    found = data.glob(f"{kind}-*/server.properties")
+    return sorted(int(path.parent.name.removeprefix(f"{kind}-")) for path in found)
+
+
+def _layout(data: Path, broker_ids: Sequence[int], controller_ids: Sequence[int]) -> Layout:
+    data = data.resolve()
+    return Layout(
+        data,
+        tuple(NodeLayout(node_id, data / f"broker-{node_id}") for node_id in broker_ids),
+        tuple(NodeLayout(node_id, data / f"controller-{node_id}") for node_id in controller_ids),
+    )

@@ -1,0 +1,74 @@
+"""`heirlog node`: one node in the foreground, configured by Kafka's names.
+
+Imported on the short way (see main): nothing here may import typer, rich or pathlib's friends before the node needs
+them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STOP_PATIENCE_S = 15.0
+"""How long an orphan may take for its clean stop before it ends itself."""
+
+
+@dataclass(slots=True)
+class NodeOptions:
+    config: str = ""
+    ledger: str | None = None
+    """File of the flush ledger (`heirlog.server.ledger`); only tests and drills start nodes with one."""
+    reuse_port: bool = False
+    """Listen although the parent holds the port (SO_REUSEPORT)."""
+    stop_with_stdin: bool = False
+    """Stop cleanly once standard input ends: its other end belongs to the parent, which may have died."""
+
+
+VALUES = {"--config": "config", "-c": "config", "--ledger": "ledger"}
+FLAGS = {"--reuse-port": "reuse_port", "--stop-with-stdin": "stop_with_stdin"}
+
+
+def understood(arguments: Sequence[str]) -> NodeOptions | None:
+    """None for anything but the plain form; the long way then explains what is wrong."""
+    options = NodeOptions()
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name in FLAGS and not equals:
+            setattr(options, FLAGS[name], True)
+        elif name in VALUES and (equals or rest):
+            setattr(options, VALUES[name], value if equals else rest.pop(0))
+        else:
+            return None
+    return options if options.config else None
+
+
+def run_node(options: NodeOptions) -> int:
+    """Returns the exit code once the node has stopped."""
+    from heirlog.cli import properties
+    from heirlog.cli.errors import EXIT_FAILED, CommandError
+    from heirlog.metadata.config_def import ConfigError, parse_static
+    from heirlog.server.main import run_node as run_in_loop
+
+    try:
+        config = parse_static(properties.read(options.config))
+    except (CommandError, ConfigError) as error:
+        print(f"heirlog: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    if options.stop_with_stdin:
+        threading.Thread(target=_stop_at_end_of_stdin, name="parent-watch", daemon=True).start()
+    return run_in_loop(config, ledger=options.ledger, reuse_port=options.reuse_port)
+
+
+def _stop_at_end_of_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    # an orphan whose peers are gone may wait for them in vain
+    time.sleep(STOP_PATIENCE_S)
+    os.kill(os.getpid(), signal.SIGKILL)

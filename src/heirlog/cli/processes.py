@@ -1,0 +1,163 @@
+"""Node processes of a local cluster, as children of this one.
+
+    new --start--> running --stop (SIGTERM)--> ended
+                      |  \--kill (SIGKILL)---> ended
+                      +--ends by itself------> ended   (exit_code tells)
+
+Each child has a session of its own, so that Ctrl-C reaches only the parent, which stops brokers first and controllers
+last. And each holds the read end of a pipe as standard input, so that it stops by itself when the parent dies in a way
+that runs no clean-up at all.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import heirlog
+from heirlog.cli.errors import CommandError
+from heirlog.cli.layout import NodeLayout
+
+STOP_TIMEOUT_S = 30.0
+LAST_WORDS_BYTES = 2_000
+
+
+class NodeProcess:
+    def __init__(self, layout: NodeLayout, *, ledger: bool = False, reuse_port: bool = False) -> None:
+        self.layout = layout
+        self._ledger = ledger
+        self._reuse_port = reuse_port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def node_id(self) -> int:
+        return self.layout.node_id
+
+    @property
+    def pid(self) -> int | None:
+        """None unless it is running."""
+        return self._process.pid if self._process is not None and self.running else None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None before the first start and while it runs; negative: the signal that ended it."""
+        return self._process.poll() if self._process is not None else None
+
+    def start(self) -> None:
+        """Returns at once; the node is ready when it answers."""
+        assert not self.running, f"{self.layout.name} is running"
+        # -P: a file in the working directory must not pass for a module of the standard library
+        command = [sys.executable, "-P", "-m", "heirlog", "node", "--config", str(self.layout.properties_path)]
+        if self._ledger:
+            command += ["--ledger", str(self.layout.ledger_path)]
+        if self._reuse_port:
+            command.append("--reuse-port")
+        command.append("--stop-with-stdin")
+        with self.layout.output_path.open("ab") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": _python_path()},
+            )
+
+    def ask_to_stop(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, and it is gone when this returns."""
+        self._signal(signal.SIGKILL)
+        self.wait(STOP_TIMEOUT_S)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended (or never ran) within the time."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return True
+
+    def last_words(self) -> str:
+        """The end of what it printed, for a report of its death."""
+        try:
+            with self.layout.output_path.open("rb") as output:
+                output.seek(0, os.SEEK_END)
+                output.seek(max(0, output.tell() - LAST_WORDS_BYTES))
+                return output.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self.running:
+            self._process.send_signal(number)
+
+
+def _python_path() -> str:
+    """Where this very heirlog lies, also if it was never installed."""
+    here = str(Path(heirlog.__file__).parent.parent)
+    inherited = os.environ.get("PYTHONPATH")
+    return f"{here}{os.pathsep}{inherited}" if inherited else here
+
+
+def end_description(process: NodeProcess) -> str:
+    """`broker 2 was killed by SIGKILL` or `broker 2 ended with exit code 1`."""
+    code = process.exit_code
+    if code is not None and code < 0:
+        return f"{process.layout.name} was killed by {signal.Signals(-code).name}"
+    return f"{process.layout.name} ended with exit code {code}"
+
+
+def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess], timeout_s: float) -> list[NodeProcess]:
+    """Brokers together, then controllers: a broker's clean stop needs one. Returns those that had to be killed."""
+    killed = []
+    for group in (brokers, controllers):
+        for process in group:
+            process.ask_to_stop()
+        deadline = time.monotonic() + timeout_s
+        for process in group:
+            if not process.wait(max(0.0, deadline - time.monotonic())):
+                process.kill()
+                killed.append(process)
+    return killed
+
+
+def wait_until_ready(
+    bootstrap_servers: str, brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float
+) -> None:
+    """Until Metadata names all of `brokers`. Raises CommandError, with a dead node's last words where one died."""
+    from heirlog.cli.ready import broker_ids
+
+    wanted = {broker.node_id for broker in brokers}
+    deadline = time.monotonic() + timeout_s
+    found: set[int] = set()
+    while not wanted <= found:
+        for process in (*brokers, *others):
+            if not process.running:
+                raise CommandError(f"{end_description(process)} while it started; it said: {process.last_words()}")
+        if time.monotonic() > deadline:
+            missing = ", ".join(str(node) for node in sorted(wanted - found))
+            raise CommandError(
+                f"not ready after {timeout_s:g} s: no Metadata answer names broker {missing}; "
+                f"see {brokers[0].layout.output_path} and its neighbours"
+            )
+        found = broker_ids(bootstrap_servers)
+        if not wanted <= found:
+            time.sleep(POLL_S)
+
+
+POLL_S = 0.02

@@ -1,0 +1,55 @@
+"""Java's .properties text, as far as server.properties needs it: `name=value`, `#` comments, line continuation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from heirlog.cli.errors import CommandError
+
+
+def parse(text: str) -> dict[str, str]:
+    """Later entries win, as in Java."""
+    found: dict[str, str] = {}
+    pending = ""
+    for raw in text.splitlines():
+        line = pending + raw.strip()
+        pending = ""
+        if not line or line[0] in "#!":
+            continue
+        if line.endswith("\\"):
+            pending = line[:-1]
+            continue
+        name, value = _split(line)
+        found[name] = value
+    if pending:
+        name, value = _split(pending)
+        found[name] = value
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    """At the first `=`, `:` or blank, whichever comes first; `listeners=PLAINTEXT://x:1` keeps its colons."""
+    for position, character in enumerate(line):
+        if character in "=:":
+            return line[:position].strip(), line[position + 1 :].strip()
+        if character.isspace():
+            rest = line[position:].lstrip()
+            return line[:position], rest[1:].strip() if rest[:1] in ("=", ":") else rest
+    return line, ""
+
+
+def render(properties: Mapping[str, str], comment: str) -> str:
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines += [f"{name}={value}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def read(path: str | Path) -> dict[str, str]:
+    """Raises CommandError naming the file."""
+    try:
+        return parse(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise CommandError(f"there is no configuration file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"cannot read the configuration file {path}: {error}") from error
