@@ -1,0 +1,52 @@
+"""The port of one incarnation: `heirlog.env.Env` on virtual time, the simulated network and a simulated disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from heirlog.env import Cancel, OnResult
+from heirlog.protocol.types import Endpoint
+from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.network import Network
+from heirlog.sim.world import Exit, Process, World
+
+
+class SimEnv:
+    """Dies with its process: whatever was registered through it never runs afterwards."""
+
+    def __init__(self, world: World, network: Network, disk: SimDisk, process: Process) -> None:
+        self._world = world
+        self._network = network
+        self._process = process
+        self._host = process.host
+        self.random: Random = world.stream(f"{process.host.name}#{process.number}")
+        self.files = SimFiles(disk, process)
+
+    @property
+    def process(self) -> Process:
+        return self._process
+
+    def log(self, level: str, event: str, /, **values: object) -> None:
+        self._world.log(self._host.name, level, event, values)
+
+    def now_ms(self) -> int:
+        return self._host.monotonic_ms()
+
+    def wall_ms(self) -> int:
+        return self._host.wall_ms()
+
+    def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
+        self._network.send(self._process, to, channel, request, on_result, self._host.true_delay_us(timeout_ms))
+
+    def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
+        return self._world.schedule(
+            self._host.true_delay_us(delay_ms), self._process, f"timer {getattr(fn, '__qualname__', 'partial')}", fn
+        ).cancel
+
+    def stop(self, exit_code: int, reason: str) -> None:
+        """After the current callback: what it still sends leaves, then the process is gone."""
+        self._world.schedule(
+            0, self._process, "stop", lambda: self._world.end(self._process, Exit("stopped", exit_code, reason))
+        )

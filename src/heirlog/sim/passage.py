@@ -1,0 +1,112 @@
+"""How a message gets from one node to another: as the object it is, or through the codec.
+
+The server's body sends bytes, so a receiver owns what it decoded, and writes into the record batches of a Produce
+request (base offset, leader epoch). A message that passes as an object must allow the same: record sets are copied for
+the receiver. File regions are read at the moment when the message is handed over, as `heirlog.env.Region` demands.
+
+    Produce request     records copied: the leader writes into them, the producer may send the same again
+    Fetch response      regions and parts become one read-only view
+    all else            the object itself; `digest` at both ends proves that nobody changed it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+from zlib import crc32
+
+from heirlog.env import Region
+from heirlog.protocol.frames import (
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    parse_header,
+)
+from heirlog.protocol.messages.fetch import FetchResponse
+from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.primitives import Out, Part, records_view
+
+LENGTH_PREFIX_BYTES = 4
+
+
+def digest(message: Any) -> int:
+    """A checksum of the message as its highest version encodes it: the same in every process and version of Python."""
+    out = Out()
+    type(message).WRITE(out, (message,), message.MAX_VERSION)
+    checksum = 0
+    for part in out.finish():
+        checksum = crc32(part.read() if isinstance(part, Region) else part, checksum)
+    return checksum
+
+
+def owned_request(request: Any) -> Any:
+    """The request as its receiver may treat it: the records of a Produce request are its own."""
+    if not isinstance(request, ProduceRequest):
+        return request
+    return _rebuilt(request, "topic_data", "partition_data", "records", _writable)
+
+
+def resolved_response(response: Any) -> Any:
+    """The response with its record sets read now, each as one view."""
+    if isinstance(response, FetchResponse):
+        return _rebuilt(response, "responses", "partitions", "records", _read)
+    if isinstance(response, FetchSnapshotResponse):
+        return _rebuilt(response, "topics", "partitions", "unaligned_records", _read)
+    return response
+
+
+def request_over_the_wire(header: RequestHeader, request: Any) -> Callable[[], Any]:
+    frame = _frame(encode_request(header, request))
+
+    def decoded() -> Any:
+        parsed, position = parse_header(frame)
+        return decode_request(parsed, frame, position)
+
+    return decoded
+
+
+def response_over_the_wire(header: RequestHeader, response: Any) -> Callable[[], Any]:
+    frame = _frame(encode_response(header.api_key, header.api_version, header.correlation_id, response))
+    return lambda: decode_response(header.api_key, header.api_version, frame)[1]
+
+
+def _frame(parts: list[Part]) -> memoryview:
+    joined = bytearray()
+    for part in parts:
+        joined += part.read() if isinstance(part, Region) else part
+    return memoryview(joined)[LENGTH_PREFIX_BYTES:]
+
+
+def _rebuilt(message: Any, topics: str, partitions: str, field: str, convert: Callable[[Any], Any]) -> Any:
+    """A copy of what leads to the record sets; the message that was sent stays as it is."""
+    rebuilt = copy(message)
+    setattr(rebuilt, topics, [_topic(topic, partitions, field, convert) for topic in getattr(message, topics)])
+    return rebuilt
+
+
+def _topic(topic: Any, partitions: str, field: str, convert: Callable[[Any], Any]) -> Any:
+    rebuilt = copy(topic)
+    converted = []
+    for partition in getattr(topic, partitions):
+        partition = copy(partition)
+        setattr(partition, field, convert(getattr(partition, field)))
+        converted.append(partition)
+    setattr(rebuilt, partitions, converted)
+    return rebuilt
+
+
+def _writable(records: Any) -> Any:
+    return None if records is None else memoryview(bytearray(records_view(records)))
+
+
+def _read(records: Any) -> Any:
+    """Bytes of its own, also of a plain buffer: the sender's may change once it was handed over."""
+    if records is None:
+        return None
+    if isinstance(records, Region):
+        return memoryview(records.read())
+    return memoryview(bytes(records_view(records)))

@@ -1,0 +1,275 @@
+"""Virtual time: one seed, one order of events, one hash.
+
+    schedule --> [heap by (time, sequence)] --> run: trace, callback, observer
+
+A *host* is a machine: its name, its clocks, its disk. A *process* is one incarnation of what runs on it. Rules:
+
+* An event belongs to a process, or to nobody (the network, the script). The events of a process that has ended never
+  run. Those of a paused process wait, and run in their order when it goes on.
+* Time is an integer count of microseconds. Events of the same moment run in the order in which they were scheduled.
+* Chance comes in named streams (`stream("network")`), each seeded from the run's seed and the name, so that one more
+  draw in one place does not change what happens in another.
+* Each event that runs feeds (time, node, event, state) into a running hash. Nothing in it depends on `hash()`, on
+  ids of objects or on the version of Python: of `random.Random` only `random`, `getrandbits`, `randrange`,
+  `randbytes` and `shuffle` are used, which are the same in 3.11 - 3.13.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from heapq import heappop, heappush
+from random import Random
+
+START_WALL_MS = 1_700_000_000_000
+_TRACE_FLUSH = 256
+
+
+class Event:
+    """Something that will happen. `fn` is None once it is cancelled."""
+
+    __slots__ = ("fn", "label", "process")
+
+    def __init__(self, process: Process | None, label: str, fn: Callable[[], None]) -> None:
+        self.process = process
+        self.label = label
+        self.fn: Callable[[], None] | None = fn
+
+    def cancel(self) -> None:
+        self.fn = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended. `kind`: "stopped" (by itself) or "killed"."""
+
+    kind: str
+    code: int
+    reason: str
+
+
+class Process:
+    """One incarnation of what runs on a host."""
+
+    __slots__ = ("exit", "held", "host", "number", "on_end", "paused")
+
+    def __init__(self, host: Host, number: int) -> None:
+        self.host = host
+        self.number = number
+        self.paused = False
+        self.held: list[Event] = []
+        self.exit: Exit | None = None
+        self.on_end: list[Callable[[], None]] = []
+        """What the body does when the process is gone: close its connections, free its ports."""
+
+    @property
+    def alive(self) -> bool:
+        return self.exit is None
+
+    def __repr__(self) -> str:
+        return f"{self.host.name}#{self.number}"
+
+
+class Host:
+    """A machine. Clocks: what its processes read is true time, plus an offset, times a rate."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.process: Process | None = None
+        self.incarnations = 0
+        self.monotonic_offset_ms = 0
+        self.wall_offset_ms = 0
+        self.drift_ppm = 0
+        self.fingerprint = 0
+        """What the trace records as the state of this node: the disk keeps a running checksum of all writes here."""
+
+    def monotonic_ms(self) -> int:
+        return self.monotonic_offset_ms + self._elapsed_us() // 1000
+
+    def wall_ms(self) -> int:
+        return START_WALL_MS + self.wall_offset_ms + self._elapsed_us() // 1000
+
+    def true_delay_us(self, delay_ms: int) -> int:
+        """How long `delay_ms` of this host's clock take."""
+        if self.drift_ppm == 0:
+            return delay_ms * 1000
+        return delay_ms * 1_000_000_000 // (1_000_000 + self.drift_ppm)
+
+    def _elapsed_us(self) -> int:
+        now_us = self.world.now_us
+        if self.drift_ppm == 0:
+            return now_us
+        return now_us * (1_000_000 + self.drift_ppm) // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    time_us: int
+    node: str
+    level: str
+    event: str
+    values: dict[str, object]
+
+    def __str__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.values.items())
+        return f"{self.time_us / 1e6:10.6f} {self.node:12} {self.level} {self.event} {values}".rstrip()
+
+
+class World:
+    """The event queue of one run."""
+
+    def __init__(self, seed: int, *, kept_events: int = 200, kept_logs: int = 2000) -> None:
+        self.seed = seed
+        self.now_us = 0
+        self.events_run = 0
+        self.hosts: dict[str, Host] = {}
+        self.counters: Counter[str] = Counter()
+        self.logs: deque[LogLine] = deque(maxlen=kept_logs)
+        self.last_events: deque[tuple[int, str, str]] = deque(maxlen=kept_events)
+        self.observer: Callable[[Process | None], None] | None = None
+        """Called after each event with the process that it belonged to: where invariants are checked."""
+        self.on_log: Callable[[LogLine], None] | None = None
+        self._heap: list[tuple[int, int, Event]] = []
+        self._sequence = 0
+        self._hash = blake2b(digest_size=16)
+        self._unhashed: list[str] = []
+
+    # chance
+
+    def stream(self, name: str) -> Random:
+        """A source of chance of its own."""
+        return Random(int.from_bytes(sha256(f"{self.seed}/{name}".encode()).digest()[:16], "big"))
+
+    # hosts and processes
+
+    def host(self, name: str) -> Host:
+        """The host of that name, made on first use."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = Host(self, name)
+        return found
+
+    def begin(self, host: Host) -> Process:
+        """A new incarnation on `host`, whose former one must have ended."""
+        assert host.process is None or not host.process.alive, f"{host.process} still runs"
+        host.incarnations += 1
+        host.process = Process(host, host.incarnations)
+        return host.process
+
+    def end(self, process: Process, exit: Exit) -> None:
+        """Nothing that this process scheduled runs any more. Ending it twice has no effect."""
+        if process.exit is not None:
+            return
+        process.exit = exit
+        process.held.clear()
+        self.note(process.host.name, f"{exit.kind} {exit.code}")
+        for fn in process.on_end:
+            fn()
+
+    def pause(self, process: Process) -> None:
+        """As SIGSTOP: its sockets stay open, its clocks go on, nothing of it runs."""
+        process.paused = True
+
+    def resume(self, process: Process) -> None:
+        process.paused = False
+        held, process.held = process.held, []
+        for event in held:
+            self._push(self.now_us, event)
+
+    # events
+
+    def schedule(self, delay_us: int, process: Process | None, label: str, fn: Callable[[], None]) -> Event:
+        event = Event(process, label, fn)
+        self._push(self.now_us + delay_us, event)
+        return event
+
+    def schedule_at(self, time_us: int, process: Process | None, label: str, fn: Callable[[], None]) -> Event:
+        event = Event(process, label, fn)
+        self._push(time_us if time_us > self.now_us else self.now_us, event)
+        return event
+
+    def _push(self, time_us: int, event: Event) -> None:
+        self._sequence += 1
+        heappush(self._heap, (time_us, self._sequence, event))
+
+    def step(self, end_us: int) -> bool:
+        """Run the next event; False when there is none up to and including that moment."""
+        heap = self._heap
+        while heap and heap[0][0] <= end_us:
+            time_us, _, event = heappop(heap)
+            fn = event.fn
+            if fn is None:
+                continue
+            process = event.process
+            if process is not None:
+                if process.exit is not None:
+                    continue
+                if process.paused:
+                    process.held.append(event)
+                    continue
+            self.now_us = time_us
+            event.fn = None
+            self.events_run += 1
+            if process is None:
+                self.last_events.append((time_us, "-", event.label))
+                fn()
+                self._trace(f"{time_us} - {event.label}\n")
+            else:
+                host = process.host
+                self.last_events.append((time_us, host.name, event.label))
+                fn()
+                self._trace(f"{time_us} {host.name} {event.label} {host.fingerprint:x}\n")
+            if self.observer is not None:
+                self.observer(process)
+            return True
+        return False
+
+    def run_until(self, time_ms: int) -> None:
+        """Run everything that happens up to and including that moment."""
+        end_us = time_ms * 1000
+        while self.step(end_us):
+            pass
+        self.now_us = max(self.now_us, end_us)
+
+    def run_for(self, duration_ms: int) -> None:
+        self.run_until(self.now_us // 1000 + duration_ms)
+
+    def run_while(self, waiting: Callable[[], bool], timeout_ms: int) -> bool:
+        """Run until `waiting()` is false; True if that happened within the time."""
+        end_us = self.now_us + timeout_ms * 1000
+        while waiting():
+            if not self.step(end_us):
+                self.now_us = end_us
+                return False
+        return True
+
+    # traces
+
+    def note(self, node: str, what: str) -> None:
+        """Feed something that is no event of its own (a fault, a digest of a message) into the hash."""
+        self.last_events.append((self.now_us, node, what))
+        self._trace(f"{self.now_us} {node} {what}\n")
+
+    def trace_hash(self) -> str:
+        """Of all that has happened so far."""
+        self._flush_trace()
+        return self._hash.hexdigest()
+
+    def log(self, node: str, level: str, event: str, values: dict[str, object]) -> None:
+        self.counters[f"log.{event}"] += 1
+        line = LogLine(self.now_us, node, level, event, values)
+        self.logs.append(line)
+        if self.on_log is not None:
+            self.on_log(line)
+
+    def _trace(self, line: str) -> None:
+        self._unhashed.append(line)
+        if len(self._unhashed) >= _TRACE_FLUSH:
+            self._flush_trace()
+
+    def _flush_trace(self) -> None:
+        self._hash.update("".join(self._unhashed).encode())
+        self._unhashed.clear()
