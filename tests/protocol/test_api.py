@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from heirlog.protocol.api import APIS, UnknownApi, request_class, response_class
+
+# kafka-behaviour of 4.2: key, versions, first flexible version
+EXPECTED = {
+    0: (3, 13, 9), 1: (4, 18, 12), 2: (1, 11, 6), 3: (0, 13, 9), 10: (0, 6, 3), 18: (0, 4, 3), 19: (2, 7, 5),
+    20: (1, 6, 4), 22: (0, 5, 2), 23: (2, 4, 4), 32: (1, 4, 4), 43: (0, 2, 2), 44: (0, 1, 1), 52: (0, 2, 0),
+    53: (0, 1, 1), 54: (0, 1, 1), 55: (0, 2, 0), 56: (2, 3, 0), 58: (0, 0, 0), 59: (0, 1, 0), 60: (0, 2, 0),
+    62: (0, 4, 0), 63: (0, 1, 0), 67: (0, 0, 0), 70: (0, 0, 0), 75: (0, 0, 0),
+}  # fmt: skip
+
+
+def test_the_apis_are_those_of_kafka_4_2() -> None:
+    for key, (first, last, flexible) in EXPECTED.items():
+        api = APIS[key]
+        assert (api.min_version, api.max_version) == (first, last), api
+        assert max(api.flexible_version, first) == max(flexible, first), api
+    assert sorted(APIS) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("key", sorted(APIS))
+def test_the_classes_belong_to_their_api(key: int) -> None:
+    api = APIS[key]
+    for cls, suffix in ((request_class(key), "Request"), (response_class(key), "Response")):
+        assert cls.__name__ == api.name + suffix
+        assert (key, api.min_version, api.max_version) == (cls.API_KEY, cls.MIN_VERSION, cls.MAX_VERSION)
+        assert api.flexible_version == cls.FLEXIBLE_VERSION
+
+
+def test_produce_is_advertised_from_version_zero() -> None:
+    assert APIS[0].advertised_min == 0
+    assert not APIS[0].speaks(2)
+    assert APIS[1].advertised_min == 4
+
+
+def test_unknown_keys_are_named() -> None:
+    with pytest.raises(UnknownApi, match="key 4 "):
+        request_class(4)
+
+
+def test_importing_the_table_imports_no_message() -> None:
+    code = "import sys, heirlog.protocol.frames; print([m for m in sys.modules if 'protocol.messages' in m])"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    assert shown.stdout.strip() == "[]"
