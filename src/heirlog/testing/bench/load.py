@@ -1,0 +1,184 @@
+"""Loads that a librdkafka client puts on a cluster, each with what it cost the brokers."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition  # type: ignore[import-untyped,unused-ignore]
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[import-untyped,unused-ignore]
+
+from heirlog.testing.bench.gauges import Cost, brokers
+from heirlog.testing.cluster import Cluster
+
+PARTITIONS = 3
+GIGA = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Of one produce or consume run. CPU is that of all broker processes together, while it ran."""
+
+    records: int
+    value_bytes: int
+    seconds: float
+    broker_cpu_s: float
+    batches: int = 0
+
+    @property
+    def records_per_s(self) -> float:
+        return self.records / self.seconds
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.records * self.value_bytes / self.seconds / 1e6
+
+    @property
+    def cpu_us_per_record(self) -> float:
+        return 1e6 * self.broker_cpu_s / self.records
+
+    @property
+    def cpu_us_per_batch(self) -> float:
+        return 1e6 * self.broker_cpu_s / self.batches if self.batches else 0.0
+
+    @property
+    def cpu_s_per_gb(self) -> float:
+        return self.broker_cpu_s * GIGA / (self.records * self.value_bytes)
+
+
+def create(cluster: Cluster, topic: str, replication_factor: int, partitions: int = PARTITIONS) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    new = NewTopic(
+        topic, partitions, replication_factor, config={"min.insync.replicas": str(min(2, replication_factor))}
+    )
+    for created in admin.create_topics([new]).values():
+        created.result(30)
+
+
+class _Count:
+    """Delivery reports; raises at the first failed one."""
+
+    def __init__(self) -> None:
+        self.delivered = 0
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            raise RuntimeError(f"a record was refused: {error}")
+        self.delivered += 1
+
+
+def produce(
+    cluster: Cluster, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int = 65_536
+) -> Throughput:
+    """As fast as the client can; the batches are counted in librdkafka's own statistics."""
+    batches = 0
+
+    def statistics_arrived(text: str) -> None:
+        nonlocal batches
+        stats = json.loads(text)
+        batches = max(batches, sum(broker["tx"] for broker in stats["brokers"].values()))
+
+    count = _Count()
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "acks": acks,
+            "linger.ms": 5,
+            "batch.size": batch_bytes,
+            "queue.buffering.max.messages": 200_000,
+            "statistics.interval.ms": 100,
+            "stats_cb": statistics_arrived,
+        }
+    )
+    value = bytes(value_bytes)
+    _warm(producer, topic, value)
+    before, started = Cost.of(brokers(cluster)), time.monotonic()
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(topic, value, on_delivery=count)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        if number % 500 == 0:
+            producer.poll(0)
+    producer.flush(120)
+    seconds = time.monotonic() - started
+    cost = Cost.of(brokers(cluster)).cpu_s - before.cpu_s
+    producer.poll(0.2)
+    if count.delivered != records:
+        raise RuntimeError(f"{count.delivered} of {records} records were acknowledged")
+    return Throughput(records, value_bytes, seconds, cost, batches)
+
+
+def _warm(producer: Producer, topic: str, value: bytes) -> None:
+    """Connections open and the leaders known before the clock starts."""
+    for partition in range(PARTITIONS):
+        producer.produce(topic, value, partition=partition)
+    producer.flush(30)
+
+
+def consume(cluster: Cluster, topic: str, *, records: int, value_bytes: int) -> Throughput:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 50,
+            "queued.max.messages.kbytes": 262_144,
+        }
+    )
+    before, started = Cost.of(brokers(cluster)), time.monotonic()
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+    found = 0
+    while found < records:
+        found += sum(message.error() is None for message in consumer.consume(10_000, timeout=1.0))
+    seconds = time.monotonic() - started
+    cost = Cost.of(brokers(cluster)).cpu_s - before.cpu_s
+    consumer.close()
+    return Throughput(found, value_bytes, seconds, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrips:
+    p50_us: float
+    p99_us: float
+
+
+def round_trips(cluster: Cluster, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
+    """One record at a time at a fixed, modest rate: from produce() to its delivery report."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "linger.ms": 0})
+    _warm(producer, topic, b"x")
+    waits: list[float] = []
+    due = time.perf_counter()
+    for _ in range(int(per_s * seconds)):
+        sent = time.perf_counter()
+        producer.produce(
+            topic, b"x" * 100, partition=0, on_delivery=lambda e, m, sent=sent: waits.append(time.perf_counter() - sent)
+        )
+        producer.flush(10)
+        due += 1 / per_s
+        time.sleep(max(0.0, due - time.perf_counter()))
+    cuts = statistics.quantiles(waits, n=100)
+    return RoundTrips(1e6 * statistics.median(waits), 1e6 * cuts[98])
+
+
+def failover_s(cluster: Cluster, topic: str) -> float:
+    """From the SIGKILL of the leader of partition 0 to the first acknowledgement (acks=all) that follows it."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 0})
+    _warm(producer, topic, b"x")
+    leader = producer.list_topics(topic).topics[topic].partitions[0].leader
+    cluster.kill(leader)
+    started = time.monotonic()
+    acknowledged: list[float] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            acknowledged.append(time.monotonic() - started)
+
+    producer.produce(topic, b"x", partition=0, on_delivery=delivered)
+    producer.flush(60)
+    cluster.start(leader)
+    return acknowledged[0]
