@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from heirlog.protocol.generator import generate, snake
+from heirlog.protocol.codegen import snake
+from heirlog.protocol.generator import generate
 
 
 def test_the_committed_files_are_what_the_specs_say() -> None:

@@ -157,6 +157,11 @@ def test_a_version_outside_the_range_is_refused_both_ways() -> None:
         decode(ProduceRequest, b"", 2)
 
 
+def test_a_number_that_its_field_cannot_hold_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="FetchRequest v17 has a value that its field cannot hold"):
+        encode(FetchRequest(max_wait=2**31), 17)
+
+
 def _produce(records: Any) -> ProduceRequest:
     data = ProduceRequest.PartitionProduceData(index=1, records=records)
     return ProduceRequest(topic_data=[ProduceRequest.TopicProduceData(name="t", partition_data=[data, data])])

@@ -178,21 +178,28 @@ def records_view(records: Records | None) -> memoryview:
 def encode(message: Message, version: int) -> list[Part]:
     """The body of a message, without header and length. Fields that the version lacks are left out.
 
-    Raises UnsupportedVersion; ValueError for null in a version that has no null there.
+    Raises UnsupportedVersion; ValueError for null in a version that has no null there, and for a number that its field
+    cannot hold.
     """
-    _check_version(type(message), version)
-    out = Out()
-    message.KIND.WRITE(out, (message,), version)  # type: ignore[attr-defined]  # KIND of a message is a Message
-    return out.finish()
+    return _write(message, version).finish()
 
 
 def encode_bytes(message: Message, version: int) -> bytes:
     """Like `encode`, for a message without record sets (all records and most requests)."""
-    _check_version(type(message), version)
-    out = Out()
-    message.KIND.WRITE(out, (message,), version)  # type: ignore[attr-defined]  # KIND of a message is a Message
+    out = _write(message, version)
     assert not out.parts, "a message with record sets has parts"
     return b"".join(out.small)
+
+
+def _write(message: Message, version: int) -> Out:
+    cls = type(message)
+    _check_version(cls, version)
+    out = Out()
+    try:
+        cls.WRITE(out, (message,), version)
+    except struct.error as error:
+        raise ValueError(f"{cls.__name__} v{version} has a value that its field cannot hold: {error}") from error
+    return out
 
 
 def decode(cls: type[M], buffer: Buffer, version: int, position: int = 0) -> M:
