@@ -1,0 +1,318 @@
+"""`env.send` on sockets: one ordered connection per (endpoint, channel), opened when there is something to send.
+
+A `Channel` lives as long as the node and outlives its connections; a `Link` is one connection.
+
+    channel   idle --send--> connecting --connected--> greeting --versions known--> ready
+                ^                |                        |                           |
+                +---- resting <--+------------------------+-- closed, reset, timeout -+
+
+Requests wait in the channel until the link is ready, then they are pipelined; answers come in order. When a link ends,
+what it carried fails as "disconnected", and so does what waited for it: whoever asks decides whether to ask again, and
+knows better than a pool whether the answer still matters. The next attempt is made at once after a connection that
+worked, and after a short rest (doubling up to `MAX_REST`) after one that did not.
+
+Each request fails or is answered once, always from the loop, never inside `send`.
+
+Traps. A request that timed out takes its connection with it, since its late answer would stand before the next one.
+A version is chosen per request: the newest that both sides speak, from the peer's ApiVersions answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections import deque
+from typing import Any
+
+from heirlog.client.handshake import Handshake, Refused, common_version
+from heirlog.env import OnResult, SendFailure
+from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
+from heirlog.protocol.primitives import Malformed
+from heirlog.protocol.types import Endpoint
+from heirlog.server.stream import FrameStream
+
+MAX_REQUESTS = 1000
+"""Unanswered requests per channel; one more fails at once."""
+SETUP_SECONDS = 10.0
+"""For the TCP connection, and again for the handshake (`socket.connection.setup.timeout.ms`)."""
+FIRST_REST = 0.02
+MAX_REST = 0.5
+FRAME_LIMIT = 2**31 - 1
+"""Of answers. Kafka's clients set none either: a batch may be larger than any fetch limit (KIP-74)."""
+
+
+class Request:
+    __slots__ = ("api_key", "deadline", "message", "on_result", "version")
+
+    def __init__(self, message: Any, on_result: OnResult, deadline: float) -> None:
+        self.message = message
+        self.on_result = on_result
+        self.deadline = deadline
+        self.api_key: int = message.API_KEY
+        self.version = -1
+
+
+class ClientPool:
+    """All connections that this node opens. `client_id` is what peers see in the request header."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, client_id: str, staging: memoryview) -> None:
+        self.loop = loop
+        self.client_id = client_id
+        self.staging = staging
+        self._channels: dict[tuple[Endpoint, str], Channel] = {}
+
+    def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
+        """See `heirlog.env.Env.send`."""
+        found = self._channels.get((to, channel))
+        if found is None:
+            found = self._channels[to, channel] = Channel(self, to)
+        found.send(Request(request, on_result, self.loop.time() + timeout_ms / 1000))
+
+    def stop(self) -> None:
+        """Close everything; nobody is told."""
+        for channel in self._channels.values():
+            channel.stop()
+        self._channels.clear()
+
+
+class Channel:
+    """The queue towards one endpoint for one purpose."""
+
+    def __init__(self, pool: ClientPool, endpoint: Endpoint) -> None:
+        self.pool = pool
+        self._loop = pool.loop
+        self._endpoint = endpoint
+        self._waiting: deque[Request] = deque()
+        self._link: Link | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._rest = 0.0
+        self._rested_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._start_timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def send(self, request: Request) -> None:
+        link = self._link
+        outstanding = len(self._waiting) + (len(link.sent) if link is not None else 0)
+        if outstanding >= MAX_REQUESTS:
+            full = SendFailure("disconnected", f"{MAX_REQUESTS} requests to {self._endpoint} are unanswered")
+            self._loop.call_soon(request.on_result, full)
+            return
+        self._watch(request.deadline)
+        if link is not None and link.ready:
+            link.send(request)
+            return
+        self._waiting.append(request)
+        if link is None and self._connecting is None and self._start_timer is None:
+            rest = max(0.0, self._rested_at - self._loop.time())
+            if rest:
+                self._start_timer = self._loop.call_later(rest, self._start)
+            else:
+                self._start()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._waiting.clear()
+        for timer in (self._timer, self._start_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._link is not None:
+            self._link.sent.clear()
+            self._link.stream.abort("the node stops")
+
+    # connecting
+
+    def _start(self) -> None:
+        self._start_timer = None
+        if self._waiting:
+            self._connecting = self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        try:
+            async with asyncio.timeout(SETUP_SECONDS):
+                sock = await connected_socket(self._loop, self._endpoint)
+        except OSError as error:  # TimeoutError is one
+            self._connecting = None
+            self._connect_failed(error)
+            return
+        self._connecting = None
+        self._link = Link(self, sock)
+        self._watch(self._link.greet())
+
+    def link_ready(self, link: Link) -> None:
+        self._rest = 0.0
+        while self._waiting:
+            link.send(self._waiting.popleft())
+
+    def link_ended(self, link: Link, reason: str) -> None:
+        self._link = None
+        if self._stopped:
+            return
+        if not link.ready:
+            self._rest_a_while()
+        self._tell_all(list(link.sent), reason)
+
+    def _connect_failed(self, error: OSError) -> None:
+        self._rest_a_while()
+        self._tell_all([], error.strerror or str(error) or "no connection in time")
+
+    def _rest_a_while(self) -> None:
+        self._rest = min(max(2 * self._rest, FIRST_REST), MAX_REST)
+        self._rested_at = self._loop.time() + self._rest * random.uniform(0.5, 1)
+
+    def _tell_all(self, requests: list[Request], reason: str) -> None:
+        """`requests` and then those that wait. They are forgotten first: who is told may send again at once."""
+        requests += self._waiting
+        self._waiting = deque()
+        failure = SendFailure("disconnected", f"{self._endpoint}: {reason}")
+        for request in requests:
+            request.on_result(failure)
+
+    # time
+
+    def _watch(self, deadline: float) -> None:
+        """One timer per channel, at the earliest deadline or before."""
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        late = [request for request in self._waiting if request.deadline <= now]
+        if late:
+            self._waiting = deque(request for request in self._waiting if request.deadline > now)
+        if self._link is not None:
+            self._link.drop_late(now)
+        self._watch_rest()
+        for request in late:
+            request.on_result(SendFailure("timed-out", f"no connection to {self._endpoint}"))
+
+    def _watch_rest(self) -> None:
+        deadlines = [request.deadline for request in self._waiting]
+        if self._link is not None:
+            deadlines += [request.deadline for request in self._link.sent]
+        if deadlines:
+            self._watch(min(deadlines))
+
+
+class Link:
+    """One connection: greets, then carries. A `stream.Receiver`."""
+
+    __slots__ = ("_channel", "_correlation_id", "_handshake", "_ranges", "ready", "sent", "stream")
+
+    def __init__(self, channel: Channel, sock: socket.socket) -> None:
+        self._channel = channel
+        self._correlation_id = 0
+        self._handshake = Handshake()
+        self._ranges: dict[int, tuple[int, int]] = {}
+        self.ready = False
+        self.sent: deque[Request] = deque()
+        self.stream = FrameStream(channel.pool.loop, sock, channel.pool.staging, FRAME_LIMIT, self)
+
+    def greet(self) -> float:
+        """Ask for the peer's versions; the deadline."""
+        version, message = self._handshake.request()
+        request = Request(message, self._greeted, self._channel.pool.loop.time() + SETUP_SECONDS)
+        self._put(request, version)
+        return request.deadline
+
+    def send(self, request: Request) -> None:
+        version = common_version(type(request.message), self._ranges)
+        if version is None:
+            unknown = SendFailure("unsupported", f"the peer speaks no version of API {request.api_key} that we speak")
+            self._channel.pool.loop.call_soon(request.on_result, unknown)
+            return
+        self._put(request, version)
+
+    def drop_late(self, now: float) -> None:
+        late = [request for request in self.sent if request.deadline <= now]
+        if not late:
+            return
+        self.sent = deque(request for request in self.sent if request.deadline > now)
+        self.stream.abort("an answer came too late")  # before anybody is told and sends again
+        for request in late:
+            request.on_result(SendFailure("timed-out", f"API {request.api_key} was not answered in time"))
+
+    def on_frame(self, frame: memoryview) -> bool:
+        if not self.sent:
+            self.stream.abort("an answer that nobody asked for")
+            return False
+        request = self.sent[0]
+        version = request.version
+        if not self.ready:
+            version = self._handshake.answer_version(frame)
+        try:
+            correlation_id, response = decode_response(request.api_key, version, frame)
+        except Malformed as error:
+            self.stream.abort(f"an answer to API {request.api_key} that is none: {error}")
+            return False
+        expected = (self._correlation_id - len(self.sent) + 1) & 0x7FFFFFFF
+        if correlation_id != expected:
+            self.stream.abort(f"the answer {correlation_id} where {expected} was expected")
+            return False
+        self.sent.popleft()
+        request.on_result(response)
+        return True
+
+    def on_closed(self, reason: str) -> None:
+        self._channel.link_ended(self, reason)
+
+    def _put(self, request: Request, version: int) -> None:
+        request.version = version
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        header = RequestHeader(request.api_key, version, self._correlation_id, self._channel.pool.client_id)
+        parts = encode_request(header, request.message)
+        self.sent.append(request)
+        self.stream.write(parts)
+
+    def _greeted(self, response: Any) -> None:
+        if isinstance(response, SendFailure):
+            return  # the stream is closing, and `on_closed` tells the channel
+        try:
+            ranges = self._handshake.answered(response)
+        except Refused as error:
+            self.stream.abort(str(error))
+            return
+        if ranges is None:
+            self.greet()
+            return
+        self._ranges = ranges
+        self.ready = True
+        self._channel.link_ready(self)
+
+
+async def connected_socket(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> socket.socket:
+    """Connect to the first address of the endpoint that answers; raises OSError of the last that did not."""
+    failure: OSError | None = None
+    for family, address in await addresses(loop, endpoint):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            await loop.sock_connect(sock, address)
+        except OSError as error:
+            failure = error
+            sock.close()
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure or OSError(f"{endpoint.host} has no address")
+
+
+async def addresses(loop: asyncio.AbstractEventLoop, endpoint: Endpoint) -> list[tuple[socket.AddressFamily, Any]]:
+    """Literal addresses need no resolver, and so no thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, endpoint.host)
+        except OSError:
+            continue
+        return [(family, (endpoint.host, endpoint.port))]
+    found = await loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    return [(family, address) for family, _, _, _, address in found]

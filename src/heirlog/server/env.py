@@ -1,0 +1,67 @@
+"""`heirlog.env.Env` on a running asyncio loop: the clock, chance, timers, the log line and the end of the node."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.env import Cancel, Log, OnResult
+from heirlog.protocol.types import Endpoint
+from heirlog.server.client_pool import ClientPool
+from heirlog.server.files import OsFiles
+
+
+class ServerEnv:
+    """One node's world; made on the loop's thread.
+
+    on_stop: called once with the exit code and the reason, on the turn after `stop`. From `stop` on the node hears
+    nothing more: neither timers nor answers.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        files: OsFiles,
+        pool: ClientPool,
+        log: Log,
+        on_stop: Callable[[int, str], None],
+    ) -> None:
+        self._loop = loop
+        self._pool = pool
+        self._on_stop = on_stop
+        self._stopped = False
+        self.random = random.Random()
+        self.files = files
+        self.log = log
+
+    def now_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
+        self._pool.send(to, channel, request, self._unless_stopped(on_result), timeout_ms)
+
+    def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
+        return self._loop.call_later(delay_ms / 1000, self._run, fn).cancel
+
+    def stop(self, exit_code: int, reason: str) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        self._loop.call_soon(self._on_stop, exit_code, reason)
+
+    def _run(self, fn: Callable[[], None]) -> None:
+        if not self._stopped:
+            fn()
+
+    def _unless_stopped(self, on_result: OnResult) -> OnResult:
+        def told(result: Any) -> None:
+            if not self._stopped:
+                on_result(result)
+
+        return told

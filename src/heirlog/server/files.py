@@ -1,0 +1,266 @@
+"""A node's disks on the operating system.
+
+Reads and appends are plain calls into the page cache. A flush is the only thing that waits for the disk, so it is the
+only thing that leaves the loop: one thread takes all flushes asked for since it last looked, flushes each file once,
+and hands the callbacks back to the loop (group commit). Nobody else touches that thread.
+
+    flush(file) --> asked --thread takes all--> in the kernel --loop--> on_flushed(None | OSError)
+
+Traps:
+
+* A flush that failed is final for its file. The kernel reports a lost page once and then calls it clean, so a second
+  `fdatasync` would answer success for bytes that are gone: every later flush of that file repeats the first error.
+* A descriptor is closed only when no flush of it is under way. Otherwise its number could be given to another file,
+  and that one would be flushed in its place.
+* Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from heirlog.env import Buffer
+
+Deliver: TypeAlias = Callable[[Callable[[], None]], object]
+"""Runs a function on the loop soon, called from any thread (`loop.call_soon_threadsafe`)."""
+
+OnSynced: TypeAlias = Callable[[OSError | None], None]
+
+IOV_MAX = 1024
+"""Buffers that one vectored write takes, on Linux and macOS."""
+
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def sync_data(fd: int) -> None:
+        """`fsync` on macOS stops at the drive's cache."""
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+else:
+
+    def sync_data(fd: int) -> None:
+        os.fdatasync(fd)
+
+
+class OsFile:
+    """See `heirlog.env.File`. `fileno` is for sendfile, within the body only."""
+
+    __slots__ = ("_closing", "_fd", "_flush_error", "_flushes", "_size", "path")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self._size = os.fstat(fd).st_size
+        self._flushes = 0
+        self._flush_error: OSError | None = None
+        self._closing = False
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def append(self, data: Buffer | Sequence[Buffer]) -> int:
+        position = self._size
+        if isinstance(data, bytes | bytearray | memoryview):
+            length = len(data)
+            written = os.pwrite(self._fd, data, position) if length else 0
+            if written != length:
+                self._append_rest([memoryview(data)], written, position)
+        else:
+            length = sum(len(part) for part in data)
+            self._append_rest([memoryview(part) for part in data], 0, position)
+        self._size = position + length
+        return position
+
+    def _append_rest(self, parts: list[memoryview], done: int, position: int) -> None:
+        """Write `parts` from byte `done` on; on failure the file is as long as before and the error is raised.
+
+        A short write (disk full, file size limit) is followed by one that names the cause.
+        """
+        rest = drop(parts, done)
+        at = position + done
+        try:
+            while rest:
+                written = os.pwritev(self._fd, rest[:IOV_MAX], at)
+                at += written
+                rest = drop(rest, written)
+        except OSError:
+            os.ftruncate(self._fd, position)
+            raise
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self._fd, size, position)
+
+    def pwrite(self, data: Buffer, position: int) -> None:
+        assert position + len(data) <= self._size, "pwrite never extends a file"
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._fd, rest, position)
+            position += written
+            rest = rest[written:]
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        self._size = size
+
+    def close(self) -> None:
+        self._closing = True
+        self._close_if_idle()
+
+    def flush_begins(self) -> None:
+        assert not self._closing, f"flush of the closed file {self.path}"
+        self._flushes += 1
+
+    def flush_now(self) -> OSError | None:
+        """In the flusher's thread. Only the first failure is asked of the kernel."""
+        if self._flush_error is None:
+            try:
+                sync_data(self._fd)
+            except OSError as error:
+                self._flush_error = error
+        return self._flush_error
+
+    def flush_ended(self) -> None:
+        self._flushes -= 1
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        if self._closing and not self._flushes and self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def drop(parts: list[memoryview], count: int) -> list[memoryview]:
+    """`parts` without their first `count` bytes, and without empty parts."""
+    for index, part in enumerate(parts):
+        if count < len(part):
+            return [part[count:], *(later for later in parts[index + 1 :] if len(later))]
+        count -= len(part)
+    return []
+
+
+class Flusher:
+    """The one thread that waits for disks.
+
+    `ask` may be called from the loop only; callbacks run on the loop, in the order asked per target.
+    """
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._deliver = deliver
+        self._asked: dict[OsFile | str, list[OnSynced]] = {}
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def ask(self, target: OsFile | str, on_synced: OnSynced) -> None:
+        """`target`: a file, or the path of a directory."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
+            self._thread.start()
+        if isinstance(target, OsFile):
+            target.flush_begins()
+        with self._wake:
+            waiting = self._asked.setdefault(target, [])
+            waiting.append(on_synced)
+            self._wake.notify()
+
+    def stop(self) -> None:
+        """Finish what was asked, then end the thread. Callbacks still go to `deliver`."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._asked and not self._stopping:
+                    self._wake.wait()
+                asked, self._asked = self._asked, {}
+            if not asked:
+                return
+            for target, callbacks in asked.items():
+                error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
+                self._deliver(Answer(target, callbacks, error))
+
+
+class Answer:
+    """One finished flush on its way to the loop."""
+
+    __slots__ = ("_callbacks", "_error", "_target")
+
+    def __init__(self, target: OsFile | str, callbacks: list[OnSynced], error: OSError | None) -> None:
+        self._target = target
+        self._callbacks = callbacks
+        self._error = error
+
+    def __call__(self) -> None:
+        for callback in self._callbacks:
+            if isinstance(self._target, OsFile):
+                self._target.flush_ended()
+            callback(self._error)
+
+
+def sync_directory(path: str) -> OSError | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return error
+    return None
+
+
+class OsFiles:
+    """See `heirlog.env.Files`."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        self._flusher = Flusher(deliver)
+
+    def open(self, path: str, create: bool = False) -> OsFile:
+        return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644))
+
+    def flush(self, file: OsFile, on_flushed: OnSynced) -> None:
+        self._flusher.ask(file, on_flushed)
+
+    def sync_dir(self, path: str, on_synced: OnSynced) -> None:
+        self._flusher.ask(path, on_synced)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def mkdirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rmdir(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def stop(self) -> None:
+        """Wait for flushes under way; the node is gone, so nobody hears of them."""
+        self._flusher.stop()

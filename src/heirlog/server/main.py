@@ -1,0 +1,179 @@
+"""One node as a process: lock, build, listen, start, run until it stops itself or a signal asks it to.
+
+    locked --> built --> listening --> started --SIGTERM, SIGINT--> shutting down --env.stop--> gone
+
+Traps. The listeners are open before the node starts, so that nobody who was told where it is gets refused. What goes
+wrong inside a callback of the brain ends the node: half of a state change may have happened, and a replica that goes on
+with a state that nobody intended is worse than one that is fenced. A second signal ends the node without the clean
+stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import gc
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.node.node import Node
+from heirlog.server.client_pool import ClientPool
+from heirlog.server.env import ServerEnv
+from heirlog.server.files import OsFiles
+from heirlog.server.logs import Logger
+from heirlog.server.stream import STAGING_SIZE
+from heirlog.server.transport import Server
+
+LOCK_NAME = ".lock"
+GC_THRESHOLD = 20_000
+"""Allocations between collections of the youngest: requests leave no cycles, so looking for them is wasted time."""
+
+
+class Refused(Exception):
+    """The node cannot start; one sentence for the operator."""
+
+
+def run_node(
+    config: StaticConfig,
+    *,
+    ledger: str | None = None,
+    reuse_port: bool = False,
+    log_level: str = "info",
+    on_listening: Callable[[], None] | None = None,
+) -> int:
+    """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
+
+    ledger: path of the power-cut ledger (`heirlog.server.ledger`); only `heirlog.testing` and the drills ask for it.
+    reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
+    on_listening: called once when clients can connect.
+    """
+    try:
+        locks = lock_directories(config.log_dirs)
+    except Refused as refused:
+        return _complain(str(refused))
+    try:
+        return NodeProcess(config, ledger, reuse_port, Logger(config.node_id, log_level)).run(on_listening)
+    except Refused as refused:
+        return _complain(str(refused))
+    finally:
+        for lock in locks:
+            os.close(lock)
+
+
+def lock_directories(paths: Sequence[str]) -> list[int]:
+    """Descriptors that hold the directories' `.lock`, as Kafka names it. Raises Refused.
+
+    A directory that is not there is left to the node, which knows what to say about it.
+    """
+    locks: list[int] = []
+    for path in paths:
+        if not os.path.isdir(path):
+            continue
+        try:
+            lock = os.open(os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o644)
+            locks.append(lock)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            for held in locks:
+                os.close(held)
+            if isinstance(error, BlockingIOError):
+                raise Refused(f"{path} is in use by another process; stop that one or give this node its own") from None
+            raise Refused(f"{path} cannot be locked: {error.strerror}") from error
+    return locks
+
+
+class NodeProcess:
+    def __init__(self, config: StaticConfig, ledger: str | None, reuse_port: bool, log: Logger) -> None:
+        self._config = config
+        self._reuse_port = reuse_port
+        self._log = log
+        self._loop = asyncio.new_event_loop()
+        self._exit_code = 0
+        self._signalled = False
+        staging = memoryview(bytearray(STAGING_SIZE))
+        self._files = _files(self._loop, ledger)
+        self._pool = ClientPool(self._loop, f"heirlog-{config.node_id}", staging)
+        self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
+        self._node = Node(self._env, config)
+        self._server = Server(
+            self._loop,
+            self._node.connected,
+            log,
+            frame_limit=config["socket.request.max.bytes"],
+            max_idle_ms=config["connections.max.idle.ms"],
+            staging=staging,
+        )
+
+    def run(self, on_listening: Callable[[], None] | None) -> int:
+        asyncio.set_event_loop(self._loop)
+        self._loop.set_exception_handler(self._failed)
+        try:
+            self._listen()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._loop.add_signal_handler(number, self._asked_to_stop)
+            self._loop.call_soon(self._start, on_listening)
+            self._loop.run_forever()
+        finally:
+            self._end()
+        return self._exit_code
+
+    def _listen(self) -> None:
+        for name, endpoint in self._node.listeners:
+            try:
+                self._server.listen(name, endpoint, self._reuse_port)
+            except OSError as error:
+                raise Refused(f"listener {name} cannot listen on {endpoint}: {error.strerror or error}") from error
+
+    def _start(self, on_listening: Callable[[], None] | None) -> None:
+        self._node.start()
+        gc.set_threshold(GC_THRESHOLD)
+        gc.collect()
+        gc.freeze()
+        if on_listening is not None:
+            on_listening()
+
+    def _asked_to_stop(self) -> None:
+        if self._signalled:
+            self._env.stop(1, "stopped by a second signal, before the clean stop was done")
+            return
+        self._signalled = True
+        self._node.shutdown()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        trace = "".join(traceback.format_exception(error)) if error is not None else ""
+        self._log("error", "internal-error", what=context.get("message"), trace=trace)
+        self._env.stop(1, f"an internal error ended the node: {error!r}; the log line before this one says where")
+
+    def _stopped(self, exit_code: int, reason: str) -> None:
+        self._exit_code = exit_code
+        self._log("info" if exit_code == 0 else "error", "stopped", exit_code=exit_code, reason=reason)
+        if exit_code:
+            _complain(reason)
+        self._loop.stop()
+
+    def _end(self) -> None:
+        self._server.stop()
+        self._pool.stop()
+        self._files.stop()
+        self._loop.run_until_complete(asyncio.sleep(0))  # lets cancelled connection attempts end
+        asyncio.set_event_loop(None)
+        self._loop.close()
+
+
+def _files(loop: asyncio.AbstractEventLoop, ledger: str | None) -> OsFiles:
+    if ledger is None:
+        return OsFiles(loop.call_soon_threadsafe)
+    from heirlog.server.ledger import LedgerFiles  # none of its code runs otherwise
+
+    return LedgerFiles(loop.call_soon_threadsafe, ledger)
+
+
+def _complain(sentence: str) -> int:
+    print(f"heirlog: {sentence}", file=sys.stderr, flush=True)
+    return 1

@@ -1,0 +1,423 @@
+"""A socket as frames in and parts out; both ends of the wire use it.
+
+Plain non-blocking sockets on `loop.add_reader` and `add_writer`: an asyncio transport in between would own the
+descriptor (no sendfile beside it) and copy what it cannot send. No task, no thread, no await.
+
+    in     HEAD --4 bytes of size--> BODY --size bytes--> on_frame, HEAD
+
+    out    write --all sent--> idle
+             \\--EAGAIN--> queued --writable--> ... --empty--> idle
+
+Reading. All streams of a loop share one staging buffer. What arrives is cut into frames there and each frame is copied
+into a buffer of its own (its receiver keeps it and may write into it). A frame of which only a part has arrived gets
+its buffer at once and the rest is received straight into that, so that a large frame is never copied. After a large
+frame the next read asks for little: more would be the start of the next large one, copied for nothing.
+
+Fairness. One read, at most `FRAMES_PER_TURN` frames and at most `WRITE_PER_TURN` bytes per turn of the loop; what is
+left waits for the next turn, behind everybody else.
+
+Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
+than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
+
+Traps. `write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one
+call. A `Region` that cannot be sent at once keeps a duplicate of its descriptor, since the segment may be closed
+before the peer reads on. sendfile that finds the file shorter than promised ends the connection: the frame's size is
+already out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from heirlog.env import Buffer, Region
+
+STAGING_SIZE = 64 * 1024
+LARGE_FRAME = 32 * 1024
+AFTER_LARGE_FRAME = 4 * 1024
+FRAMES_PER_TURN = 16
+OUTPUT_LIMIT = 1024 * 1024
+WRITE_PER_TURN = 1024 * 1024
+INLINE_REGION = 16 * 1024
+"""Regions up to this size are read and sent with the bytes around them: one call instead of two."""
+IOV_MAX = 1024
+MSG_MORE = getattr(socket, "MSG_MORE", 0)
+NO_FRAME = bytearray()
+FRAME_SIZE = struct.Struct(">i")
+
+
+class Descriptor(Protocol):
+    def fileno(self) -> int: ...
+
+
+class Receiver(Protocol):
+    """Who gets the frames of a stream. Called on the loop."""
+
+    def on_frame(self, frame: memoryview) -> bool:
+        """One frame without its length prefix, owned by the receiver. False: hand over no more until `resume`."""
+
+    def on_closed(self, reason: str) -> None:
+        """Once, from the loop itself, whoever closed it; `reason` is empty if we did."""
+
+
+class FilePart:
+    """The unsent rest of a region, with a descriptor of its own."""
+
+    __slots__ = ("fd", "position", "size")
+
+    def __init__(self, fd: int, position: int, size: int) -> None:
+        self.fd = fd
+        self.position = position
+        self.size = size
+
+
+class FrameStream:
+    """One connected socket. `staging` is shared by the streams of the loop and used only within one callback."""
+
+    __slots__ = (
+        "_backlog",
+        "_backlog_at",
+        "_closed",
+        "_closing",
+        "_corked",
+        "_fd",
+        "_filled",
+        "_frame",
+        "_frame_limit",
+        "_head",
+        "_loop",
+        "_out",
+        "_out_size",
+        "_paused",
+        "_reading",
+        "_receiver",
+        "_sock",
+        "_staging",
+        "_take",
+        "_throttled",
+        "_working_off",
+        "_writing",
+        "last_active",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        staging: memoryview,
+        frame_limit: int,
+        receiver: Receiver,
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._staging = staging
+        self._frame_limit = frame_limit
+        self._receiver = receiver
+        self._head = b""
+        self._frame = NO_FRAME
+        self._filled = 0
+        self._take = len(staging)
+        self._backlog: memoryview | None = None
+        self._backlog_at = 0
+        self._working_off = False
+        self._out: deque[memoryview | FilePart] = deque()
+        self._out_size = 0
+        self._paused = False
+        self._throttled = False
+        self._reading = False
+        self._writing = False
+        self._corked = False
+        self._closing = False
+        self._closed = False
+        self.last_active = loop.time()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._want_reads()
+
+    # reading
+
+    def _want_reads(self) -> None:
+        wanted = not (self._paused or self._throttled or self._closing or self._backlog is not None)
+        if wanted and not self._reading:
+            self._loop.add_reader(self._fd, self._readable)
+        elif self._reading and not wanted:
+            self._loop.remove_reader(self._fd)
+        self._reading = wanted
+
+    def _readable(self) -> None:
+        into_frame = self._filled < len(self._frame)
+        target = memoryview(self._frame)[self._filled :] if into_frame else self._staging[: self._take]
+        try:
+            count = self._sock.recv_into(target)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._end(f"{error.strerror or error}")
+            return
+        if not count:
+            self._end("closed by the peer")
+            return
+        self.last_active = self._loop.time()
+        if not into_frame:
+            self._cut(target[:count], 0)
+        elif self._filled + count < len(self._frame):
+            self._filled += count
+        else:
+            self._take = AFTER_LARGE_FRAME if len(self._frame) >= LARGE_FRAME else len(self._staging)
+            frame, self._frame, self._filled = self._frame, NO_FRAME, 0
+            self._corked = True
+            if not self._receiver.on_frame(memoryview(frame)):
+                self._paused = True
+            self._uncork()
+
+    def _cut(self, data: memoryview, at: int) -> None:
+        """Hand over the frames in `data` from `at` on; keep what is left of it."""
+        if self._head:
+            data = memoryview(self._head + data)
+            self._head = b""
+        size = len(data)
+        budget = FRAMES_PER_TURN
+        self._take = len(self._staging)
+        self._corked = True
+        while size - at >= 4:
+            if not budget or self._paused or self._closing or self._out_size > OUTPUT_LIMIT:
+                break
+            (length,) = FRAME_SIZE.unpack_from(data, at)
+            if not 0 < length <= self._frame_limit:
+                self._refuse(length)
+                return
+            end = at + 4 + length
+            if end > size:
+                self._frame = bytearray(length)
+                self._filled = size - at - 4
+                self._frame[: self._filled] = data[at + 4 :]
+                at = size
+                break
+            budget -= 1
+            start, at = at + 4, end
+            if not self._receiver.on_frame(memoryview(bytearray(data[start:end]))):
+                self._paused = True
+        self._keep(data, at)
+        self._uncork()
+
+    def _keep(self, data: memoryview, at: int) -> None:
+        left = len(data) - at
+        if self._closing or not left:
+            self._backlog = None
+        elif left < 4:
+            self._head = bytes(data[at:])
+            self._backlog = None
+        elif data is self._backlog:
+            self._backlog_at = at
+        else:
+            self._backlog = memoryview(bytes(data[at:]))  # staging is everybody's
+            self._backlog_at = 0
+
+    def _go_on(self) -> None:
+        """Whatever held us up may be over: take the backlog up again on the next turn, or read."""
+        if self._backlog is None:
+            self._want_reads()
+            return
+        if self._reading:
+            self._want_reads()
+        if not (self._working_off or self._paused or self._throttled or self._closing):
+            self._working_off = True
+            self._loop.call_soon(self._work_off)
+
+    def _work_off(self) -> None:
+        self._working_off = False
+        if self._backlog is not None and not (self._paused or self._throttled or self._closing):
+            self._cut(self._backlog, self._backlog_at)
+
+    def _refuse(self, length: int) -> None:
+        self._corked = False
+        self._end(f"a frame of {length} bytes; the limit is {self._frame_limit}")
+
+    def resume(self) -> None:
+        """After `on_frame` said False: hand over again, from the next turn of the loop on."""
+        if not self._paused or self._closing:
+            return
+        self._paused = False
+        if not self._corked:
+            self._go_on()
+
+    # writing
+
+    @property
+    def queued_bytes(self) -> int:
+        return self._out_size
+
+    def write(self, parts: Sequence[Buffer | Region]) -> None:
+        """Send `parts`, in order after what was written before. After `close` it does nothing."""
+        if self._closing:
+            return
+        if not self._corked and not self._out and len(parts) == 1 and not isinstance(parts[0], Region):
+            self._write_one(parts[0])
+            return
+        for part in parts:
+            if not isinstance(part, Region):
+                self._queue(memoryview(part))
+            elif part.size <= INLINE_REGION:
+                self._queue(memoryview(part.read()))
+            else:
+                fd = os.dup(cast(Descriptor, part.file).fileno())
+                self._out.append(FilePart(fd, part.position, part.size))
+                self._out_size += part.size
+        if self._corked:
+            return
+        if not self._writing:
+            self._send()
+        self._throttle()
+
+    def _throttle(self) -> None:
+        """Reading stops above the limit and goes on below half of it; the gap keeps it from flapping."""
+        if self._throttled:
+            if self._out_size <= OUTPUT_LIMIT // 2:
+                self._throttled = False
+                self._go_on()
+        elif self._out_size > OUTPUT_LIMIT:
+            self._throttled = True
+            if not self._closed:
+                self._want_reads()
+
+    def _queue(self, part: memoryview) -> None:
+        if len(part):
+            self._out.append(part)
+            self._out_size += len(part)
+
+    def _write_one(self, part: Buffer) -> None:
+        """The usual answer: small, nothing before it."""
+        try:
+            sent = self._sock.send(part)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._end_soon(f"{error.strerror or error}")
+            return
+        if sent < len(part):
+            self._queue(memoryview(part)[sent:])
+            self._want_writes()
+
+    def _uncork(self) -> None:
+        self._corked = False
+        if self._out and not self._writing:
+            self._send()
+        self._throttle()
+        if not self._closed:
+            self._go_on()
+
+    def _writable(self) -> None:
+        self._send()
+        self._throttle()
+
+    def _send(self) -> None:
+        """Send until the socket is full, or this turn's share is used up."""
+        share = WRITE_PER_TURN
+        try:
+            while self._out and share > 0:
+                first = self._out[0]
+                sent = self._send_file(first) if isinstance(first, FilePart) else self._send_buffers()
+                share -= sent
+                self._out_size -= sent
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._end_soon(f"{error.strerror or error}")
+            return
+        if share < WRITE_PER_TURN:
+            self.last_active = self._loop.time()
+        self._want_writes()
+        if self._closing and not self._out:
+            self._end_soon("")
+
+    def _want_writes(self) -> None:
+        if self._out and not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._writable)
+        elif self._writing and not self._out:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+
+    def _send_buffers(self) -> int:
+        buffers: list[memoryview] = []
+        more = 0
+        for part in self._out:
+            if isinstance(part, FilePart):
+                more = MSG_MORE
+                break
+            if len(buffers) == IOV_MAX:
+                break
+            buffers.append(part)
+        sent = rest = self._sock.sendmsg(buffers, (), more)
+        for part in buffers:
+            if rest < len(part):
+                self._out[0] = part[rest:]
+                break
+            rest -= len(part)
+            self._out.popleft()
+        return sent
+
+    def _send_file(self, part: FilePart) -> int:
+        sent = os.sendfile(self._fd, part.fd, part.position, min(part.size, WRITE_PER_TURN))
+        if not sent:
+            raise OSError(f"the file ended {part.size} bytes before what was promised")
+        part.position += sent
+        part.size -= sent
+        if not part.size:
+            os.close(part.fd)
+            self._out.popleft()
+        return sent
+
+    # ending
+
+    def close(self) -> None:
+        """Read no more, send what is queued, then close."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._reading:
+            self._want_reads()
+        if not self._out:
+            self._end_soon("")
+
+    def abort(self, reason: str) -> None:
+        """Close now; what is queued is lost."""
+        self._end_soon(reason)
+
+    def _end_soon(self, reason: str) -> None:
+        """`on_closed` never runs within a call of the receiver's own."""
+        self._release()
+        if not self._closed:
+            self._closed = True
+            self._loop.call_soon(self._receiver.on_closed, reason)
+
+    def _end(self, reason: str) -> None:
+        self._release()
+        if not self._closed:
+            self._closed = True
+            self._receiver.on_closed(reason)
+
+    def _release(self) -> None:
+        if self._closed:
+            return
+        self._closing = True
+        self._backlog = None
+        self._frame = NO_FRAME
+        self._filled = 0
+        if self._reading:
+            self._loop.remove_reader(self._fd)
+        if self._writing:
+            self._loop.remove_writer(self._fd)
+        self._reading = self._writing = False
+        for part in self._out:
+            if isinstance(part, FilePart):
+                os.close(part.fd)
+        self._out.clear()
+        self._out_size = 0
+        self._sock.close()

@@ -1,0 +1,314 @@
+"""Frames through real sockets on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import heirlog.server.stream as stream_module
+from heirlog.env import Region
+from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.server.files import OsFile
+
+
+def echo(client: Any, header: Any, frame: memoryview) -> None:
+    client.transport.send(header, ApiVersionsResponse())
+
+
+def raw(*parts: Any) -> Any:
+    """An answer function that writes parts as they are, behind a length."""
+
+    def answer(client: Any, header: Any, frame: memoryview) -> None:
+        size = sum(part.size if isinstance(part, Region) else len(part) for part in parts)
+        client.transport._stream.write([struct.pack(">ii", size + 4, header.correlation_id), *parts])
+
+    return answer
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(10):
+        (size,) = struct.unpack(">i", await reader.readexactly(4))
+        return await reader.readexactly(size)
+
+
+def correlation(frame: bytes) -> int:
+    return int.from_bytes(frame[:4], "big")
+
+
+async def connect(node: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(node.endpoint.host, node.endpoint.port)
+
+
+def test_a_small_request_is_answered(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        writer.write(framed(7))
+        assert correlation(await read_frame(reader)) == 7
+        writer.close()
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_pipelined_requests_are_answered_in_their_order_also_far_beyond_one_turn(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        count = 5000
+        writer.write(b"".join(framed(n) for n in range(count)))
+        assert [correlation(await read_frame(reader)) for _ in range(count)] == list(range(count))
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 5, 13, 14])
+def test_a_frame_that_arrives_in_two_pieces_is_one_frame(
+    fake_node: Any, framed: Any, eventually: Any, cut: int
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        both = framed(1, 5) + framed(2, 5)
+        at = len(framed(1, 5)) + cut
+        writer.write(both[:at])
+        await writer.drain()
+        assert correlation(await read_frame(reader)) == 1
+        writer.write(both[at:])
+        assert correlation(await read_frame(reader)) == 2
+        assert node.clients[0].frames == [framed(1, 5)[4:], framed(2, 5)[4:]]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_large_frame_arrives_whole_and_what_follows_it_too(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        body = os.urandom(5_000_000)
+        large = framed(1, len(body))[:14] + body
+        writer.write(large + framed(2) + large + framed(3, 40_000))
+        assert [correlation(await read_frame(reader)) for _ in range(4)] == [1, 2, 1, 3]
+        assert node.clients[0].frames[0] == large[4:]
+        assert node.clients[0].frames[2] == large[4:]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_frame_belongs_to_its_receiver_and_can_be_written_into(fake_node: Any, framed: Any) -> None:
+    kept: list[memoryview] = []
+
+    def keep(client: Any, header: Any, frame: memoryview) -> None:
+        frame[8:10] = b"xy"
+        kept.append(frame)
+        echo(client, header, frame)
+
+    async def scenario() -> None:
+        node = fake_node(keep)
+        reader, writer = await connect(node)
+        for n in range(3):
+            writer.write(framed(n, 8))
+            await read_frame(reader)
+        assert [int.from_bytes(frame[4:8], "big") for frame in kept] == [0, 1, 2]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("length", [-1, 0, 1001])
+def test_an_absurd_length_closes_the_connection_with_one_line_in_the_log(
+    fake_node: Any, eventually: Any, length: int
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, frame_limit=1000)
+        for _ in range(3):
+            reader, writer = await connect(node)
+            writer.write(struct.pack(">i", length) + b"GET / HTTP/1.1")
+            assert await reader.read() == b""
+        await eventually(lambda: [client.closed_times for client in node.clients] == [1, 1, 1])
+        assert node.events("warning") == ["frame-refused"]
+        assert node.server.connection_count == 0
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_large_region_is_sent_with_sendfile_also_after_its_file_was_closed(
+    fake_node: Any, framed: Any, tmp_path: Path
+) -> None:
+    content = os.urandom(9_000_000)
+    (tmp_path / "log").write_bytes(content)
+
+    def answer(client: Any, header: Any, frame: memoryview) -> None:
+        file = OsFile(str(tmp_path / "log"), os.open(tmp_path / "log", os.O_RDWR))
+        raw(b"head", Region(file, 1000, 8_000_000), b"between", Region(file, 5, 100), b"tail")(client, header, frame)
+        file.close()
+
+    async def scenario() -> None:
+        node = fake_node(answer)
+        reader, writer = await connect(node)
+        for n in range(2):
+            writer.write(framed(n))
+            expected = b"head" + content[1000:8_001_000] + b"between" + content[5:105] + b"tail"
+            assert (await read_frame(reader))[4:] == expected
+        node.server.stop()
+
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    asyncio.run(scenario())
+    assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_is_shorter_than_promised_ends_the_connection(
+    fake_node: Any, framed: Any, tmp_path: Path, eventually: Any
+) -> None:
+    (tmp_path / "log").write_bytes(bytes(50_000))
+    file = OsFile(str(tmp_path / "log"), os.open(tmp_path / "log", os.O_RDWR))
+
+    async def scenario() -> None:
+        node = fake_node(raw(Region(file, 0, 60_000)))
+        reader, writer = await connect(node)
+        writer.write(framed(1))
+        assert len(await reader.read()) == 50_008
+        await eventually(lambda: node.clients[0].closed_times == 1)
+        node.server.stop()
+
+    asyncio.run(scenario())
+    file.close()
+
+
+def test_who_asks_faster_than_it_reads_is_read_no_further_and_loses_nothing(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    count, size = 2000, 20_000
+
+    async def scenario() -> None:
+        node = fake_node(raw(bytes(size)))
+        reader, writer = await asyncio.open_connection(node.endpoint.host, node.endpoint.port, limit=1024)
+        writer.write(b"".join(framed(n) for n in range(count)))
+        await eventually(lambda: node.clients and node.clients[0].transport._stream._throttled)
+        served = len(node.clients[0].frames)
+        assert served < count
+        queued = node.clients[0].transport._stream.queued_bytes
+        assert queued <= stream_module.OUTPUT_LIMIT + stream_module.FRAMES_PER_TURN * (size + 8)
+        assert [correlation(await read_frame(reader)) for _ in range(count)] == list(range(count))
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_paused_client_gets_no_frames_until_it_resumes(fake_node: Any, framed: Any, eventually: Any) -> None:
+    def pause_at_three(client: Any, header: Any, frame: memoryview) -> None:
+        client.paused = len(client.frames) == 3
+        echo(client, header, frame)
+
+    async def scenario() -> None:
+        node = fake_node(pause_at_three)
+        reader, writer = await connect(node)
+        writer.write(b"".join(framed(n) for n in range(10)))
+        for n in range(3):
+            assert correlation(await read_frame(reader)) == n
+        writer.write(framed(10))
+        await asyncio.sleep(0)
+        client = node.clients[0]
+        assert len(client.frames) == 3
+        client.paused = False
+        client.transport.resume()
+        assert [correlation(await read_frame(reader)) for _ in range(8)] == list(range(3, 11))
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_bulk_client_does_not_keep_others_waiting(fake_node: Any, framed: Any) -> None:
+    """While one client has thousands of requests in the socket, another's is served within a few turns."""
+    order: list[int] = []
+
+    def note(client: Any, header: Any, frame: memoryview) -> None:
+        order.append(header.correlation_id)
+        echo(client, header, frame)
+
+    async def scenario() -> None:
+        node = fake_node(note)
+        _, bulk = await connect(node)
+        reader, single = await connect(node)
+        bulk.write(b"".join(framed(0) for _ in range(3000)))
+        single.write(framed(1))
+        await read_frame(reader)
+        assert order.index(1) <= 10 * stream_module.FRAMES_PER_TURN
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_closing_sends_what_is_queued_and_tells_the_client_once(fake_node: Any, framed: Any, eventually: Any) -> None:
+    def answer_and_close(client: Any, header: Any, frame: memoryview) -> None:
+        raw(bytes(8_000_000))(client, header, frame)
+        client.transport.close()
+        client.transport.close()
+        assert client.closed_times == 0, "never within a call"
+
+    async def scenario() -> None:
+        node = fake_node(answer_and_close)
+        reader, writer = await connect(node)
+        writer.write(framed(1) + framed(2))
+        assert len(await read_frame(reader)) == 8_000_004
+        assert await reader.read() == b""
+        await eventually(lambda: node.clients[0].closed_times == 1)
+        assert len(node.clients[0].frames) == 1
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_goes_away_is_told_to_the_node_once(fake_node: Any, framed: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(raw(bytes(10_000_000)))
+        _, writer = await connect(node)
+        writer.write(framed(1) + framed(2))
+        await eventually(lambda: node.clients and node.clients[0].frames)
+        writer.transport.abort()
+        await eventually(lambda: node.clients[0].closed_times)
+        await asyncio.sleep(0)
+        assert node.clients[0].closed_times == 1
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_never_reads_is_closed_after_the_idle_time(fake_node: Any, framed: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(raw(bytes(10_000_000)), max_idle_ms=50)
+        _, writer = await asyncio.open_connection(node.endpoint.host, node.endpoint.port, limit=1024)
+        writer.write(framed(1))
+        await eventually(lambda: node.clients and node.clients[0].closed_times == 1)
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_that_raises_ends_its_connection_and_no_other(fake_node: Any, framed: Any, eventually: Any) -> None:
+    def raise_at_nine(client: Any, header: Any, frame: memoryview) -> None:
+        if header.correlation_id == 9:
+            raise RuntimeError("nine")
+        echo(client, header, frame)
+
+    async def scenario() -> None:
+        node = fake_node(raise_at_nine)
+        reader, writer = await connect(node)
+        other_reader, other = await connect(node)
+        writer.write(framed(9))
+        assert await reader.read() == b""
+        other.write(framed(1))
+        assert correlation(await read_frame(other_reader)) == 1
+        assert node.events("error") == ["request-failed"]
+        node.server.stop()
+
+    asyncio.run(scenario())
