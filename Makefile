@@ -28,7 +28,7 @@ up: setup
 	@exec .venv/bin/heirlog up $(ARGS)
 
 test: setup-dev
-	@sh scripts/python scripts/setup.py librdkafka-2.5.0
+	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
 	@$(PY) -m pytest $(ARGS)
 
 bench: setup-dev

@@ -1,10 +1,10 @@
-"""Make an environment from a lock file: `scripts/python scripts/setup.py runtime|dev|librdkafka-2.5.0`.
+"""Make an environment from a lock file: `scripts/python scripts/setup.py runtime|dev|confluent-kafka-2.5.0`.
 
 Standard library only: it runs before anything is installed. An environment carries a stamp with the hash of the locks
 that filled it; with an equal stamp there is nothing to do, so `make up` may call this every time.
 
     .venv                     runtime, and with dev what tests and checks need (a superset with the same versions)
-    .venv-librdkafka-2.5.0    an older confluent-kafka, for the tests that speak through it
+    .venv-confluent-kafka-2.5.0    an older confluent-kafka, for the tests that speak through it
 
 Where `python -m venv` cannot make an environment (Debian without python3-venv), uv or virtualenv does it. Everything
 is installed with pip and checked against the hashes of the lock; the tree itself is then installed editable without
@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
-LIBRDKAFKA = "librdkafka-2.5.0"
+OLD_CLIENT = "confluent-kafka-2.5.0"
 
 
 class SetupError(Exception):
@@ -93,15 +93,15 @@ def set_up_tree(kind: str) -> None:
     (directory / f".heirlog-{kind}").write_text(stamps[kind])
 
 
-def set_up_librdkafka() -> None:
+def set_up_old_client() -> None:
     """The lock has wheels up to Python 3.12; on a newer Python an older one of this machine is taken, or none.
 
     No suitable Python is no error: the tests that need this environment skip and say so.
     """
-    directory = ROOT / f".venv-{LIBRDKAFKA}"
-    lock = LOCKS / f"{LIBRDKAFKA}.txt"
+    directory = ROOT / f".venv-{OLD_CLIENT}"
+    lock = LOCKS / f"{OLD_CLIENT}.txt"
     stamp = stamp_of(lock)
-    if stamped(directory, LIBRDKAFKA, stamp):
+    if stamped(directory, OLD_CLIENT, stamp):
         return
     print(f"setting up {directory} from {lock.relative_to(ROOT)}", flush=True)
     for python in (sys.executable, "python3.12", "python3.11"):
@@ -109,20 +109,20 @@ def set_up_librdkafka() -> None:
             continue
         make_environment(directory, python)
         pip_install(directory, "--require-hashes", "--only-binary", ":all:", "-r", lock)
-        (directory / f".heirlog-{LIBRDKAFKA}").write_text(stamp)
+        (directory / f".heirlog-{OLD_CLIENT}").write_text(stamp)
         return
-    print(f"no Python 3.11 or 3.12 here: tests with {LIBRDKAFKA} will be skipped", file=sys.stderr)
+    print(f"no Python 3.11 or 3.12 here: tests with {OLD_CLIENT} will be skipped", file=sys.stderr)
 
 
 def main(arguments: list[str]) -> int:
-    kinds = ("runtime", "dev", LIBRDKAFKA)
+    kinds = ("runtime", "dev", OLD_CLIENT)
     if len(arguments) != 1 or arguments[0] not in kinds:
         print(f"usage: scripts/setup.py {'|'.join(kinds)}", file=sys.stderr)
         return 2
     os.environ.pop("PYTHONPATH", None)
     try:
-        if arguments[0] == LIBRDKAFKA:
-            set_up_librdkafka()
+        if arguments[0] == OLD_CLIENT:
+            set_up_old_client()
         else:
             set_up_tree(arguments[0])
     except SetupError as error:

@@ -63,6 +63,10 @@ class NodeLayout:
     def ledger_path(self) -> Path:
         return self.directory / "ledger"
 
+    def client_address(self) -> str:
+        """A broker's host:port as told to clients."""
+        return _advertised(properties.read(self.properties_path))
+
     def ports(self) -> list[int]:
         """Of every listener, in the order of the file."""
         listeners = properties.read(self.properties_path).get("listeners", "")
@@ -84,10 +88,16 @@ class Layout:
     def combined(self) -> bool:
         return not self.controllers
 
+    def stop_order(self) -> tuple[tuple[NodeLayout, ...], tuple[NodeLayout, ...]]:
+        """First and last to stop: a broker's clean stop needs a controller."""
+        if self.combined:
+            return self.brokers[1:], self.brokers[:1]
+        return self.brokers, self.controllers
+
     @property
     def bootstrap_servers(self) -> str:
         """Advertised client addresses, in the order of broker ids."""
-        return ",".join(_advertised(properties.read(broker.properties_path)) for broker in self.brokers)
+        return ",".join(broker.client_address() for broker in self.brokers)
 
 
 def _advertised(given: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from heirlog.cli.layout import NodeLayout
 
 STOP_TIMEOUT_S = 30.0
 LAST_WORDS_BYTES = 2_000
+POLL_S = 0.01
 
 
 class NodeProcess:
@@ -136,28 +137,29 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
     return killed
 
 
-def wait_until_ready(
-    bootstrap_servers: str, brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float
-) -> None:
-    """Until Metadata names all of `brokers`. Raises CommandError, with a dead node's last words where one died."""
-    from heirlog.cli.ready import broker_ids
+def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
+    """Until each of `brokers` names all of them in a Metadata answer.
+
+    Raises CommandError: a node died (with its last words), or the time is over (with what is missing).
+    """
+    from heirlog.cli.ready import known_brokers
 
     wanted = {broker.node_id for broker in brokers}
+    waiting = {broker: set[int]() for broker in brokers}
     deadline = time.monotonic() + timeout_s
-    found: set[int] = set()
-    while not wanted <= found:
+    while waiting:
         for process in (*brokers, *others):
             if not process.running:
                 raise CommandError(f"{end_description(process)} while it started; it said: {process.last_words()}")
         if time.monotonic() > deadline:
-            missing = ", ".join(str(node) for node in sorted(wanted - found))
+            broker, known = next(iter(waiting.items()))
             raise CommandError(
-                f"not ready after {timeout_s:g} s: no Metadata answer names broker {missing}; "
-                f"see {brokers[0].layout.output_path} and its neighbours"
+                f"not ready after {timeout_s:g} s: {broker.layout.name} knows brokers {sorted(known)} of "
+                f"{sorted(wanted)}; see {broker.layout.output_path}"
             )
-        found = broker_ids(bootstrap_servers)
-        if not wanted <= found:
+        for broker in list(waiting):
+            waiting[broker] = known_brokers(broker.layout.client_address())
+            if wanted <= waiting[broker]:
+                del waiting[broker]
+        if waiting:
             time.sleep(POLL_S)
-
-
-POLL_S = 0.02

@@ -1,0 +1,76 @@
+"""The command tree, and how it fails.
+
+Imported on the long way only (see main). A command raises CommandError, or lets an error of the client through, and
+`run` turns it into one sentence on stderr and an exit code: 1 failed, 2 misused, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from heirlog.cli import consume, drill, elect, produce, simulate, storage, topics, up
+from heirlog.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from heirlog.cli.node import NodeOptions, run_node
+from heirlog.metadata.config_def import ConfigError
+from heirlog.protocol.errors import KafkaError
+
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="heirlog",
+    help="A Kafka-wire-compatible replicated log with eligible leader replicas.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("up")(up.up)
+app.add_typer(storage.app, name="storage")
+app.add_typer(topics.app, name="topics")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.command("elect")(elect.elect)
+app.add_typer(drill.app, name="drill")
+app.add_typer(simulate.app, name="sim")
+
+
+@app.command("node")
+def node(
+    config: Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")],
+    ledger: Annotated[str | None, typer.Option(help="Keep a ledger of flushed lengths here.", hidden=True)] = None,
+    reuse_port: Annotated[bool, typer.Option("--reuse-port", hidden=True)] = False,
+    stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
+) -> None:
+    """Run one node in the foreground; the configuration uses Kafka's names."""
+    raise typer.Exit(run_node(NodeOptions(config, ledger, reuse_port, stop_with_stdin)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns the exit code."""
+    try:
+        result = app(arguments, prog_name="heirlog", standalone_mode=False)
+        sys.stdout.flush()
+        # typer hands back the code of an Exit instead of raising it
+        return result if isinstance(result, int) else 0
+    except typer.TyperException as error:
+        # no arguments at all: the help text was the answer
+        return _fail(error.format_message() or "see heirlog --help", EXIT_USAGE)
+    except (CommandError, ConfigError, KafkaError) as error:
+        return _fail(str(error), EXIT_FAILED)
+    except BrokenPipeError:
+        # the reader of our output has seen enough (`| head`); nothing may be written to it any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except OSError as error:
+        return _fail(str(error), EXIT_FAILED)
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"heirlog: {' '.join(sentence.split())}", file=sys.stderr)
+    return code

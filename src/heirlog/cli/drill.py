@@ -1,0 +1,171 @@
+"""`heirlog drill`: failures rehearsed on a cluster of its own, with a client that we did not write.
+
+The drills write and read with librdkafka, so they need confluent-kafka; the locked environment has it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.errors import CommandError
+from heirlog.cli.render import Json, show_json
+from heirlog.cli.up import signals_interrupt
+
+if TYPE_CHECKING:
+    from heirlog.testing.drill.observe import Moment
+
+app = typer.Typer(help="Rehearse failures and judge what became of acknowledged records.", no_args_is_help=True)
+
+
+BLAME = (
+    "lost",
+    "doubled",
+    "wrong_bytes",
+    "out_of_order",
+    "changed_values",
+    "watermark_went_back",
+    "elected_before_caught_up",
+    "failures",
+)
+"""Members of a verdict that name a broken promise when they are not zero or empty."""
+
+
+class Switch(str, Enum):
+    ON = "on"
+    OFF = "off"
+
+
+@contextmanager
+def _needs() -> Iterator[None]:
+    """What stops a drill, as one sentence: librdkafka is missing, or the cluster did not do what the script needs."""
+    from heirlog.testing.cluster import ClusterError
+
+    try:
+        from heirlog.testing.drill.observe import DrillFailure
+
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "confluent_kafka":
+            raise
+        raise CommandError(
+            "the drills write with librdkafka: install the package confluent-kafka (make setup does)"
+        ) from error
+    except (ClusterError, DrillFailure) as error:
+        raise CommandError(str(error)) from error
+
+
+@app.command("last-replica-standing")
+def last_replica_standing(
+    elr: Annotated[Switch, typer.Option(help="off: without eligible leader replicas, to see the loss.")] = Switch.ON,
+    hold: Annotated[bool, typer.Option("--hold", help="Leave the cluster up after the verdict, until Ctrl-C.")] = False,
+    acknowledged: Annotated[
+        Path | None, typer.Option(help="Write each record acknowledged at acks=all here, as JSON lines.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="How much of the unflushed tail survives; default: nothing.")] = None,
+    as_json: Json = False,
+) -> None:
+    """KIP-966's last replica standing: two clean stops, then the last leader dies and loses its unflushed tail."""
+    with _needs(), signals_interrupt():
+        from heirlog.testing.cluster import Cluster
+        from heirlog.testing.drill.last_replica_standing import run, write_acknowledged
+
+        with Cluster(nodes=3, elr=elr is Switch.ON) as cluster:
+            say = None if as_json else _print_moment
+            if say is not None:
+                _print_heading()
+            verdict, records = run(cluster, elr=elr is Switch.ON, seed=seed, say=say)
+            if acknowledged is not None:
+                write_acknowledged(acknowledged, records)
+            result = verdict.as_json()
+            if hold:
+                result["bootstrap_servers"] = cluster.bootstrap_servers
+            _print_verdict(result, as_json)
+            if hold:
+                _hold()
+    if not verdict.passed:
+        raise CommandError(_blame(result))
+
+
+@app.command("stdlib")
+def stdlib(
+    records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Every line of Python's standard library through three replicas, a broker killed on the way, byte for byte."""
+    with _needs(), signals_interrupt():
+        from heirlog.testing.cluster import Cluster
+        from heirlog.testing.drill.stdlib import run
+
+        with Cluster(nodes=3) as cluster:
+            verdict = run(cluster, records=records, say=_quiet if as_json else print)
+    result = verdict.as_json()
+    _print_verdict(result, as_json)
+    if not verdict.passed:
+        raise CommandError(_blame(result))
+
+
+def _quiet(_: str) -> None:
+    """JSON output is one object and nothing else."""
+
+
+def _hold() -> None:
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        return
+
+
+COLUMNS = "{:>8}  {:>6}  {:<7}  {:<5}  {:<9}  {:>7}  {}"
+
+
+def _print_heading() -> None:
+    print(COLUMNS.format("ms", "leader", "isr", "elr", "last-known", "hw", "event"), flush=True)
+
+
+def _print_moment(moment: Moment) -> None:
+    view = moment.view
+    print(
+        COLUMNS.format(
+            moment.at_ms,
+            view.leader if view.leader >= 0 else "none",
+            _ids(view.isr),
+            _ids(view.elr),
+            _ids(view.last_known_elr),
+            moment.high_watermark if moment.high_watermark >= 0 else "?",
+            moment.event,
+        ),
+        flush=True,
+    )
+
+
+def _ids(ids: tuple[int, ...]) -> str:
+    return ",".join(map(str, ids)) or "-"
+
+
+def _print_verdict(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        show_json(result)
+    else:
+        print()
+        for name, value in result.items():
+            if name not in ("timeline", "drill"):
+                print(f"  {name.replace('_', ' '):<26} {value}")
+    # whoever waits for the verdict may read through a pipe while the cluster is held
+    sys.stdout.flush()
+
+
+def _blame(result: dict[str, Any]) -> str:
+    bad = [
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in result.items()
+        if name in BLAME and value
+    ]
+    return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

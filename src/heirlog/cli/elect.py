@@ -1,0 +1,109 @@
+"""`heirlog elect`: choose leaders on purpose (KIP-460)."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import EXIT_FAILED, CommandError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import ErrorCode, error_code
+
+TIMEOUT_MS = 30_000
+
+
+class ElectionType(str, Enum):
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+    @property
+    def code(self) -> int:
+        return 0 if self is ElectionType.PREFERRED else 1
+
+
+def elect(
+    election_type: Annotated[
+        ElectionType,
+        typer.Option(case_sensitive=False, help="unclean may lose acknowledged records."),
+    ],
+    topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None,
+    all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False,
+    path_to_json_file: Annotated[
+        Path | None, typer.Option(help='{"partitions": [{"topic": "t", "partition": 0}]}')
+    ] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Elect the preferred leader of partitions, or any live replica of leaderless ones."""
+    from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+
+    wanted = _partitions(topic, partition, all_topic_partitions, path_to_json_file)
+    asked = None
+    if wanted is not None:
+        asked = [
+            ElectLeadersRequest.TopicPartitions(topic=name, partitions=numbers) for name, numbers in wanted.items()
+        ]
+    request = ElectLeadersRequest(election_type=election_type.code, topic_partitions=asked, timeout_ms=TIMEOUT_MS)
+    with connected(bootstrap_server) as client:
+        response = client.admin(request)
+    if response.error_code:
+        raise CommandError(f"the election was refused: {error_code(response.error_code).name}")
+    rows = [
+        {
+            "topic": result.topic,
+            "partition": found.partition_id,
+            "result": error_code(found.error_code).name if found.error_code else "ELECTED",
+            "message": found.error_message or "",
+        }
+        for result in response.replica_election_results
+        for found in result.partition_result
+    ]
+    columns = {"topic": "Topic", "partition": "Partition", "result": "Result", "message": "Message"}
+    show_rows(columns, rows, as_json)
+    # a leader that is the wanted one already is no failure, as in Kafka's tool
+    fine = ("ELECTED", ErrorCode.ELECTION_NOT_NEEDED.name)
+    failed = [row for row in rows if row["result"] not in fine]
+    if failed:
+        first = failed[0]
+        typer.echo(
+            f"heirlog: {len(failed)} of {len(rows)} elections failed, first {first['topic']}-{first['partition']}: "
+            f"{first['result']} {first['message']}".rstrip(),
+            err=True,
+        )
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _partitions(
+    topic: str | None, partition: int | None, everything: bool, file: Path | None
+) -> dict[str, list[int]] | None:
+    """Topic → partitions; None: all. Raises CommandError unless exactly one way of naming them is used."""
+    ways = (topic is not None or partition is not None) + everything + (file is not None)
+    if ways != 1:
+        raise CommandError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
+    if everything:
+        return None
+    if file is not None:
+        return _from_file(file)
+    if topic is None or partition is None:
+        raise CommandError("--topic and --partition go together")
+    return {topic: [partition]}
+
+
+def _from_file(file: Path) -> dict[str, list[int]]:
+    try:
+        content: Any = json.loads(file.read_text(encoding="utf-8"))
+        pairs = [(str(entry["topic"]), int(entry["partition"])) for entry in content["partitions"]]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CommandError(
+            f'{file} is not a file of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}: {error!r}'
+        ) from error
+    wanted: dict[str, list[int]] = {}
+    for name, number in pairs:
+        wanted.setdefault(name, []).append(number)
+    return wanted

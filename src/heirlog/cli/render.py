@@ -1,0 +1,41 @@
+"""How results reach a person (a table) or a program (`--json`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+PIPED_WIDTH = 200
+"""Columns where standard output is no terminal: a table that is cut at 80 is useless to grep."""
+
+
+def show_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def show_rows(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    """columns: key of each row → heading, in order. JSON prints every key of every row."""
+    if as_json:
+        show_json(list(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns.values(), box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(_cell(row[key]) for key in columns))
+    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False).print(table)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list):
+        return ",".join(str(item) for item in value) or "-"
+    return str(value)

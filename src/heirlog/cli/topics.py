@@ -1,0 +1,200 @@
+"""`heirlog topics create|list|describe|delete`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.types import uuid_text
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+TIMEOUT_MS = 30_000
+BROKER_DEFAULT = -1
+NO_LEADER = -1
+PAGE_PARTITIONS = 2_000
+"""Partitions per DescribeTopicPartitions answer; brokers may send fewer and a cursor."""
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topic names.")]
+NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.")]
+
+
+@app.command("create")
+def create(
+    names: Names = None,
+    topic: NamedTopics = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Default: the cluster's num.partitions.")] = BROKER_DEFAULT,
+    replication_factor: Annotated[
+        int, typer.Option(min=1, help="Default: the cluster's default.replication.factor.")
+    ] = BROKER_DEFAULT,
+    config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Topic config; repeatable.")] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Create topics."""
+    from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+
+    configs = [
+        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in map(_pair, config or ())
+    ]
+    request = CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs
+            )
+            for name in _wanted(names, topic)
+        ],
+        timeout_ms=TIMEOUT_MS,
+    )
+    with connected(bootstrap_server) as client:
+        response = client.admin(request)
+    columns = {
+        "topic": "Topic",
+        "topic_id": "TopicId",
+        "partitions": "PartitionCount",
+        "replication_factor": "ReplicationFactor",
+    }
+    created = [
+        {
+            "topic": result.name,
+            "topic_id": uuid_text(result.topic_id),
+            "partitions": result.num_partitions,
+            "replication_factor": result.replication_factor,
+        }
+        for result in response.topics
+        if not result.error_code
+    ]
+    if created:
+        show_rows(columns, created, as_json)
+    _raise_first("create", ((result.name, result.error_code, result.error_message) for result in response.topics))
+
+
+@app.command("list")
+def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
+    """List all topics."""
+    from heirlog.protocol.messages.metadata import MetadataRequest
+
+    with connected(bootstrap_server) as client:
+        response = client.admin(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    rows = [
+        {
+            "topic": topic.name,
+            "topic_id": uuid_text(topic.topic_id),
+            "partitions": len(topic.partitions),
+            "internal": topic.is_internal,
+        }
+        for topic in sorted(response.topics, key=lambda topic: topic.name or "")
+    ]
+    show_rows({"topic": "Topic", "topic_id": "TopicId", "partitions": "PartitionCount"}, rows, as_json)
+
+
+@app.command("describe")
+def describe(
+    names: Names = None,
+    topic: NamedTopics = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
+    with connected(bootstrap_server) as client:
+        rows = list(partition_rows(client, [*(names or ()), *(topic or ())]))
+    columns = {
+        "topic": "Topic",
+        "partition": "Partition",
+        "leader": "Leader",
+        "leader_epoch": "LeaderEpoch",
+        "replicas": "Replicas",
+        "isr": "Isr",
+        "elr": "Elr",
+        "last_known_elr": "LastKnownElr",
+    }
+    show_rows(columns, rows, as_json)
+
+
+def partition_rows(client: BlockingClient, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """One row per partition, following the cursor from page to page; no names: all topics. Raises CommandError."""
+    from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+
+    wanted = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names))]
+    cursor = None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=wanted, response_partition_limit=PAGE_PARTITIONS, cursor=cursor
+        )
+        response = client.admin(request)
+        for topic in response.topics:
+            _raise_first("describe", [(topic.name, topic.error_code, None)])
+            for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+                yield {
+                    "topic": topic.name,
+                    "partition": partition.partition_index,
+                    "leader": None if partition.leader_id == NO_LEADER else partition.leader_id,
+                    "leader_epoch": partition.leader_epoch,
+                    "replicas": list(partition.replica_nodes),
+                    "isr": list(partition.isr_nodes),
+                    "elr": list(partition.eligible_leader_replicas or ()),
+                    "last_known_elr": list(partition.last_known_elr or ()),
+                }
+        if response.next_cursor is None:
+            return
+        cursor = DescribeTopicPartitionsRequest.Cursor(
+            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
+        )
+
+
+@app.command("delete")
+def delete(
+    names: Names = None,
+    topic: NamedTopics = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Delete topics with all their records."""
+    from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+
+    wanted = _wanted(names, topic)
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted], timeout_ms=TIMEOUT_MS
+    )
+    with connected(bootstrap_server) as client:
+        response = client.admin(request)
+    deleted = [
+        {"topic": result.name, "topic_id": uuid_text(result.topic_id)}
+        for result in response.responses
+        if not result.error_code
+    ]
+    if deleted:
+        show_rows({"topic": "Topic", "topic_id": "TopicId"}, deleted, as_json)
+    _raise_first("delete", ((result.name, result.error_code, result.error_message) for result in response.responses))
+
+
+def _wanted(names: list[str] | None, topic: list[str] | None) -> list[str]:
+    wanted = [*(names or ()), *(topic or ())]
+    if not wanted:
+        raise CommandError("name at least one topic")
+    return wanted
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise CommandError(f"--config {text} is not of the form NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _raise_first(verb: str, results: Iterable[tuple[str | None, int, str | None]]) -> None:
+    """One sentence for the first topic that failed."""
+    for name, code, message in results:
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise CommandError(f"cannot {verb} topic {name}: it does not exist")
+        if code:
+            raise CommandError(f"cannot {verb} topic {name}: {error_code(code).name}{f', {message}' if message else ''}")

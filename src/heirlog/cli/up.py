@@ -1,0 +1,200 @@
+"""`heirlog up`: a cluster on this machine until Ctrl-C.
+
+    no cluster in the folder --create, format--> started --Metadata names all--> up --signal--> stopped
+    a cluster in the folder ---------------------^                               |
+                                                        a node dies: said, the others go on
+
+The folder decides: what it holds is started again as it is, with the nodes, ports and properties of its files. Options
+that contradict it are refused rather than ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from heirlog.cli import layout as layouts
+from heirlog.cli import properties
+from heirlog.cli.errors import CommandError
+from heirlog.cli.layout import HOST, Layout, NodeLayout
+from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
+
+DEFAULT_NODES = 3
+DEFAULT_PORT = 9092
+READY_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
+KAFKA_DEFAULTS = {
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "3",
+}
+
+
+def up(
+    nodes: Annotated[int | None, typer.Option(min=1, max=99, help=f"Brokers; default {DEFAULT_NODES}.")] = None,
+    data: Annotated[Path, typer.Option(help="Folder that keeps the cluster; created if it is not there.")] = Path(
+        "data"
+    ),
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65000, help=f"First of the brokers' ports; default {DEFAULT_PORT}."),
+    ] = None,
+    combined: Annotated[
+        bool | None, typer.Option("--combined", help="Broker 1 is the controller too, instead of a process for it.")
+    ] = None,
+) -> None:
+    """Start a cluster on this machine; Ctrl-C stops it, and its data stay."""
+    from heirlog.cli.format import format_cluster
+
+    layout = layouts.load(data)
+    known = layout is not None
+    if layout is None:
+        nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
+        _refuse_busy_ports(range(port, port + nodes + 1), data)
+        layout = layouts.create(data, range(port, port + nodes), port + nodes, combined=bool(combined))
+    else:
+        _refuse_contradictions(layout, nodes, port, combined)
+        _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data)
+    format_cluster(layout, {})
+    processes = {node.node_id: NodeProcess(node) for node in layout.nodes}
+    with signals_interrupt():
+        try:
+            for process in processes.values():
+                process.start()
+            wait_until_ready(
+                [processes[node.node_id] for node in layout.brokers],
+                [processes[node.node_id] for node in layout.controllers],
+                READY_TIMEOUT_S,
+            )
+            _greet(layout, known)
+            _watch(list(processes.values()))
+        except KeyboardInterrupt:
+            print("stopping", flush=True)
+        finally:
+            _stop(layout, processes)
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, interrupt) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _refuse_contradictions(layout: Layout, nodes: int | None, port: int | None, combined: bool | None) -> None:
+    where = f"{layout.data} holds a cluster with"
+    instead = "leave the option out to start it, or give another --data folder"
+    if nodes is not None and nodes != len(layout.brokers):
+        raise CommandError(f"{where} {len(layout.brokers)} brokers, not {nodes}; {instead}")
+    if combined is not None and combined != layout.combined:
+        raise CommandError(f"{where} a controller in a process of its own; {instead}")
+    if port is not None and port not in layout.brokers[0].ports():
+        raise CommandError(f"{where} broker 1 on port {layout.brokers[0].ports()[0]}, not {port}; {instead}")
+
+
+def _refuse_busy_ports(ports: Sequence[int], data: Path) -> None:
+    for port in ports:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            # without it a port counts as busy for a minute after its last connection was closed
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError as error:
+                raise CommandError(
+                    f"port {port} is in use; stop what listens there, or start a cluster with another --port and "
+                    f"another --data folder than {data}"
+                ) from error
+
+
+def _greet(layout: Layout, known: bool) -> None:
+    heirlog = _this_command()
+    ids = ", ".join(str(broker.node_id) for broker in layout.brokers)
+    controller = f"controller {layout.controllers[0].node_id}" if layout.controllers else "broker 1 as controller"
+    bootstrap = layout.bootstrap_servers
+    first = bootstrap.split(",")[0]
+    option = "" if first in (f"{HOST}:{DEFAULT_PORT}", f"localhost:{DEFAULT_PORT}") else f" -b {first}"
+    print(
+        f"heirlog is up: broker{'s' if len(layout.brokers) > 1 else ''} {ids} and {controller}"
+        f"{', with the data of before' if known else ''}\n"
+        f"\n"
+        f"  bootstrap servers  {bootstrap}\n"
+        f"  data folder        {layout.data}\n"
+        f"  a node's output    {layout.brokers[0].output_path}\n"
+        f"  not as in Kafka    {_differences(layout.brokers[0])}\n"
+        f"\n"
+        f"  {heirlog} topics create greetings{option}\n"
+        f"  echo hello | {heirlog} produce greetings{option}\n"
+        f"  {heirlog} consume greetings --from-beginning --max 1{option}\n"
+        f"  {heirlog} topics describe greetings{option}\n"
+        f"\n"
+        f"Ctrl-C stops all nodes; the data stay.",
+        flush=True,
+    )
+
+
+def _differences(broker: NodeLayout) -> str:
+    """What the file sets differently from Kafka's defaults, also where somebody has edited it since."""
+    given = properties.read(broker.properties_path)
+    changed = [
+        f"{name}={given[name]} (Kafka: {default})"
+        for name, default in KAFKA_DEFAULTS.items()
+        if given.get(name, default) != default
+    ]
+    return ", ".join(changed) or "nothing"
+
+
+def _this_command() -> str:
+    """How the person called us, so that the printed lines can be pasted."""
+    called = Path(sys.argv[0])
+    if called.name != "heirlog":
+        return f"{os.path.relpath(sys.executable)} -m heirlog"
+    return os.path.relpath(called) if os.sep in sys.argv[0] else called.name
+
+
+def _watch(processes: list[NodeProcess]) -> None:
+    """Say which node died, until none is left (CommandError) or a signal comes (KeyboardInterrupt)."""
+    while processes:
+        # leaves the child to be reaped by its own handle
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        for process in [process for process in processes if not process.running]:
+            processes.remove(process)
+            print(
+                f"{end_description(process)}; the others go on; start it again with: "
+                f"{_this_command()} node --config {process.layout.properties_path}",
+                file=sys.stderr,
+                flush=True,
+            )
+    raise CommandError("no node is left")
+
+
+def _stop(layout: Layout, processes: dict[int, NodeProcess]) -> None:
+    first, last = layout.stop_order()
+    try:
+        killed = stop_all(
+            [processes[node.node_id] for node in first], [processes[node.node_id] for node in last], STOP_TIMEOUT_S
+        )
+    except KeyboardInterrupt:
+        killed = [process for process in processes.values() if process.running]
+        for process in killed:
+            process.kill()
+    if killed:
+        names = ", ".join(process.layout.name for process in killed)
+        raise CommandError(f"{names} did not stop cleanly and had to be killed; the next start will check the logs")

@@ -1,0 +1,26 @@
+"""Floor 8: a real cluster for tests and drills, on this machine, in processes of its own.
+
+    from heirlog.testing import Cluster
+
+    with Cluster(nodes=3) as cluster:
+        use(cluster.bootstrap_servers)
+
+`plugin` registers the pytest fixture `heirlog_cluster`; `drill` plays failures with a client that we did not write.
+Nothing but `heirlog.cli` imports this package.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from heirlog.testing.cluster import Cluster
+
+__all__ = ["Cluster"]
+
+
+def __getattr__(name: str) -> Any:
+    # every pytest run of the environment imports this package for its plug-in, most of them without a cluster
+    if name == "Cluster":
+        from heirlog.testing.cluster import Cluster
+
+        return Cluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

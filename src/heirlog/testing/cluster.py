@@ -1,0 +1,215 @@
+"""A cluster of node processes on this machine, for tests and drills.
+
+    with Cluster(nodes=3, config={"log.segment.bytes": "1048576"}) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.kill(1)              # SIGKILL
+        cluster.lose_unflushed(1)    # ... and the power was cut
+        cluster.start(1)
+
+Brokers are 1..nodes, the controller is 100; with `combined` broker 1 has both roles. Nodes keep a ledger of what they
+flushed (`heirlog.server.ledger`), so that a power cut can be played on their files. Whatever ends the test, the nodes
+end too: on leaving the `with` block, at the interpreter's exit, or, where neither runs, because their standard input
+ends with the parent.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from heirlog.cli import layout as layouts
+from heirlog.cli.errors import CommandError
+from heirlog.cli.format import format_cluster
+from heirlog.cli.layout import Layout
+from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.metadata.image import ELR_VERSION
+from heirlog.testing.ports import PortReservation
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+
+
+class ClusterError(Exception):
+    """The cluster did not do what the test asked of it; says which node and what it printed last."""
+
+
+class Cluster:
+    """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
+
+    config: further server.properties for every node; values may be str, int or bool.
+    data: a directory that outlives the cluster and may hold one already; None makes a temporary one, removed at the end.
+    elr: False formats the cluster with eligible.leader.replicas.version=0.
+    ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        config: Mapping[str, Any] | None = None,
+        combined: bool = False,
+        data: str | Path | None = None,
+        elr: bool = True,
+        ledger: bool = True,
+    ) -> None:
+        self._nodes = nodes
+        self._config = {name: _text(value) for name, value in (config or {}).items()}
+        self._combined = combined
+        self._elr = elr
+        self._ledger = ledger
+        self._keep_data = data is not None
+        self._given_data = data
+        self._data: Path | None = None
+        self._layout: Layout | None = None
+        self._ports = PortReservation()
+        self._processes: dict[int, NodeProcess] = {}
+
+    def __enter__(self) -> Cluster:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Returns once every broker knows every broker. Raises ClusterError."""
+        self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
+        atexit.register(self.close)
+        try:
+            self._layout = self._prepare(self._data)
+            self._processes = {
+                node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True) for node in self._layout.nodes
+            }
+            for process in self._processes.values():
+                process.start()
+            self.wait_until_ready()
+        except CommandError as error:
+            self.close()
+            raise ClusterError(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, data: Path) -> Layout:
+        layout = layouts.load(data)
+        if layout is not None:
+            for node in layout.nodes:
+                for port in node.ports():
+                    self._ports.reserve(port)
+        else:
+            ports = [self._ports.reserve() for _ in range(self._nodes)]
+            controller_port = self._ports.reserve()
+            layout = layouts.create(data, ports, controller_port, combined=self._combined, config=self._config)
+        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
+        return layout
+
+    def close(self) -> None:
+        """Stop every node by its own handle. Data that were not given a place are removed."""
+        atexit.unregister(self.close)
+        # nobody looks at these data again, unless their place was given
+        if self._keep_data and self._layout is not None:
+            brokers, controllers = self._stop_order()
+            stop_all(brokers, controllers, STOP_TIMEOUT_S)
+        for process in self._processes.values():
+            process.kill()
+        self._ports.release()
+        if not self._keep_data and self._data is not None:
+            shutil.rmtree(self._data, ignore_errors=True)
+
+    def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Until every running broker knows every running broker. Raises ClusterError."""
+        brokers = [process for node in self._known().brokers if (process := self._processes[node.node_id]).pid]
+        others = [process for node in self._known().controllers if (process := self._processes[node.node_id]).pid]
+        try:
+            wait_until_ready(brokers, others, timeout_s)
+        except CommandError as error:
+            raise ClusterError(str(error)) from error
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._known().bootstrap_servers
+
+    @property
+    def data(self) -> Path:
+        """Each node's properties, log directory and printed output (`broker-1/node.log`) are below."""
+        return self._known().data
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process ids of the nodes that run."""
+        return {node_id: process.pid for node_id, process in self._processes.items() if process.pid is not None}
+
+    @property
+    def brokers(self) -> list[int]:
+        """Ids of all brokers, running or not."""
+        return [node.node_id for node in self._known().brokers]
+
+    @property
+    def node_ids(self) -> list[int]:
+        """Of all nodes, running or not."""
+        return list(self._processes)
+
+    def output(self, node: int) -> str:
+        """What the node printed so far, over all its incarnations."""
+        return self._process(node).layout.output_path.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self, node: int) -> None:
+        """SIGKILL; gone when this returns. What it wrote stays, flushed or not: see `lose_unflushed`."""
+        self._process(node).kill()
+
+    def stop(self, node: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """A clean stop (SIGTERM); returns once it ended. Raises ClusterError if it did not end with exit code 0."""
+        process = self._process(node)
+        if not process.running:
+            raise ClusterError(f"{process.layout.name} is not running")
+        process.ask_to_stop()
+        if not process.wait(timeout_s):
+            process.kill()
+            raise ClusterError(
+                f"{process.layout.name} did not stop within {timeout_s:g} s; it said: {process.last_words()}"
+            )
+        if process.exit_code != 0:
+            raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
+
+    def start(self, node: int) -> None:
+        """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all)."""
+        self._process(node).start()
+
+    def lose_unflushed(self, node: int, seed: int | None = None) -> None:
+        """What a power cut does to the files of `node`, which is killed if it still runs.
+
+        Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
+        may tear), and creates, renames and unlinks whose directory was not synced are undone.
+        """
+        from heirlog.server.ledger import apply_power_cut
+
+        process = self._process(node)
+        if not self._ledger:
+            raise ClusterError("this cluster keeps no ledger of what its nodes flushed")
+        process.kill()
+        apply_power_cut(str(process.layout.ledger_path), seed)
+
+    def _process(self, node: int) -> NodeProcess:
+        found = self._processes.get(node)
+        if found is None:
+            raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
+        return found
+
+    def _stop_order(self) -> tuple[list[NodeProcess], list[NodeProcess]]:
+        first, last = self._known().stop_order()
+        return [self._processes[node.node_id] for node in first], [self._processes[node.node_id] for node in last]
+
+    def _known(self) -> Layout:
+        if self._layout is None:
+            raise ClusterError("the cluster is not started: use it in a `with` statement")
+        return self._layout
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
