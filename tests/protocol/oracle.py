@@ -131,10 +131,15 @@ def _plain_field(field: Any, value: Any) -> Any:
 def same(ours: Any, theirs: Any) -> bool:
     """Whether every field of a plain kio entity has the same value in our struct."""
     if isinstance(theirs, dict):
-        return all(same(getattr(ours, name), value) for name, value in theirs.items())
+        return all(same(_attribute(ours, name), value) for name, value in theirs.items())
     if isinstance(theirs, list):
         return len(ours) == len(theirs) and all(map(same, ours, theirs))
     return bool(plain(ours) == theirs)
+
+
+def _attribute(ours: Any, name: str) -> Any:
+    """kio makes times into datetime objects and leaves the unit out of their names."""
+    return getattr(ours, name if hasattr(ours, name) else f"{name}_ms")
 
 
 def ours_bytes(parts: list[Any]) -> bytes:

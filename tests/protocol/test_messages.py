@@ -159,7 +159,7 @@ def test_a_version_outside_the_range_is_refused_both_ways() -> None:
 
 def test_a_number_that_its_field_cannot_hold_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="FetchRequest v17 has a value that its field cannot hold"):
-        encode(FetchRequest(max_wait=2**31), 17)
+        encode(FetchRequest(max_wait_ms=2**31), 17)
 
 
 def _produce(records: Any) -> ProduceRequest:

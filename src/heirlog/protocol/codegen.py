@@ -13,9 +13,8 @@ layout the version has is asked once and not per element:
 Versions with equal layouts share a branch. Within one, neighbours of fixed width become one `struct` call, and the
 byte that says "no tagged fields" at the end of a struct is part of that call.
 
-Field names are Kafka's in snake case, except that a trailing `Ms` of an int32 or int64 in a message is dropped
-(`TimeoutMs` is `timeout`, in milliseconds); records keep it. Nullable strings and bytes without a default of their own
-are null until set (Kafka: empty), because an error message that nobody wrote is none.
+Field names are Kafka's in snake case. Nullable strings and bytes without a default of their own are null until set
+(Kafka: empty), because an error message that nobody wrote is none.
 """
 
 from __future__ import annotations
@@ -79,10 +78,7 @@ class Codec:
     # ---------------------------------------------------------------------------------------------- names
 
     def attribute(self, field: FieldSpec) -> str:
-        name = snake(field.name)
-        if self.spec.kind == "api" and field.type in ("int32", "int64"):
-            name = name.removesuffix("_ms")
-        return name
+        return snake(field.name)
 
     def function(self, struct: StructSpec) -> str:
         return self.prefix if struct is self.root else f"{self.prefix}_{snake(struct.name)}"

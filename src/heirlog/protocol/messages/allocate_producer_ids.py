@@ -61,7 +61,7 @@ AllocateProducerIdsRequest.WRITE = _write_request
 
 class AllocateProducerIdsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "producer_id_start",
         "producer_id_len",
@@ -74,12 +74,12 @@ class AllocateProducerIdsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         producer_id_start: int = 0,
         producer_id_len: int = 0,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.producer_id_start: int = producer_id_start
         self.producer_id_len: int = producer_id_len
@@ -89,7 +89,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[AllocateProducerIdsResponse] = []
     for _ in range(count):
         x = new(AllocateProducerIdsResponse)
-        (x.throttle_time, x.error_code, x.producer_id_start, x.producer_id_len, tags) = _unpack_ihqiB(buf, pos)
+        (x.throttle_time_ms, x.error_code, x.producer_id_start, x.producer_id_len, tags) = _unpack_ihqiB(buf, pos)
         pos += 19
         if tags:
             pos = p.skip_tags(buf, pos, tags)
@@ -100,7 +100,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[AllocateProducerIdsResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_ihqix(x.throttle_time, x.error_code, x.producer_id_start, x.producer_id_len))
+        w(_pack_ihqix(x.throttle_time_ms, x.error_code, x.producer_id_start, x.producer_id_len))
 
 
 AllocateProducerIdsResponse.READ = _read_response

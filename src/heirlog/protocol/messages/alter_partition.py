@@ -263,7 +263,7 @@ AlterPartitionRequest.WRITE = _write_request
 
 class AlterPartitionResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "topics",
     )
@@ -323,11 +323,11 @@ class AlterPartitionResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         topics: list[AlterPartitionResponse.TopicData] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.topics: list[AlterPartitionResponse.TopicData] = [] if topics is EMPTY else topics
 
@@ -424,7 +424,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[AlterPartitionResponse] = []
     for _ in range(count):
         x = new(AlterPartitionResponse)
-        (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+        (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
         pos += 6
         n = buf[pos] - 1
         pos += 1
@@ -444,7 +444,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[AlterPartitionResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_ih(x.throttle_time, x.error_code))
+        w(_pack_ih(x.throttle_time_ms, x.error_code))
         topics = x.topics
         n = len(topics) + 1
         w(BYTE[n] if n < 128 else p.uvarint(n))

@@ -88,7 +88,7 @@ class ApiVersionsResponse(Message):
     __slots__ = (
         "error_code",
         "api_keys",
-        "throttle_time",
+        "throttle_time_ms",
         "supported_features",
         "finalized_features_epoch",
         "finalized_features",
@@ -158,7 +158,7 @@ class ApiVersionsResponse(Message):
         *,
         error_code: int = 0,
         api_keys: list[ApiVersionsResponse.ApiVersion] = EMPTY,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         supported_features: list[ApiVersionsResponse.SupportedFeatureKey] = EMPTY,
         finalized_features_epoch: int = -1,
         finalized_features: list[ApiVersionsResponse.FinalizedFeatureKey] = EMPTY,
@@ -166,7 +166,7 @@ class ApiVersionsResponse(Message):
     ) -> None:
         self.error_code: int = error_code
         self.api_keys: list[ApiVersionsResponse.ApiVersion] = [] if api_keys is EMPTY else api_keys
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.supported_features: list[ApiVersionsResponse.SupportedFeatureKey] = [] if supported_features is EMPTY else supported_features
         self.finalized_features_epoch: int = finalized_features_epoch
         self.finalized_features: list[ApiVersionsResponse.FinalizedFeatureKey] = [] if finalized_features is EMPTY else finalized_features
@@ -260,7 +260,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if n < 0:
                 raise p.null("ApiKeys")
             x.api_keys, pos = _read_response_api_version(buf, pos, n, version)
-            (x.throttle_time, tags) = _unpack_iB(buf, pos)
+            (x.throttle_time_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 if tags >= 128:
@@ -314,13 +314,13 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if n < 0:
                 raise p.null("ApiKeys")
             x.api_keys, pos = _read_response_api_version(buf, pos, n, version)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     else:
         for _ in range(count):
             x = new(ApiVersionsResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             x.supported_features = []
             x.finalized_features_epoch = -1
             x.finalized_features = []
@@ -346,7 +346,7 @@ def _write_response(out: Out, items: Sequence[ApiVersionsResponse], version: int
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if api_keys:
                 _write_response_api_version(out, api_keys, version)
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             if x.supported_features or x.finalized_features_epoch != -1 or x.finalized_features or x.zk_migration_ready:
                 tagged = []
                 if x.supported_features:
@@ -383,7 +383,7 @@ def _write_response(out: Out, items: Sequence[ApiVersionsResponse], version: int
             w(_pack_i(len(api_keys)))
             if api_keys:
                 _write_response_api_version(out, api_keys, version)
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
     else:
         for x in items:
             w(_pack_h(x.error_code))

@@ -119,7 +119,7 @@ BrokerHeartbeatRequest.WRITE = _write_request
 
 class BrokerHeartbeatResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "is_caught_up",
         "is_fenced",
@@ -133,13 +133,13 @@ class BrokerHeartbeatResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         is_caught_up: bool = False,
         is_fenced: bool = True,
         should_shut_down: bool = False,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.is_caught_up: bool = is_caught_up
         self.is_fenced: bool = is_fenced
@@ -150,7 +150,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[BrokerHeartbeatResponse] = []
     for _ in range(count):
         x = new(BrokerHeartbeatResponse)
-        (x.throttle_time, x.error_code, x.is_caught_up, x.is_fenced, x.should_shut_down, tags) = _unpack_ihoooB(buf, pos)
+        (x.throttle_time_ms, x.error_code, x.is_caught_up, x.is_fenced, x.should_shut_down, tags) = _unpack_ihoooB(buf, pos)
         pos += 10
         if tags:
             pos = p.skip_tags(buf, pos, tags)
@@ -161,7 +161,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[BrokerHeartbeatResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_ihooox(x.throttle_time, x.error_code, x.is_caught_up, x.is_fenced, x.should_shut_down))
+        w(_pack_ihooox(x.throttle_time_ms, x.error_code, x.is_caught_up, x.is_fenced, x.should_shut_down))
 
 
 BrokerHeartbeatResponse.READ = _read_response

@@ -382,7 +382,7 @@ BrokerRegistrationRequest.WRITE = _write_request
 
 class BrokerRegistrationResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "broker_epoch",
     )
@@ -394,11 +394,11 @@ class BrokerRegistrationResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         broker_epoch: int = -1,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.broker_epoch: int = broker_epoch
 
@@ -407,7 +407,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[BrokerRegistrationResponse] = []
     for _ in range(count):
         x = new(BrokerRegistrationResponse)
-        (x.throttle_time, x.error_code, x.broker_epoch, tags) = _unpack_ihqB(buf, pos)
+        (x.throttle_time_ms, x.error_code, x.broker_epoch, tags) = _unpack_ihqB(buf, pos)
         pos += 15
         if tags:
             pos = p.skip_tags(buf, pos, tags)
@@ -418,7 +418,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[BrokerRegistrationResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_ihqx(x.throttle_time, x.error_code, x.broker_epoch))
+        w(_pack_ihqx(x.throttle_time_ms, x.error_code, x.broker_epoch))
 
 
 BrokerRegistrationResponse.READ = _read_response

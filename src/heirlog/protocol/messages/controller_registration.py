@@ -182,7 +182,7 @@ ControllerRegistrationRequest.WRITE = _write_request
 
 class ControllerRegistrationResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "error_message",
     )
@@ -194,11 +194,11 @@ class ControllerRegistrationResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.error_message: str | None = error_message
 
@@ -207,7 +207,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[ControllerRegistrationResponse] = []
     for _ in range(count):
         x = new(ControllerRegistrationResponse)
-        (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+        (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
         pos += 6
         x.error_message, pos = p.read_compact_nullable_string(buf, pos)
         tags = buf[pos]
@@ -221,7 +221,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[ControllerRegistrationResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_ih(x.throttle_time, x.error_code))
+        w(_pack_ih(x.throttle_time_ms, x.error_code))
         w(p.compact_nullable_string(x.error_message))
         w(b"\0")
 

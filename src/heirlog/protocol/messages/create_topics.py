@@ -30,7 +30,7 @@ _pack_ih = _Shape(">ih").pack
 class CreateTopicsRequest(Message):
     __slots__ = (
         "topics",
-        "timeout",
+        "timeout_ms",
         "validate_only",
     )
     API_KEY = 19
@@ -96,11 +96,11 @@ class CreateTopicsRequest(Message):
         self,
         *,
         topics: list[CreateTopicsRequest.CreatableTopic] = EMPTY,
-        timeout: int = 60000,
+        timeout_ms: int = 60000,
         validate_only: bool = False,
     ) -> None:
         self.topics: list[CreateTopicsRequest.CreatableTopic] = [] if topics is EMPTY else topics
-        self.timeout: int = timeout
+        self.timeout_ms: int = timeout_ms
         self.validate_only: bool = validate_only
 
 
@@ -278,7 +278,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("Topics")
             x.topics, pos = _read_request_creatable_topic(buf, pos, n, version)
-            (x.timeout, x.validate_only, tags) = _unpack_ioB(buf, pos)
+            (x.timeout_ms, x.validate_only, tags) = _unpack_ioB(buf, pos)
             pos += 6
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -290,7 +290,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("Topics")
             x.topics, pos = _read_request_creatable_topic(buf, pos, n, version)
-            (x.timeout, x.validate_only) = _unpack_io(buf, pos)
+            (x.timeout_ms, x.validate_only) = _unpack_io(buf, pos)
             pos += 5
             items.append(x)
     return items, pos
@@ -305,14 +305,14 @@ def _write_request(out: Out, items: Sequence[CreateTopicsRequest], version: int)
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topics:
                 _write_request_creatable_topic(out, topics, version)
-            w(_pack_iox(x.timeout, x.validate_only))
+            w(_pack_iox(x.timeout_ms, x.validate_only))
     else:
         for x in items:
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:
                 _write_request_creatable_topic(out, topics, version)
-            w(_pack_io(x.timeout, x.validate_only))
+            w(_pack_io(x.timeout_ms, x.validate_only))
 
 
 CreateTopicsRequest.READ = _read_request
@@ -321,7 +321,7 @@ CreateTopicsRequest.WRITE = _write_request
 
 class CreateTopicsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "topics",
     )
     API_KEY = 19
@@ -389,10 +389,10 @@ class CreateTopicsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         topics: list[CreateTopicsResponse.CreatableTopicResult] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.topics: list[CreateTopicsResponse.CreatableTopicResult] = [] if topics is EMPTY else topics
 
 
@@ -566,7 +566,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 5:
         for _ in range(count):
             x = new(CreateTopicsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -583,7 +583,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(CreateTopicsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -597,7 +597,7 @@ def _write_response(out: Out, items: Sequence[CreateTopicsResponse], version: in
     w = out.small.append
     if version >= 5:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -606,7 +606,7 @@ def _write_response(out: Out, items: Sequence[CreateTopicsResponse], version: in
             w(b"\0")
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:

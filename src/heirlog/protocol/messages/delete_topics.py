@@ -29,7 +29,7 @@ class DeleteTopicsRequest(Message):
     __slots__ = (
         "topics",
         "topic_names",
-        "timeout",
+        "timeout_ms",
     )
     API_KEY = 20
     MIN_VERSION = 1
@@ -56,11 +56,11 @@ class DeleteTopicsRequest(Message):
         *,
         topics: list[DeleteTopicsRequest.DeleteTopicState] = EMPTY,
         topic_names: list[str] = EMPTY,
-        timeout: int = 0,
+        timeout_ms: int = 0,
     ) -> None:
         self.topics: list[DeleteTopicsRequest.DeleteTopicState] = [] if topics is EMPTY else topics
         self.topic_names: list[str] = [] if topic_names is EMPTY else topic_names
-        self.timeout: int = timeout
+        self.timeout_ms: int = timeout_ms
 
 
 def _read_request_delete_topic_state(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DeleteTopicsRequest.DeleteTopicState], int]:
@@ -96,7 +96,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("Topics")
             x.topics, pos = _read_request_delete_topic_state(buf, pos, n, version)
-            (x.timeout, tags) = _unpack_iB(buf, pos)
+            (x.timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -112,7 +112,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("TopicNames")
             x.topic_names, pos = p.read_compact_strings(buf, pos, n)
-            (x.timeout, tags) = _unpack_iB(buf, pos)
+            (x.timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -125,7 +125,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("TopicNames")
             x.topic_names, pos = p.read_strings(buf, pos, n)
-            (x.timeout,) = _unpack_i(buf, pos)
+            (x.timeout_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     return items, pos
@@ -140,7 +140,7 @@ def _write_request(out: Out, items: Sequence[DeleteTopicsRequest], version: int)
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topics:
                 _write_request_delete_topic_state(out, topics, version)
-            w(_pack_ix(x.timeout))
+            w(_pack_ix(x.timeout_ms))
     elif version >= 4:
         for x in items:
             topic_names = x.topic_names
@@ -148,14 +148,14 @@ def _write_request(out: Out, items: Sequence[DeleteTopicsRequest], version: int)
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topic_names:
                 w(p.compact_strings(topic_names))
-            w(_pack_ix(x.timeout))
+            w(_pack_ix(x.timeout_ms))
     else:
         for x in items:
             topic_names = x.topic_names
             w(_pack_i(len(topic_names)))
             if topic_names:
                 w(p.strings(topic_names))
-            w(_pack_i(x.timeout))
+            w(_pack_i(x.timeout_ms))
 
 
 DeleteTopicsRequest.READ = _read_request
@@ -164,7 +164,7 @@ DeleteTopicsRequest.WRITE = _write_request
 
 class DeleteTopicsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "responses",
     )
     API_KEY = 20
@@ -196,10 +196,10 @@ class DeleteTopicsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         responses: list[DeleteTopicsResponse.DeletableTopicResult] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.responses: list[DeleteTopicsResponse.DeletableTopicResult] = [] if responses is EMPTY else responses
 
 
@@ -285,7 +285,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 4:
         for _ in range(count):
             x = new(DeleteTopicsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -302,7 +302,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(DeleteTopicsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -316,7 +316,7 @@ def _write_response(out: Out, items: Sequence[DeleteTopicsResponse], version: in
     w = out.small.append
     if version >= 4:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             responses = x.responses
             n = len(responses) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -325,7 +325,7 @@ def _write_response(out: Out, items: Sequence[DeleteTopicsResponse], version: in
             w(b"\0")
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             responses = x.responses
             w(_pack_i(len(responses)))
             if responses:

@@ -101,7 +101,7 @@ DescribeClusterRequest.WRITE = _write_request
 
 class DescribeClusterResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "error_message",
         "endpoint_type",
@@ -142,7 +142,7 @@ class DescribeClusterResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         error_message: str | None = None,
         endpoint_type: int = 1,
@@ -151,7 +151,7 @@ class DescribeClusterResponse(Message):
         brokers: list[DescribeClusterResponse.DescribeClusterBroker] = EMPTY,
         cluster_authorized_operations: int = -2147483648,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.error_message: str | None = error_message
         self.endpoint_type: int = endpoint_type
@@ -218,7 +218,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 1:
         for _ in range(count):
             x = new(DescribeClusterResponse)
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             x.error_message, pos = p.read_compact_nullable_string(buf, pos)
             (x.endpoint_type,) = _unpack_b(buf, pos)
@@ -242,7 +242,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(DescribeClusterResponse)
             x.endpoint_type = 1
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             x.error_message, pos = p.read_compact_nullable_string(buf, pos)
             x.cluster_id, pos = p.read_compact_string(buf, pos)
@@ -267,7 +267,7 @@ def _write_response(out: Out, items: Sequence[DescribeClusterResponse], version:
     w = out.small.append
     if version >= 1:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             w(p.compact_nullable_string(x.error_message))
             w(_pack_b(x.endpoint_type))
             w(p.compact_string(x.cluster_id))
@@ -280,7 +280,7 @@ def _write_response(out: Out, items: Sequence[DescribeClusterResponse], version:
             w(_pack_ix(x.cluster_authorized_operations))
     else:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             w(p.compact_nullable_string(x.error_message))
             w(p.compact_string(x.cluster_id))
             w(_pack_i(x.controller_id))

@@ -207,7 +207,7 @@ DescribeConfigsRequest.WRITE = _write_request
 
 class DescribeConfigsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "results",
     )
     API_KEY = 32
@@ -293,10 +293,10 @@ class DescribeConfigsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         results: list[DescribeConfigsResponse.DescribeConfigsResult] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.results: list[DescribeConfigsResponse.DescribeConfigsResult] = [] if results is EMPTY else results
 
 
@@ -501,7 +501,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 4:
         for _ in range(count):
             x = new(DescribeConfigsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -518,7 +518,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(DescribeConfigsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -532,7 +532,7 @@ def _write_response(out: Out, items: Sequence[DescribeConfigsResponse], version:
     w = out.small.append
     if version >= 4:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             results = x.results
             n = len(results) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -541,7 +541,7 @@ def _write_response(out: Out, items: Sequence[DescribeConfigsResponse], version:
             w(b"\0")
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             results = x.results
             w(_pack_i(len(results)))
             if results:

@@ -164,7 +164,7 @@ DescribeTopicPartitionsRequest.WRITE = _write_request
 
 class DescribeTopicPartitionsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "topics",
         "next_cursor",
     )
@@ -254,11 +254,11 @@ class DescribeTopicPartitionsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         topics: list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic] = EMPTY,
         next_cursor: DescribeTopicPartitionsResponse.Cursor | None = None,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.topics: list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic] = [] if topics is EMPTY else topics
         self.next_cursor: DescribeTopicPartitionsResponse.Cursor | None = next_cursor
 
@@ -414,7 +414,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[DescribeTopicPartitionsResponse] = []
     for _ in range(count):
         x = new(DescribeTopicPartitionsResponse)
-        (x.throttle_time,) = _unpack_i(buf, pos)
+        (x.throttle_time_ms,) = _unpack_i(buf, pos)
         pos += 4
         n = buf[pos] - 1
         pos += 1
@@ -440,7 +440,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
 def _write_response(out: Out, items: Sequence[DescribeTopicPartitionsResponse], version: int) -> None:
     w = out.small.append
     for x in items:
-        w(_pack_i(x.throttle_time))
+        w(_pack_i(x.throttle_time_ms))
         topics = x.topics
         n = len(topics) + 1
         w(BYTE[n] if n < 128 else p.uvarint(n))

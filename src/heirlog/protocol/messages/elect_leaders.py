@@ -25,7 +25,7 @@ class ElectLeadersRequest(Message):
     __slots__ = (
         "election_type",
         "topic_partitions",
-        "timeout",
+        "timeout_ms",
     )
     API_KEY = 43
     MIN_VERSION = 0
@@ -52,11 +52,11 @@ class ElectLeadersRequest(Message):
         *,
         election_type: int = 0,
         topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = EMPTY,
-        timeout: int = 60000,
+        timeout_ms: int = 60000,
     ) -> None:
         self.election_type: int = election_type
         self.topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = [] if topic_partitions is EMPTY else topic_partitions
-        self.timeout: int = timeout
+        self.timeout_ms: int = timeout_ms
 
 
 def _read_request_topic_partitions(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ElectLeadersRequest.TopicPartitions], int]:
@@ -124,7 +124,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 x.topic_partitions = None
             else:
                 x.topic_partitions, pos = _read_request_topic_partitions(buf, pos, n, version)
-            (x.timeout, tags) = _unpack_iB(buf, pos)
+            (x.timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -139,7 +139,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 x.topic_partitions = None
             else:
                 x.topic_partitions, pos = _read_request_topic_partitions(buf, pos, n, version)
-            (x.timeout,) = _unpack_i(buf, pos)
+            (x.timeout_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     else:
@@ -151,7 +151,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
                 x.topic_partitions = None
             else:
                 x.topic_partitions, pos = _read_request_topic_partitions(buf, pos, n, version)
-            (x.timeout,) = _unpack_i(buf, pos)
+            (x.timeout_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     return items, pos
@@ -170,7 +170,7 @@ def _write_request(out: Out, items: Sequence[ElectLeadersRequest], version: int)
                 w(BYTE[n] if n < 128 else p.uvarint(n))
                 if topic_partitions:
                     _write_request_topic_partitions(out, topic_partitions, version)
-            w(_pack_ix(x.timeout))
+            w(_pack_ix(x.timeout_ms))
     elif version >= 1:
         for x in items:
             w(_pack_b(x.election_type))
@@ -181,7 +181,7 @@ def _write_request(out: Out, items: Sequence[ElectLeadersRequest], version: int)
                 w(_pack_i(len(topic_partitions)))
                 if topic_partitions:
                     _write_request_topic_partitions(out, topic_partitions, version)
-            w(_pack_i(x.timeout))
+            w(_pack_i(x.timeout_ms))
     else:
         for x in items:
             topic_partitions = x.topic_partitions
@@ -191,7 +191,7 @@ def _write_request(out: Out, items: Sequence[ElectLeadersRequest], version: int)
                 w(_pack_i(len(topic_partitions)))
                 if topic_partitions:
                     _write_request_topic_partitions(out, topic_partitions, version)
-            w(_pack_i(x.timeout))
+            w(_pack_i(x.timeout_ms))
 
 
 ElectLeadersRequest.READ = _read_request
@@ -200,7 +200,7 @@ ElectLeadersRequest.WRITE = _write_request
 
 class ElectLeadersResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "replica_election_results",
     )
@@ -245,11 +245,11 @@ class ElectLeadersResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         replica_election_results: list[ElectLeadersResponse.ReplicaElectionResult] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.replica_election_results: list[ElectLeadersResponse.ReplicaElectionResult] = [] if replica_election_results is EMPTY else replica_election_results
 
@@ -345,7 +345,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 2:
         for _ in range(count):
             x = new(ElectLeadersResponse)
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             n = buf[pos] - 1
             pos += 1
@@ -362,7 +362,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     elif version >= 1:
         for _ in range(count):
             x = new(ElectLeadersResponse)
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -373,7 +373,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(ElectLeadersResponse)
             x.error_code = 0
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -387,7 +387,7 @@ def _write_response(out: Out, items: Sequence[ElectLeadersResponse], version: in
     w = out.small.append
     if version >= 2:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             replica_election_results = x.replica_election_results
             n = len(replica_election_results) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -396,14 +396,14 @@ def _write_response(out: Out, items: Sequence[ElectLeadersResponse], version: in
             w(b"\0")
     elif version >= 1:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             replica_election_results = x.replica_election_results
             w(_pack_i(len(replica_election_results)))
             if replica_election_results:
                 _write_response_replica_election_result(out, replica_election_results, version)
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             replica_election_results = x.replica_election_results
             w(_pack_i(len(replica_election_results)))
             if replica_election_results:

@@ -56,7 +56,7 @@ class FetchRequest(Message):
         "cluster_id",
         "replica_state",
         "replica_id",
-        "max_wait",
+        "max_wait_ms",
         "min_bytes",
         "max_bytes",
         "isolation_level",
@@ -161,7 +161,7 @@ class FetchRequest(Message):
         cluster_id: str | None = None,
         replica_state: FetchRequest.ReplicaState | None = None,
         replica_id: int = -1,
-        max_wait: int = 0,
+        max_wait_ms: int = 0,
         min_bytes: int = 0,
         max_bytes: int = 2147483647,
         isolation_level: int = 0,
@@ -174,7 +174,7 @@ class FetchRequest(Message):
         self.cluster_id: str | None = cluster_id
         self.replica_state: FetchRequest.ReplicaState = _DEFAULT_REQUEST_REPLICA_STATE if replica_state is None else replica_state
         self.replica_id: int = replica_id
-        self.max_wait: int = max_wait
+        self.max_wait_ms: int = max_wait_ms
         self.min_bytes: int = min_bytes
         self.max_bytes: int = max_bytes
         self.isolation_level: int = isolation_level
@@ -509,7 +509,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.cluster_id = None
             x.replica_state = _DEFAULT_REQUEST_REPLICA_STATE
             x.replica_id = -1
-            (x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiibii(buf, pos)
+            (x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiibii(buf, pos)
             pos += 21
             n = buf[pos] - 1
             pos += 1
@@ -550,7 +550,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x = new(FetchRequest)
             x.cluster_id = None
             x.replica_state = _DEFAULT_REQUEST_REPLICA_STATE
-            (x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
+            (x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
             pos += 25
             n = buf[pos] - 1
             pos += 1
@@ -587,7 +587,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x = new(FetchRequest)
             x.cluster_id = None
             x.replica_state = _DEFAULT_REQUEST_REPLICA_STATE
-            (x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
+            (x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
             pos += 25
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -605,7 +605,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.cluster_id = None
             x.replica_state = _DEFAULT_REQUEST_REPLICA_STATE
             x.rack_id = ""
-            (x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
+            (x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch) = _unpack_iiiibii(buf, pos)
             pos += 25
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -625,7 +625,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.session_epoch = -1
             x.forgotten_topics_data = []
             x.rack_id = ""
-            (x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level) = _unpack_iiiib(buf, pos)
+            (x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level) = _unpack_iiiib(buf, pos)
             pos += 17
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -640,7 +640,7 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
     tagged: list[tuple[int, Out]]
     if version >= 15:
         for x in items:
-            w(_pack_iiibii(x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
+            w(_pack_iiibii(x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -667,7 +667,7 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
                 w(b"\0")
     elif version >= 12:
         for x in items:
-            w(_pack_iiiibii(x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
+            w(_pack_iiiibii(x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -690,7 +690,7 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
                 w(b"\0")
     elif version >= 11:
         for x in items:
-            w(_pack_iiiibii(x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
+            w(_pack_iiiibii(x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:
@@ -702,7 +702,7 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
             w(p.string(x.rack_id))
     elif version >= 7:
         for x in items:
-            w(_pack_iiiibii(x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
+            w(_pack_iiiibii(x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level, x.session_id, x.session_epoch))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:
@@ -713,7 +713,7 @@ def _write_request(out: Out, items: Sequence[FetchRequest], version: int) -> Non
                 _write_request_forgotten_topic(out, forgotten_topics_data, version)
     else:
         for x in items:
-            w(_pack_iiiib(x.replica_id, x.max_wait, x.min_bytes, x.max_bytes, x.isolation_level))
+            w(_pack_iiiib(x.replica_id, x.max_wait_ms, x.min_bytes, x.max_bytes, x.isolation_level))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:
@@ -726,7 +726,7 @@ FetchRequest.WRITE = _write_request
 
 class FetchResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "session_id",
         "responses",
@@ -881,13 +881,13 @@ class FetchResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         session_id: int = 0,
         responses: list[FetchResponse.FetchableTopicResponse] = EMPTY,
         node_endpoints: list[FetchResponse.NodeEndpoint] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.session_id: int = session_id
         self.responses: list[FetchResponse.FetchableTopicResponse] = [] if responses is EMPTY else responses
@@ -1261,7 +1261,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FetchResponse)
             x.node_endpoints = []
-            (x.throttle_time, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
+            (x.throttle_time_ms, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
             pos += 10
             n = buf[pos] - 1
             pos += 1
@@ -1295,7 +1295,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FetchResponse)
             x.node_endpoints = []
-            (x.throttle_time, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
+            (x.throttle_time_ms, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
             pos += 10
             n = buf[pos] - 1
             pos += 1
@@ -1313,7 +1313,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FetchResponse)
             x.node_endpoints = []
-            (x.throttle_time, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
+            (x.throttle_time_ms, x.error_code, x.session_id) = _unpack_ihi(buf, pos)
             pos += 10
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -1326,7 +1326,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             x.error_code = 0
             x.session_id = 0
             x.node_endpoints = []
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -1341,7 +1341,7 @@ def _write_response(out: Out, items: Sequence[FetchResponse], version: int) -> N
     tagged: list[tuple[int, Out]]
     if version >= 16:
         for x in items:
-            w(_pack_ihi(x.throttle_time, x.error_code, x.session_id))
+            w(_pack_ihi(x.throttle_time_ms, x.error_code, x.session_id))
             responses = x.responses
             n = len(responses) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -1362,7 +1362,7 @@ def _write_response(out: Out, items: Sequence[FetchResponse], version: int) -> N
                 w(b"\0")
     elif version >= 12:
         for x in items:
-            w(_pack_ihi(x.throttle_time, x.error_code, x.session_id))
+            w(_pack_ihi(x.throttle_time_ms, x.error_code, x.session_id))
             responses = x.responses
             n = len(responses) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -1371,14 +1371,14 @@ def _write_response(out: Out, items: Sequence[FetchResponse], version: int) -> N
             w(b"\0")
     elif version >= 7:
         for x in items:
-            w(_pack_ihi(x.throttle_time, x.error_code, x.session_id))
+            w(_pack_ihi(x.throttle_time_ms, x.error_code, x.session_id))
             responses = x.responses
             w(_pack_i(len(responses)))
             if responses:
                 _write_response_fetchable_topic_response(out, responses, version)
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             responses = x.responses
             w(_pack_i(len(responses)))
             if responses:

@@ -286,7 +286,7 @@ FetchSnapshotRequest.WRITE = _write_request
 
 class FetchSnapshotResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "topics",
         "node_endpoints",
@@ -392,12 +392,12 @@ class FetchSnapshotResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         topics: list[FetchSnapshotResponse.TopicSnapshot] = EMPTY,
         node_endpoints: list[FetchSnapshotResponse.NodeEndpoint] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.topics: list[FetchSnapshotResponse.TopicSnapshot] = [] if topics is EMPTY else topics
         self.node_endpoints: list[FetchSnapshotResponse.NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
@@ -554,7 +554,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FetchSnapshotResponse)
             x.node_endpoints = []
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             n = buf[pos] - 1
             pos += 1
@@ -588,7 +588,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FetchSnapshotResponse)
             x.node_endpoints = []
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             n = buf[pos] - 1
             pos += 1
@@ -610,7 +610,7 @@ def _write_response(out: Out, items: Sequence[FetchSnapshotResponse], version: i
     tagged: list[tuple[int, Out]]
     if version >= 1:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -631,7 +631,7 @@ def _write_response(out: Out, items: Sequence[FetchSnapshotResponse], version: i
                 w(b"\0")
     else:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))

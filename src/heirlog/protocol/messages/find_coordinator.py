@@ -126,7 +126,7 @@ FindCoordinatorRequest.WRITE = _write_request
 
 class FindCoordinatorResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "coordinators",
         "error_code",
         "error_message",
@@ -169,7 +169,7 @@ class FindCoordinatorResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         coordinators: list[FindCoordinatorResponse.Coordinator] = EMPTY,
         error_code: int = 0,
         error_message: str | None = None,
@@ -177,7 +177,7 @@ class FindCoordinatorResponse(Message):
         host: str = "",
         port: int = 0,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.coordinators: list[FindCoordinatorResponse.Coordinator] = [] if coordinators is EMPTY else coordinators
         self.error_code: int = error_code
         self.error_message: str | None = error_message
@@ -226,7 +226,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             x.node_id = 0
             x.host = ""
             x.port = 0
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -244,7 +244,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FindCoordinatorResponse)
             x.coordinators = []
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             x.error_message, pos = p.read_compact_nullable_string(buf, pos)
             (x.node_id,) = _unpack_i(buf, pos)
@@ -259,7 +259,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(FindCoordinatorResponse)
             x.coordinators = []
-            (x.throttle_time, x.error_code) = _unpack_ih(buf, pos)
+            (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
             pos += 6
             x.error_message, pos = p.read_nullable_string(buf, pos)
             (x.node_id,) = _unpack_i(buf, pos)
@@ -271,7 +271,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(FindCoordinatorResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             x.coordinators = []
             x.error_message = None
             (x.error_code, x.node_id) = _unpack_hi(buf, pos)
@@ -287,7 +287,7 @@ def _write_response(out: Out, items: Sequence[FindCoordinatorResponse], version:
     w = out.small.append
     if version >= 4:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             coordinators = x.coordinators
             n = len(coordinators) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -296,14 +296,14 @@ def _write_response(out: Out, items: Sequence[FindCoordinatorResponse], version:
             w(b"\0")
     elif version >= 3:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             w(p.compact_nullable_string(x.error_message))
             w(_pack_i(x.node_id))
             w(p.compact_string(x.host))
             w(_pack_ix(x.port))
     elif version >= 1:
         for x in items:
-            w(_pack_ih(x.throttle_time, x.error_code))
+            w(_pack_ih(x.throttle_time_ms, x.error_code))
             w(p.nullable_string(x.error_message))
             w(_pack_i(x.node_id))
             w(p.string(x.host))

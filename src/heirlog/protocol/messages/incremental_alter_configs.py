@@ -230,7 +230,7 @@ IncrementalAlterConfigsRequest.WRITE = _write_request
 
 class IncrementalAlterConfigsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "responses",
     )
     API_KEY = 44
@@ -262,10 +262,10 @@ class IncrementalAlterConfigsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         responses: list[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.responses: list[IncrementalAlterConfigsResponse.AlterConfigsResourceResponse] = [] if responses is EMPTY else responses
 
 
@@ -320,7 +320,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 1:
         for _ in range(count):
             x = new(IncrementalAlterConfigsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -337,7 +337,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(IncrementalAlterConfigsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -351,7 +351,7 @@ def _write_response(out: Out, items: Sequence[IncrementalAlterConfigsResponse], 
     w = out.small.append
     if version >= 1:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             responses = x.responses
             n = len(responses) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -360,7 +360,7 @@ def _write_response(out: Out, items: Sequence[IncrementalAlterConfigsResponse], 
             w(b"\0")
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             responses = x.responses
             w(_pack_i(len(responses)))
             if responses:

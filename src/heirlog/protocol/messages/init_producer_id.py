@@ -26,7 +26,7 @@ _pack_ix = _Shape(">ix").pack
 class InitProducerIdRequest(Message):
     __slots__ = (
         "transactional_id",
-        "transaction_timeout",
+        "transaction_timeout_ms",
         "producer_id",
         "producer_epoch",
     )
@@ -39,12 +39,12 @@ class InitProducerIdRequest(Message):
         self,
         *,
         transactional_id: str | None = None,
-        transaction_timeout: int = 0,
+        transaction_timeout_ms: int = 0,
         producer_id: int = -1,
         producer_epoch: int = -1,
     ) -> None:
         self.transactional_id: str | None = transactional_id
-        self.transaction_timeout: int = transaction_timeout
+        self.transaction_timeout_ms: int = transaction_timeout_ms
         self.producer_id: int = producer_id
         self.producer_epoch: int = producer_epoch
 
@@ -55,7 +55,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
         for _ in range(count):
             x = new(InitProducerIdRequest)
             x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
-            (x.transaction_timeout, x.producer_id, x.producer_epoch, tags) = _unpack_iqhB(buf, pos)
+            (x.transaction_timeout_ms, x.producer_id, x.producer_epoch, tags) = _unpack_iqhB(buf, pos)
             pos += 15
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -66,7 +66,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.producer_id = -1
             x.producer_epoch = -1
             x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
-            (x.transaction_timeout, tags) = _unpack_iB(buf, pos)
+            (x.transaction_timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -77,7 +77,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.producer_id = -1
             x.producer_epoch = -1
             x.transactional_id, pos = p.read_nullable_string(buf, pos)
-            (x.transaction_timeout,) = _unpack_i(buf, pos)
+            (x.transaction_timeout_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     return items, pos
@@ -88,15 +88,15 @@ def _write_request(out: Out, items: Sequence[InitProducerIdRequest], version: in
     if version >= 3:
         for x in items:
             w(p.compact_nullable_string(x.transactional_id))
-            w(_pack_iqhx(x.transaction_timeout, x.producer_id, x.producer_epoch))
+            w(_pack_iqhx(x.transaction_timeout_ms, x.producer_id, x.producer_epoch))
     elif version >= 2:
         for x in items:
             w(p.compact_nullable_string(x.transactional_id))
-            w(_pack_ix(x.transaction_timeout))
+            w(_pack_ix(x.transaction_timeout_ms))
     else:
         for x in items:
             w(p.nullable_string(x.transactional_id))
-            w(_pack_i(x.transaction_timeout))
+            w(_pack_i(x.transaction_timeout_ms))
 
 
 InitProducerIdRequest.READ = _read_request
@@ -105,7 +105,7 @@ InitProducerIdRequest.WRITE = _write_request
 
 class InitProducerIdResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "error_code",
         "producer_id",
         "producer_epoch",
@@ -118,12 +118,12 @@ class InitProducerIdResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         error_code: int = 0,
         producer_id: int = -1,
         producer_epoch: int = 0,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
         self.producer_id: int = producer_id
         self.producer_epoch: int = producer_epoch
@@ -134,7 +134,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 2:
         for _ in range(count):
             x = new(InitProducerIdResponse)
-            (x.throttle_time, x.error_code, x.producer_id, x.producer_epoch, tags) = _unpack_ihqhB(buf, pos)
+            (x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch, tags) = _unpack_ihqhB(buf, pos)
             pos += 17
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -142,7 +142,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(InitProducerIdResponse)
-            (x.throttle_time, x.error_code, x.producer_id, x.producer_epoch) = _unpack_ihqh(buf, pos)
+            (x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch) = _unpack_ihqh(buf, pos)
             pos += 16
             items.append(x)
     return items, pos
@@ -152,10 +152,10 @@ def _write_response(out: Out, items: Sequence[InitProducerIdResponse], version: 
     w = out.small.append
     if version >= 2:
         for x in items:
-            w(_pack_ihqhx(x.throttle_time, x.error_code, x.producer_id, x.producer_epoch))
+            w(_pack_ihqhx(x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch))
     else:
         for x in items:
-            w(_pack_ihqh(x.throttle_time, x.error_code, x.producer_id, x.producer_epoch))
+            w(_pack_ihqh(x.throttle_time_ms, x.error_code, x.producer_id, x.producer_epoch))
 
 
 InitProducerIdResponse.READ = _read_response

@@ -36,7 +36,7 @@ class ListOffsetsRequest(Message):
         "replica_id",
         "isolation_level",
         "topics",
-        "timeout",
+        "timeout_ms",
     )
     API_KEY = 2
     MIN_VERSION = 1
@@ -82,12 +82,12 @@ class ListOffsetsRequest(Message):
         replica_id: int = 0,
         isolation_level: int = 0,
         topics: list[ListOffsetsRequest.ListOffsetsTopic] = EMPTY,
-        timeout: int = 0,
+        timeout_ms: int = 0,
     ) -> None:
         self.replica_id: int = replica_id
         self.isolation_level: int = isolation_level
         self.topics: list[ListOffsetsRequest.ListOffsetsTopic] = [] if topics is EMPTY else topics
-        self.timeout: int = timeout
+        self.timeout_ms: int = timeout_ms
 
 
 def _read_request_list_offsets_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ListOffsetsRequest.ListOffsetsPartition], int]:
@@ -193,7 +193,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             if n < 0:
                 raise p.null("Topics")
             x.topics, pos = _read_request_list_offsets_topic(buf, pos, n, version)
-            (x.timeout, tags) = _unpack_iB(buf, pos)
+            (x.timeout_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -201,7 +201,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
     elif version >= 6:
         for _ in range(count):
             x = new(ListOffsetsRequest)
-            x.timeout = 0
+            x.timeout_ms = 0
             (x.replica_id, x.isolation_level) = _unpack_ib(buf, pos)
             pos += 5
             n = buf[pos] - 1
@@ -219,7 +219,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
     elif version >= 2:
         for _ in range(count):
             x = new(ListOffsetsRequest)
-            x.timeout = 0
+            x.timeout_ms = 0
             (x.replica_id, x.isolation_level) = _unpack_ib(buf, pos)
             pos += 5
             n, pos = p.read_length(buf, pos)
@@ -231,7 +231,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
         for _ in range(count):
             x = new(ListOffsetsRequest)
             x.isolation_level = 0
-            x.timeout = 0
+            x.timeout_ms = 0
             (x.replica_id,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
@@ -252,7 +252,7 @@ def _write_request(out: Out, items: Sequence[ListOffsetsRequest], version: int) 
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if topics:
                 _write_request_list_offsets_topic(out, topics, version)
-            w(_pack_ix(x.timeout))
+            w(_pack_ix(x.timeout_ms))
     elif version >= 6:
         for x in items:
             w(_pack_ib(x.replica_id, x.isolation_level))
@@ -284,7 +284,7 @@ ListOffsetsRequest.WRITE = _write_request
 
 class ListOffsetsResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "topics",
     )
     API_KEY = 2
@@ -334,10 +334,10 @@ class ListOffsetsResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         topics: list[ListOffsetsResponse.ListOffsetsTopicResponse] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.topics: list[ListOffsetsResponse.ListOffsetsTopicResponse] = [] if topics is EMPTY else topics
 
 
@@ -435,7 +435,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 6:
         for _ in range(count):
             x = new(ListOffsetsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -452,7 +452,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     elif version >= 2:
         for _ in range(count):
             x = new(ListOffsetsResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -462,7 +462,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(ListOffsetsResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             n, pos = p.read_length(buf, pos)
             if n < 0:
                 raise p.null("Topics")
@@ -475,7 +475,7 @@ def _write_response(out: Out, items: Sequence[ListOffsetsResponse], version: int
     w = out.small.append
     if version >= 6:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -484,7 +484,7 @@ def _write_response(out: Out, items: Sequence[ListOffsetsResponse], version: int
             w(b"\0")
     elif version >= 2:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:

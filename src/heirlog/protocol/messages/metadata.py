@@ -281,7 +281,7 @@ MetadataRequest.WRITE = _write_request
 
 class MetadataResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "brokers",
         "cluster_id",
         "controller_id",
@@ -375,7 +375,7 @@ class MetadataResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         brokers: list[MetadataResponse.MetadataResponseBroker] = EMPTY,
         cluster_id: str | None = None,
         controller_id: int = -1,
@@ -383,7 +383,7 @@ class MetadataResponse(Message):
         error_code: int = 0,
         cluster_authorized_operations: int = -2147483648,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.brokers: list[MetadataResponse.MetadataResponseBroker] = [] if brokers is EMPTY else brokers
         self.cluster_id: str | None = cluster_id
         self.controller_id: int = controller_id
@@ -792,7 +792,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(MetadataResponse)
             x.cluster_authorized_operations = -2147483648
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -821,7 +821,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             x = new(MetadataResponse)
             x.error_code = 0
             x.cluster_authorized_operations = -2147483648
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -849,7 +849,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(MetadataResponse)
             x.error_code = 0
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -877,7 +877,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         for _ in range(count):
             x = new(MetadataResponse)
             x.error_code = 0
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -898,7 +898,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             x = new(MetadataResponse)
             x.error_code = 0
             x.cluster_authorized_operations = -2147483648
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -915,7 +915,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     elif version >= 2:
         for _ in range(count):
             x = new(MetadataResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             x.error_code = 0
             x.cluster_authorized_operations = -2147483648
             n, pos = p.read_length(buf, pos)
@@ -933,7 +933,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     elif version >= 1:
         for _ in range(count):
             x = new(MetadataResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             x.cluster_id = None
             x.error_code = 0
             x.cluster_authorized_operations = -2147483648
@@ -951,7 +951,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(MetadataResponse)
-            x.throttle_time = 0
+            x.throttle_time_ms = 0
             x.cluster_id = None
             x.controller_id = -1
             x.error_code = 0
@@ -972,7 +972,7 @@ def _write_response(out: Out, items: Sequence[MetadataResponse], version: int) -
     w = out.small.append
     if version >= 13:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             brokers = x.brokers
             n = len(brokers) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -988,7 +988,7 @@ def _write_response(out: Out, items: Sequence[MetadataResponse], version: int) -
             w(_pack_hx(x.error_code))
     elif version >= 11:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             brokers = x.brokers
             n = len(brokers) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -1004,7 +1004,7 @@ def _write_response(out: Out, items: Sequence[MetadataResponse], version: int) -
             w(b"\0")
     elif version >= 9:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             brokers = x.brokers
             n = len(brokers) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -1020,7 +1020,7 @@ def _write_response(out: Out, items: Sequence[MetadataResponse], version: int) -
             w(_pack_ix(x.cluster_authorized_operations))
     elif version >= 8:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             brokers = x.brokers
             w(_pack_i(len(brokers)))
             if brokers:
@@ -1034,7 +1034,7 @@ def _write_response(out: Out, items: Sequence[MetadataResponse], version: int) -
             w(_pack_i(x.cluster_authorized_operations))
     elif version >= 3:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             brokers = x.brokers
             w(_pack_i(len(brokers)))
             if brokers:

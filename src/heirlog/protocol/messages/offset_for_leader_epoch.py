@@ -228,7 +228,7 @@ OffsetForLeaderEpochRequest.WRITE = _write_request
 
 class OffsetForLeaderEpochResponse(Message):
     __slots__ = (
-        "throttle_time",
+        "throttle_time_ms",
         "topics",
     )
     API_KEY = 23
@@ -275,10 +275,10 @@ class OffsetForLeaderEpochResponse(Message):
     def __init__(
         self,
         *,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult] = EMPTY,
     ) -> None:
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult] = [] if topics is EMPTY else topics
 
 
@@ -366,7 +366,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     if version >= 4:
         for _ in range(count):
             x = new(OffsetForLeaderEpochResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n = buf[pos] - 1
             pos += 1
@@ -383,7 +383,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     else:
         for _ in range(count):
             x = new(OffsetForLeaderEpochResponse)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -397,7 +397,7 @@ def _write_response(out: Out, items: Sequence[OffsetForLeaderEpochResponse], ver
     w = out.small.append
     if version >= 4:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             n = len(topics) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -406,7 +406,7 @@ def _write_response(out: Out, items: Sequence[OffsetForLeaderEpochResponse], ver
             w(b"\0")
     else:
         for x in items:
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             topics = x.topics
             w(_pack_i(len(topics)))
             if topics:

@@ -32,7 +32,7 @@ class ProduceRequest(Message):
     __slots__ = (
         "transactional_id",
         "acks",
-        "timeout",
+        "timeout_ms",
         "topic_data",
     )
     API_KEY = 0
@@ -78,12 +78,12 @@ class ProduceRequest(Message):
         *,
         transactional_id: str | None = None,
         acks: int = 0,
-        timeout: int = 0,
+        timeout_ms: int = 0,
         topic_data: list[ProduceRequest.TopicProduceData] = EMPTY,
     ) -> None:
         self.transactional_id: str | None = transactional_id
         self.acks: int = acks
-        self.timeout: int = timeout
+        self.timeout_ms: int = timeout_ms
         self.topic_data: list[ProduceRequest.TopicProduceData] = [] if topic_data is EMPTY else topic_data
 
 
@@ -208,7 +208,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
         for _ in range(count):
             x = new(ProduceRequest)
             x.transactional_id, pos = p.read_compact_nullable_string(buf, pos)
-            (x.acks, x.timeout) = _unpack_hi(buf, pos)
+            (x.acks, x.timeout_ms) = _unpack_hi(buf, pos)
             pos += 6
             n = buf[pos] - 1
             pos += 1
@@ -226,7 +226,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
         for _ in range(count):
             x = new(ProduceRequest)
             x.transactional_id, pos = p.read_nullable_string(buf, pos)
-            (x.acks, x.timeout) = _unpack_hi(buf, pos)
+            (x.acks, x.timeout_ms) = _unpack_hi(buf, pos)
             pos += 6
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -241,7 +241,7 @@ def _write_request(out: Out, items: Sequence[ProduceRequest], version: int) -> N
     if version >= 9:
         for x in items:
             w(p.compact_nullable_string(x.transactional_id))
-            w(_pack_hi(x.acks, x.timeout))
+            w(_pack_hi(x.acks, x.timeout_ms))
             topic_data = x.topic_data
             n = len(topic_data) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -251,7 +251,7 @@ def _write_request(out: Out, items: Sequence[ProduceRequest], version: int) -> N
     else:
         for x in items:
             w(p.nullable_string(x.transactional_id))
-            w(_pack_hi(x.acks, x.timeout))
+            w(_pack_hi(x.acks, x.timeout_ms))
             topic_data = x.topic_data
             w(_pack_i(len(topic_data)))
             if topic_data:
@@ -265,7 +265,7 @@ ProduceRequest.WRITE = _write_request
 class ProduceResponse(Message):
     __slots__ = (
         "responses",
-        "throttle_time",
+        "throttle_time_ms",
         "node_endpoints",
     )
     API_KEY = 0
@@ -296,7 +296,7 @@ class ProduceResponse(Message):
             "index",
             "error_code",
             "base_offset",
-            "log_append_time",
+            "log_append_time_ms",
             "log_start_offset",
             "record_errors",
             "error_message",
@@ -309,7 +309,7 @@ class ProduceResponse(Message):
             index: int = 0,
             error_code: int = 0,
             base_offset: int = 0,
-            log_append_time: int = -1,
+            log_append_time_ms: int = -1,
             log_start_offset: int = -1,
             record_errors: list[ProduceResponse.BatchIndexAndErrorMessage] = EMPTY,
             error_message: str | None = None,
@@ -318,7 +318,7 @@ class ProduceResponse(Message):
             self.index: int = index
             self.error_code: int = error_code
             self.base_offset: int = base_offset
-            self.log_append_time: int = log_append_time
+            self.log_append_time_ms: int = log_append_time_ms
             self.log_start_offset: int = log_start_offset
             self.record_errors: list[ProduceResponse.BatchIndexAndErrorMessage] = [] if record_errors is EMPTY else record_errors
             self.error_message: str | None = error_message
@@ -379,11 +379,11 @@ class ProduceResponse(Message):
         self,
         *,
         responses: list[ProduceResponse.TopicProduceResponse] = EMPTY,
-        throttle_time: int = 0,
+        throttle_time_ms: int = 0,
         node_endpoints: list[ProduceResponse.NodeEndpoint] = EMPTY,
     ) -> None:
         self.responses: list[ProduceResponse.TopicProduceResponse] = [] if responses is EMPTY else responses
-        self.throttle_time: int = throttle_time
+        self.throttle_time_ms: int = throttle_time_ms
         self.node_endpoints: list[ProduceResponse.NodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
 
 
@@ -478,7 +478,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
         for _ in range(count):
             x = new(ProduceResponse.PartitionProduceResponse)
             x.current_leader = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH
-            (x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset) = _unpack_ihqqq(buf, pos)
+            (x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset) = _unpack_ihqqq(buf, pos)
             pos += 30
             n = buf[pos] - 1
             pos += 1
@@ -507,7 +507,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
         for _ in range(count):
             x = new(ProduceResponse.PartitionProduceResponse)
             x.current_leader = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH
-            (x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset) = _unpack_ihqqq(buf, pos)
+            (x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset) = _unpack_ihqqq(buf, pos)
             pos += 30
             n = buf[pos] - 1
             pos += 1
@@ -526,7 +526,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
         for _ in range(count):
             x = new(ProduceResponse.PartitionProduceResponse)
             x.current_leader = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH
-            (x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset) = _unpack_ihqqq(buf, pos)
+            (x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset) = _unpack_ihqqq(buf, pos)
             pos += 30
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -540,7 +540,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
             x.record_errors = []
             x.error_message = None
             x.current_leader = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH
-            (x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset) = _unpack_ihqqq(buf, pos)
+            (x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset) = _unpack_ihqqq(buf, pos)
             pos += 30
             items.append(x)
     else:
@@ -550,7 +550,7 @@ def _read_response_partition_produce_response(buf: memoryview, pos: int, count: 
             x.record_errors = []
             x.error_message = None
             x.current_leader = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH
-            (x.index, x.error_code, x.base_offset, x.log_append_time) = _unpack_ihqq(buf, pos)
+            (x.index, x.error_code, x.base_offset, x.log_append_time_ms) = _unpack_ihqq(buf, pos)
             pos += 22
             items.append(x)
     return items, pos
@@ -561,7 +561,7 @@ def _write_response_partition_produce_response(out: Out, items: Sequence[Produce
     tagged: list[tuple[int, Out]]
     if version >= 10:
         for x in items:
-            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset))
+            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset))
             record_errors = x.record_errors
             n = len(record_errors) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -579,7 +579,7 @@ def _write_response_partition_produce_response(out: Out, items: Sequence[Produce
                 w(b"\0")
     elif version >= 9:
         for x in items:
-            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset))
+            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset))
             record_errors = x.record_errors
             n = len(record_errors) + 1
             w(BYTE[n] if n < 128 else p.uvarint(n))
@@ -589,7 +589,7 @@ def _write_response_partition_produce_response(out: Out, items: Sequence[Produce
             w(b"\0")
     elif version >= 8:
         for x in items:
-            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset))
+            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset))
             record_errors = x.record_errors
             w(_pack_i(len(record_errors)))
             if record_errors:
@@ -597,10 +597,10 @@ def _write_response_partition_produce_response(out: Out, items: Sequence[Produce
             w(p.nullable_string(x.error_message))
     elif version >= 5:
         for x in items:
-            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time, x.log_start_offset))
+            w(_pack_ihqqq(x.index, x.error_code, x.base_offset, x.log_append_time_ms, x.log_start_offset))
     else:
         for x in items:
-            w(_pack_ihqq(x.index, x.error_code, x.base_offset, x.log_append_time))
+            w(_pack_ihqq(x.index, x.error_code, x.base_offset, x.log_append_time_ms))
 
 
 def _read_response_topic_produce_response(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ProduceResponse.TopicProduceResponse], int]:
@@ -695,7 +695,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if n < 0:
                 raise p.null("Responses")
             x.responses, pos = _read_response_topic_produce_response(buf, pos, n, version)
-            (x.throttle_time, tags) = _unpack_iB(buf, pos)
+            (x.throttle_time_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 if tags >= 128:
@@ -727,7 +727,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if n < 0:
                 raise p.null("Responses")
             x.responses, pos = _read_response_topic_produce_response(buf, pos, n, version)
-            (x.throttle_time, tags) = _unpack_iB(buf, pos)
+            (x.throttle_time_ms, tags) = _unpack_iB(buf, pos)
             pos += 5
             if tags:
                 pos = p.skip_tags(buf, pos, tags)
@@ -740,7 +740,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
             if n < 0:
                 raise p.null("Responses")
             x.responses, pos = _read_response_topic_produce_response(buf, pos, n, version)
-            (x.throttle_time,) = _unpack_i(buf, pos)
+            (x.throttle_time_ms,) = _unpack_i(buf, pos)
             pos += 4
             items.append(x)
     return items, pos
@@ -756,7 +756,7 @@ def _write_response(out: Out, items: Sequence[ProduceResponse], version: int) ->
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if responses:
                 _write_response_topic_produce_response(out, responses, version)
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
             if x.node_endpoints:
                 tagged = []
                 if x.node_endpoints:
@@ -777,14 +777,14 @@ def _write_response(out: Out, items: Sequence[ProduceResponse], version: int) ->
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if responses:
                 _write_response_topic_produce_response(out, responses, version)
-            w(_pack_ix(x.throttle_time))
+            w(_pack_ix(x.throttle_time_ms))
     else:
         for x in items:
             responses = x.responses
             w(_pack_i(len(responses)))
             if responses:
                 _write_response_topic_produce_response(out, responses, version)
-            w(_pack_i(x.throttle_time))
+            w(_pack_i(x.throttle_time_ms))
 
 
 ProduceResponse.READ = _read_response
