@@ -1,0 +1,137 @@
+"""Who may lead a partition, and on what basis.
+
+A candidate is *valid* if it is in the ISR to be, or that ISR is empty and it is in the ELR to be, and it is acceptable
+(its broker is active and its directory online). Then, first hit wins:
+
+    ONLINE      the current leader | the first valid replica in assignment order | the last known leader | nobody
+    PREFERRED   the first replica | the current leader | the other valid replicas | the last known leader | nobody
+    UNCLEAN     as ONLINE, then the first acceptable replica in assignment order
+
+The last known leader is taken only where nothing clean is left to wait for: no ISR, no ELR, exactly one name in
+LastKnownELR, and that broker acceptable. It may be taken although unclean elections are forbidden: it was the last one
+to lead, so with a log that survived it has everything. Whether it did survive nobody checks; hence *lossy*.
+
+What a basis does to the partition (the builder acts on it):
+
+    from the ISR (ISR, PREFERRED)   ISR and recovery state stay
+    ELR                             ISR = [leader], it leaves the ELR; clean: recovery state stays
+    LAST_KNOWN, UNCLEAN             ISR = [leader], ELR and LastKnownELR emptied, RECOVERING
+
+Source: KIP-966, "Leader election"; KIP-460; kafka-behaviour 2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from heirlog.metadata.state import Ids
+from heirlog.protocol.types import NO_LEADER, BrokerId
+
+Acceptable = Callable[[BrokerId], bool]
+
+
+class Election(Enum):
+    """What kind of election an event asks for."""
+
+    ONLINE = "online"
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+class Basis(Enum):
+    """On what ground a leader was chosen."""
+
+    ISR = "isr"
+    ELR = "elr"
+    PREFERRED = "preferred"
+    LAST_KNOWN = "last-known"
+    RECOVERED = "recovered"
+    UNCLEAN = "unclean"
+    DESIGNATED = "designated"
+
+    @property
+    def is_lossy(self) -> bool:
+        """The winner may lack committed records: it starts RECOVERING and a new lineage."""
+        return self in _LOSSY
+
+
+_LOSSY = (Basis.LAST_KNOWN, Basis.RECOVERED, Basis.UNCLEAN, Basis.DESIGNATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    leader: BrokerId
+    basis: Basis | None
+    """None if nobody was chosen, or the current leader simply goes on."""
+
+
+NOBODY = Elected(NO_LEADER, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What an election looks at: the assignment and the lists as they will be once the change is applied."""
+
+    replicas: Sequence[BrokerId]
+    leader: BrokerId
+    """The current one."""
+    isr: Ids
+    elr: Ids
+    last_known: Ids
+    acceptable: Acceptable
+
+    def basis(self, replica: BrokerId) -> Basis | None:
+        """The clean ground on which the replica may lead, if there is one."""
+        if self.isr:
+            ground = Basis.ISR if replica in self.isr else None
+        else:
+            ground = Basis.ELR if replica in self.elr else None
+        return ground if ground is not None and self.acceptable(replica) else None
+
+
+def elect(kind: Election, candidates: Candidates) -> Elected:
+    """The outcome of one election."""
+    clean = _preferred(candidates) if kind is Election.PREFERRED else _online(candidates)
+    if clean is not None:
+        return clean
+    last_known = last_known_leader(candidates)
+    if last_known is not None:
+        return Elected(last_known, Basis.LAST_KNOWN)
+    if kind is Election.UNCLEAN:
+        for replica in candidates.replicas:
+            if candidates.acceptable(replica):
+                return Elected(replica, Basis.UNCLEAN)
+    return NOBODY
+
+
+def last_known_leader(candidates: Candidates) -> BrokerId | None:
+    """The one last known leader, if nothing clean is left and it is there."""
+    if candidates.isr or candidates.elr or len(candidates.last_known) != 1:
+        return None
+    (leader,) = candidates.last_known
+    return leader if candidates.acceptable(leader) else None
+
+
+def _preferred(candidates: Candidates) -> Elected | None:
+    first = candidates.replicas[0]
+    basis = candidates.basis(first)
+    if basis is None:
+        return _online(candidates)
+    if first == candidates.leader and basis is Basis.ISR:
+        return Elected(first, None)
+    return Elected(first, Basis.PREFERRED if basis is Basis.ISR else basis)
+
+
+def _online(candidates: Candidates) -> Elected | None:
+    ground = candidates.basis(candidates.leader)
+    if ground is Basis.ISR:
+        return Elected(candidates.leader, None)
+    if ground is not None:
+        return Elected(candidates.leader, ground)
+    for replica in candidates.replicas:
+        ground = candidates.basis(replica)
+        if ground is not None:
+            return Elected(replica, ground)
+    return None

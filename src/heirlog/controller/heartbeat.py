@@ -1,0 +1,184 @@
+"""BrokerHeartbeat: what a broker wants, what it is, and what it becomes.
+
+    FENCED               wants to shut down                                    -> SHUTDOWN_NOW
+                         does not want to be fenced, and has applied its
+                         own registration                                      -> UNFENCED
+    UNFENCED             wants to be fenced and to shut down                   -> SHUTDOWN_NOW
+                         wants to be fenced                                    -> FENCED
+                         wants to shut down, leads something                   -> CONTROLLED_SHUTDOWN
+                         wants to shut down, leads nothing                     -> SHUTDOWN_NOW
+    CONTROLLED_SHUTDOWN  leads nothing, and every active broker has applied
+                         the offset at which it began                          -> SHUTDOWN_NOW
+    (otherwise the state stays)
+
+The wait in CONTROLLED_SHUTDOWN is for the *new* leaders: a broker that goes before they know that they lead leaves
+partitions without service. FENCED and SHUTDOWN_NOW run the fence handling, also for a broker that is fenced already.
+
+A heartbeat that changes nothing costs nothing: no partition is looked at.
+
+Source: KIP-631; kafka-behaviour 2.9, 2.15.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from heirlog.controller.leadership import Changes, Leadership, without
+from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.sessions import Session, Sessions
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import BrokerState
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from heirlog.protocol.records import BrokerRegistrationChangeRecord
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+
+
+class BrokerControlState(Enum):
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+    SHUTDOWN_NOW = "shutdown-now"
+
+
+def control_state(broker: BrokerState) -> BrokerControlState:
+    if broker.fenced:
+        return BrokerControlState.FENCED
+    if broker.in_controlled_shutdown:
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    return BrokerControlState.UNFENCED
+
+
+def next_state(
+    image: Image, sessions: Sessions, broker: BrokerState, request: BrokerHeartbeatRequest
+) -> BrokerControlState:
+    """The table above."""
+    current = control_state(broker)
+    leads = image.leaders.any(broker.id)
+    match current:
+        case BrokerControlState.FENCED if request.want_shut_down:
+            return BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.FENCED if not request.want_fence and _caught_up(broker, request):
+            return BrokerControlState.UNFENCED
+        case BrokerControlState.UNFENCED if request.want_fence and request.want_shut_down:
+            return BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.UNFENCED if request.want_fence:
+            return BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED if request.want_shut_down:
+            return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
+        case BrokerControlState.CONTROLLED_SHUTDOWN if not leads and _others_know(image, sessions, broker):
+            return BrokerControlState.SHUTDOWN_NOW
+        case _:
+            return current
+
+
+def heartbeat(
+    image: Image, static: StaticConfig, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int, peer: object
+) -> Outcome:
+    """Records and answer of one heartbeat; `peer` is the connection it came on."""
+    broker = image.brokers.get(BrokerId(request.broker_id))
+    if broker is None:
+        return answer(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+    if broker.epoch != request.broker_epoch:
+        return answer(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    session = sessions.touch(broker.id, broker.epoch, now_ms, peer, request.current_metadata_offset)
+    current, upcoming = control_state(broker), next_state(image, sessions, broker, request)
+    if current is upcoming:
+        outcome = _directories(image, static, broker, request)
+    else:
+        outcome = _transition(image, static, broker, upcoming)
+        _note(sessions, session, broker, upcoming, image.offset + len(outcome.records))
+    response = BrokerHeartbeatResponse(
+        is_caught_up=_caught_up(broker, request),
+        is_fenced=upcoming in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
+        should_shut_down=upcoming is BrokerControlState.SHUTDOWN_NOW,
+    )
+    outcome.respond = lambda base_offset: response
+    return outcome
+
+
+def fence(image: Image, static: StaticConfig, broker: BrokerState) -> Outcome:
+    """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR."""
+    changes = Leadership(image, static).broker_leaves(broker.id)
+    return _outcome(changes.records, changes, [_change_record(broker.id, broker.epoch, fenced=1)])
+
+
+def _transition(image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState) -> Outcome:
+    leadership = Leadership(image, static)
+    match upcoming:
+        case BrokerControlState.UNFENCED:
+            changes = leadership.broker_joins(broker.id)
+            return _outcome([_change_record(broker.id, broker.epoch, fenced=-1)], changes, changes.records)
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
+            changes = leadership.broker_leaves(broker.id)
+            first = BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+            )
+            return _outcome([first], changes, changes.records)
+        case _:
+            return fence(image, static, broker)
+
+
+def _outcome(first: list[object], changes: Changes, then: list[object]) -> Outcome:
+    return Outcome(lambda base_offset: None, [*first, *then], changes.elections)
+
+
+def _change_record(broker: BrokerId, epoch: BrokerEpoch, fenced: int) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=epoch, fenced=fenced)
+
+
+def _note(
+    sessions: Sessions, session: Session, broker: BrokerState, upcoming: BrokerControlState, last_offset: int
+) -> None:
+    """What the session must remember about the transition."""
+    if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
+        session.shutdown_offset = last_offset
+    elif upcoming is BrokerControlState.SHUTDOWN_NOW:
+        # it goes with our blessing: its next process must not be taken for a second one
+        sessions.end(broker.id)
+
+
+def _caught_up(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
+    return bool(request.current_metadata_offset >= max(broker.epoch, broker.registration_offset))
+
+
+def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
+    session = sessions.get(broker.id, broker.epoch)
+    if session is None or session.shutdown_offset is None:
+        # a new active controller does not know when it began: what is appended by now is surely late enough
+        if session is not None:
+            session.shutdown_offset = image.offset
+        return False
+    return all(
+        sessions.metadata_offset(other.id, other.epoch) >= session.shutdown_offset
+        for other in image.brokers.values()
+        if other.is_active
+    )
+
+
+def _directories(image: Image, static: StaticConfig, broker: BrokerState, request: BrokerHeartbeatRequest) -> Outcome:
+    """Newly offline log directories: their replicas leave ISR and ELR, then the registration lists what is left.
+
+    Not together with a change of state, so that no partition is changed twice from one image; the broker repeats the
+    list with every heartbeat. The replicas never enter an ELR: what a failed disk still holds nobody can prove.
+    """
+    offline = [Uuid(directory) for directory in request.offline_log_dirs or () if directory in broker.directories]
+    if not offline:
+        return answer(None)
+    seats = [
+        (topic_id, partition)
+        for topic_id, partition in image.in_isr.of(broker.id) + image.in_elr.of(broker.id)
+        if image.partitions[topic_id][partition].directory_of(broker.id) in offline
+    ]
+    changes = Changes()
+    leadership = Leadership(image, static)
+    for topic_id, partition in seats:
+        isr = without(image.partitions[topic_id][partition].isr, broker.id)
+        changes.add(leadership.change(topic_id, partition, isr=isr, lost=(broker.id,), leaving=broker.id))
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        log_dirs=[directory for directory in broker.directories if directory not in offline],
+    )
+    return _outcome([*changes.records], changes, [record])

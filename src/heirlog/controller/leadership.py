@@ -1,0 +1,148 @@
+"""What happens to many partitions at once when a broker goes or comes.
+
+    goes    it leaves every ISR (and, if its data may be gone, every ELR); where it led, someone else is elected
+    comes   each leaderless partition of the cluster holds one election; the broker counts as acceptable already
+
+Which replicas can lead: those of active brokers (registered, unfenced, not in controlled shutdown) whose directory is
+online, except the one that is going and including the one that is coming, because the record that says so comes before
+or after these in the same batch.
+
+Source: kafka-behaviour 2.1, 2.5, 2.9, 2.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heirlog.controller.election import Acceptable, Basis, Election
+from heirlog.controller.partition_change import Built, PartitionChange
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import topic_value
+from heirlog.metadata.image import Image
+from heirlog.metadata.min_isr import configured_min_isr
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionState
+from heirlog.protocol.records import PartitionChangeRecord
+from heirlog.protocol.types import BrokerId, Uuid
+
+UNCLEAN_ELECTION_ENABLE = "unclean.leader.election.enable"
+
+
+@dataclass(slots=True)
+class Changes:
+    """Records made so far, with the elections they hold."""
+
+    records: list[PartitionChangeRecord] = field(default_factory=list)
+    elections: list[Basis] = field(default_factory=list)
+
+    def add(self, built: Built) -> None:
+        if built.record is not None:
+            self.records.append(built.record)
+            if built.basis is not None:
+                self.elections.append(built.basis)
+
+
+class Leadership:
+    """Makes partition changes against one image. Cheap to create, and only good until records are applied."""
+
+    def __init__(self, image: Image, static: StaticConfig) -> None:
+        self._image = image
+        self._static = static
+        # resolved once per topic, not once per partition: a broker with 10,000 partitions is fenced in one go
+        self._min_isr: dict[Uuid, int] = {}
+        self._allows_unclean: dict[Uuid, bool] = {}
+
+    def min_isr(self, topic_id: Uuid) -> int:
+        found = self._min_isr.get(topic_id)
+        if found is None:
+            found = configured_min_isr(self._image, self._static, self._image.topics[topic_id].name)
+            self._min_isr[topic_id] = found
+        return found
+
+    def allows_unclean(self, topic_id: Uuid) -> bool:
+        found = self._allows_unclean.get(topic_id)
+        if found is None:
+            name = self._image.topics[topic_id].name
+            found = bool(topic_value(self._image, self._static, name, UNCLEAN_ELECTION_ENABLE))
+            self._allows_unclean[topic_id] = found
+        return found
+
+    def usual_election(self, topic_id: Uuid) -> Election:
+        """What every state change holds, unless an operator asked for something else."""
+        return Election.UNCLEAN if self.allows_unclean(topic_id) else Election.ONLINE
+
+    def acceptable(
+        self, state: PartitionState, leaving: BrokerId | None = None, joining: BrokerId | None = None
+    ) -> Acceptable:
+        def is_acceptable(replica: BrokerId) -> bool:
+            broker = self._image.brokers.get(replica)
+            if broker is None or replica == leaving:
+                return False
+            return (broker.is_active or replica == joining) and broker.has_online(state.directory_of(replica))
+
+        return is_acceptable
+
+    def change(
+        self,
+        topic_id: Uuid,
+        partition: int,
+        *,
+        election: Election | None = None,
+        isr: Ids | None = None,
+        lost: Ids = (),
+        recovery_state: int | None = None,
+        acceptable: Acceptable | None = None,
+        leaving: BrokerId | None = None,
+        joining: BrokerId | None = None,
+    ) -> Built:
+        """One change of one partition as it stands in the image."""
+        before = self._image.partitions[topic_id][partition]
+        return PartitionChange(
+            topic_id=topic_id,
+            partition=partition,
+            before=before,
+            election=election or self.usual_election(topic_id),
+            acceptable=acceptable or self.acceptable(before, leaving, joining),
+            min_isr=self.min_isr(topic_id),
+            elr_enabled=self._image.elr_enabled,
+            isr=isr,
+            lost=lost,
+            recovery_state=recovery_state,
+            default_directory=self.default_directory,
+        ).build()
+
+    def default_directory(self, broker_id: BrokerId) -> Uuid:
+        """A broker with one directory has no choice; with more, it says later which one it took."""
+        broker = self._image.brokers.get(broker_id)
+        if broker is not None and len(broker.directories) == 1:
+            return broker.directories[0]
+        return UNASSIGNED_DIRECTORY
+
+    def broker_leaves(self, broker: BrokerId) -> Changes:
+        """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible."""
+        changes = Changes()
+        for topic_id, partition in self._image.in_isr.of(broker):
+            isr = without(self._image.partitions[topic_id][partition].isr, broker)
+            changes.add(self.change(topic_id, partition, isr=isr, leaving=broker))
+        return changes
+
+    def broker_lost_data(self, broker: BrokerId, seats: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
+        """Its log may have holes: it leaves the ISR and the ELR of `seats` (all, by default), and enters none."""
+        if seats is None:
+            seats = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
+        changes = Changes()
+        for topic_id, partition in seats:
+            isr = without(self._image.partitions[topic_id][partition].isr, broker)
+            changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker))
+        return changes
+
+    def broker_joins(self, broker: BrokerId) -> Changes:
+        """It is being unfenced: may it, or anyone, now lead what nobody leads?"""
+        changes = Changes()
+        for topic_id, partition in self._image.leaderless():
+            changes.add(self.change(topic_id, partition, joining=broker))
+        return changes
+
+
+def without(ids: Ids, broker: BrokerId) -> Ids:
+    return tuple(member for member in ids if member != broker)

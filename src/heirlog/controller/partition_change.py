@@ -1,0 +1,199 @@
+"""The one builder of partition changes: every PartitionChange record is made here.
+
+A caller says what should become of the partition (`isr`, `replicas`, who was `lost`) and which kind of election to
+hold; the builder answers with one record, or with none if nothing would change. Order inside one build:
+
+    1  a reassignment that can complete replaces the target ISR and the target replicas
+    2  who stays eligible (eligible.py)
+    3  the election (election.py), which may replace the ISR and empty the lists
+    4  a replica that left the assignment bumps the leader epoch: the record names the leader again
+    5  the lists, where they differ from the stored ones
+    6  the ISR, where it differs. With ELR off an empty one is not written: the last member stays, as the only way back
+    7  the last known leader
+    8  replicas, adding, removing, directories
+    9  the recovery state that was asked for
+
+Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
+named.
+
+A reassignment completes if its final ISR (the target ISR without removed replicas) holds every adding replica, every
+final replica if fewer are added than removed, at least min ISR of the final replicas, and someone who can lead. Without
+the last two a completion could leave a partition that cannot commit, or with no leader at all.
+
+Source: KIP-966; KIP-455; KAFKA-19975; kafka-behaviour 2.3, 2.7, 2.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from heirlog.controller.election import Acceptable, Basis, Candidates, Elected, Election, elect
+from heirlog.controller.eligible import eligible_after, last_known_after
+from heirlog.metadata.image import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
+from heirlog.metadata.state import RECOVERING, UNASSIGNED_DIRECTORY, Ids, PartitionState
+from heirlog.protocol.records import PartitionChangeRecord
+from heirlog.protocol.types import BrokerId, Uuid
+
+
+def _unassigned(broker: BrokerId) -> Uuid:
+    return UNASSIGNED_DIRECTORY
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    record: PartitionChangeRecord | None
+    """None: nothing would change."""
+    basis: Basis | None
+    """Set if somebody was elected."""
+    completes_reassignment: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChange:
+    """What shall become of one partition. None in a target means: as it is."""
+
+    topic_id: Uuid
+    partition: int
+    before: PartitionState
+    election: Election
+    acceptable: Acceptable
+    min_isr: int
+    """`min.insync.replicas` as configured; the builder caps it by the assignment."""
+    elr_enabled: bool
+    isr: Ids | None = None
+    replicas: Ids | None = None
+    adding: Ids | None = None
+    removing: Ids | None = None
+    lost: Collection[BrokerId] = ()
+    """Replicas whose data may be gone: they never enter the ELR by this change."""
+    recovery_state: int | None = None
+    default_directory: Callable[[BrokerId], Uuid] = _unassigned
+
+    def build(self) -> Built:
+        return _Build(self).run()
+
+
+class _Build:
+    """The working values of one build."""
+
+    def __init__(self, change: PartitionChange) -> None:
+        before = change.before
+        self.change = change
+        self.before = before
+        self.isr = before.isr if change.isr is None else change.isr
+        self.replicas = before.replicas if change.replicas is None else change.replicas
+        self.adding = before.adding if change.adding is None else change.adding
+        self.removing = before.removing if change.removing is None else change.removing
+        self.elr: Ids = ()
+        self.last_known: Ids = ()
+        self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
+
+    def run(self) -> Built:
+        completes = self._complete_reassignment()
+        elected = self._elect()
+        self._name_leader(elected)
+        self._write_lists()
+        self._write_assignment()
+        self._write_recovery_state(elected)
+        return Built(None if _says_nothing(self.record) else self.record, elected.basis, completes)
+
+    @property
+    def min_isr(self) -> int:
+        return min(self.change.min_isr, len(self.replicas))
+
+    def _complete_reassignment(self) -> bool:
+        if not self.adding and not self.removing:
+            return False
+        final = tuple(replica for replica in self.replicas if replica not in self.removing)
+        final_isr = tuple(replica for replica in self.isr if replica not in self.removing)
+        required = final if len(self.adding) < len(self.removing) else self.adding
+        if (
+            not final_isr
+            or any(replica not in final_isr for replica in required)
+            or len(final_isr) < min(self.change.min_isr, len(final))
+            or not any(self.change.acceptable(replica) for replica in final_isr)
+        ):
+            return False
+        self.replicas, self.isr, self.adding, self.removing = final, final_isr, (), ()
+        return True
+
+    def _elect(self) -> Elected:
+        """The election, and what its basis does to ISR and lists."""
+        change, before = self.change, self.before
+        if change.elr_enabled:
+            self.elr = eligible_after(before, self.isr, self.replicas, self.min_isr, change.lost)
+        elected = elect(
+            change.election,
+            Candidates(
+                replicas=self.replicas,
+                leader=before.leader,
+                isr=self.isr,
+                elr=self.elr,
+                last_known=last_known_after(before, None, self.replicas) if change.elr_enabled else (),
+                acceptable=change.acceptable,
+            ),
+        )
+        if elected.basis is not None and elected.basis.is_lossy:
+            self.isr, self.elr = (elected.leader,), ()
+        elif elected.basis is Basis.ELR:
+            self.isr = (elected.leader,)
+            self.elr = tuple(replica for replica in self.elr if replica != elected.leader)
+        return elected
+
+    def _name_leader(self, elected: Elected) -> None:
+        before = self.before
+        replica_left = any(replica not in self.replicas for replica in before.replicas)
+        if elected.leader != before.leader or elected.basis is not None or replica_left:
+            self.record.leader = elected.leader
+        if self.change.elr_enabled:
+            named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
+            self.last_known = last_known_after(before, named, self.replicas)
+        else:
+            self.last_known = before.last_known_elr
+
+    def _write_lists(self) -> None:
+        before, record = self.before, self.record
+        if self.elr != before.elr:
+            record.eligible_leader_replicas = list(self.elr)
+        if self.last_known != before.last_known_elr:
+            record.last_known_elr = list(self.last_known)
+        if self.isr != before.isr and (self.isr or self.change.elr_enabled):
+            record.isr = list(self.isr)
+
+    def _write_assignment(self) -> None:
+        before, record = self.before, self.record
+        if self.replicas != before.replicas:
+            record.replicas = list(self.replicas)
+            if before.directories:
+                record.directories = [self._directory(replica) for replica in self.replicas]
+        if self.adding != before.adding:
+            record.adding_replicas = list(self.adding)
+        if self.removing != before.removing:
+            record.removing_replicas = list(self.removing)
+
+    def _directory(self, replica: BrokerId) -> Uuid:
+        if replica in self.before.replicas:
+            return self.before.directory_of(replica)
+        return self.change.default_directory(replica)
+
+    def _write_recovery_state(self, elected: Elected) -> None:
+        wanted = self.change.recovery_state
+        if elected.basis is not None and elected.basis.is_lossy:
+            wanted = RECOVERING
+        if wanted is not None and wanted != self.before.leader_recovery_state:
+            self.record.leader_recovery_state = wanted
+
+
+def _says_nothing(record: PartitionChangeRecord) -> bool:
+    return (
+        record.leader == LEADER_UNCHANGED
+        and record.leader_recovery_state == RECOVERY_STATE_UNCHANGED
+        and record.isr is None
+        and record.replicas is None
+        and record.adding_replicas is None
+        and record.removing_replicas is None
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
+        and record.directories is None
+    )

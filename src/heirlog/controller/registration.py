@@ -1,0 +1,173 @@
+"""Registration: how a broker process becomes known, and what its restart means for the replicas it had.
+
+    same incarnation again     its epoch, fencing and shutdown state stay; no partition changes
+    new incarnation, clean     like a fencing: it leaves ISRs, may become eligible, keeps its ELR seats
+    new incarnation, unclean   it leaves every ISR and every ELR *before* its registration record, in the same batch
+
+Clean means proven: the request can carry the proof (version 3+) and the epoch from the clean-shutdown file is exactly
+the epoch of the stored registration. Everything else - no file, an older epoch, an old request, a first registration -
+is unclean. The records are not one atom: partitions come first, so that a prefix of the batch leaves a broker without
+seats rather than an unproven broker with seats.
+
+The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
+
+Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown"; kafka-behaviour 2.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.sessions import Sessions
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import METADATA_VERSION, Image
+from heirlog.metadata.state import RESERVED_DIRECTORIES, BrokerState
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from heirlog.protocol.records import RegisterBrokerRecord
+from heirlog.protocol.types import BrokerEpoch, BrokerId
+
+_CLEAN_STOP_VERSION = 3
+"""The first version of the request that can name the previous broker epoch."""
+
+
+def stopped_cleanly(registered: BrokerState | None, version: int, previous_epoch: int) -> bool:
+    """Guard 9: an unclean registration leaves ISR and ELR before it can be unfenced.
+
+    Without it a replica whose unflushed tail is gone would keep a seat that promises every committed record.
+    """
+    return registered is not None and version >= _CLEAN_STOP_VERSION and previous_epoch == registered.epoch
+
+
+def register_broker(
+    image: Image,
+    static: StaticConfig,
+    sessions: Sessions,
+    request: BrokerRegistrationRequest,
+    version: int,
+    cluster_id: str,
+    next_offset: int,
+) -> Outcome:
+    """Records of one registration; the answer is the broker's epoch."""
+    broker_id = BrokerId(request.broker_id)
+    registered = image.brokers.get(broker_id)
+    try:
+        _check(image, sessions, request, registered, cluster_id)
+    except KafkaError as error:
+        return answer(BrokerRegistrationResponse(error_code=error.code))
+    if registered is not None and registered.incarnation_id == request.incarnation_id:
+        record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
+        return Outcome(_respond(registered.epoch), [record])
+    changes = _leave_seats(image, static, broker_id, registered, version, request.previous_broker_epoch)
+    epoch = BrokerEpoch(next_offset + len(changes.records))
+    record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
+    return Outcome(_respond(epoch), [*changes.records, record], changes.elections)
+
+
+def _leave_seats(
+    image: Image,
+    static: StaticConfig,
+    broker_id: BrokerId,
+    registered: BrokerState | None,
+    version: int,
+    previous_epoch: int,
+) -> Changes:
+    leadership = Leadership(image, static)
+    if not image.elr_enabled or stopped_cleanly(registered, version, previous_epoch):
+        return leadership.broker_leaves(broker_id)
+    return leadership.broker_lost_data(broker_id)
+
+
+def _respond(epoch: BrokerEpoch) -> Callable[[int], BrokerRegistrationResponse]:
+    response = BrokerRegistrationResponse(broker_epoch=epoch)
+    return lambda base_offset: response
+
+
+def _record(
+    request: BrokerRegistrationRequest, epoch: BrokerEpoch, fenced: bool, in_controlled_shutdown: bool
+) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+        rack=request.rack,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=sorted(request.log_dirs or ()),
+    )
+
+
+def _check(
+    image: Image,
+    sessions: Sessions,
+    request: BrokerRegistrationRequest,
+    registered: BrokerState | None,
+    cluster_id: str,
+) -> None:
+    """Raises KafkaError with the first reason to refuse."""
+    broker_id = BrokerId(request.broker_id)
+    if request.cluster_id != cluster_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"broker {broker_id} belongs to cluster {request.cluster_id}, this is cluster {cluster_id}",
+        )
+    if (
+        registered is not None
+        and registered.incarnation_id != request.incarnation_id
+        and sessions.is_live(broker_id, registered.epoch)
+    ):
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            f"another process is registered as broker {broker_id} and its session is live; stop it or wait",
+        )
+    if request.is_migrating_zk_broker:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "brokers that migrate from ZooKeeper are not supported")
+    _check_directories(image, request)
+    _check_features(image, request)
+
+
+def _check_directories(image: Image, request: BrokerRegistrationRequest) -> None:
+    directories = request.log_dirs or []
+    if not directories:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "no log directory was named")
+    if len(set(directories)) != len(directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a log directory was named twice")
+    if any(directory in RESERVED_DIRECTORIES for directory in directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a log directory has a reserved id")
+    for other in image.brokers.values():
+        if other.id != request.broker_id and any(directory in other.directories for directory in directories):
+            raise KafkaError(
+                ErrorCode.INVALID_REGISTRATION, f"a log directory is registered by broker {other.id} already"
+            )
+
+
+def _check_features(image: Image, request: BrokerRegistrationRequest) -> None:
+    supported = {feature.name: feature for feature in request.features}
+    if METADATA_VERSION not in supported:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "the broker names no range for metadata.version")
+    for name in sorted(image.features):
+        level, feature = image.features[name], supported.get(name)
+        if feature is None or not feature.min_supported_version <= level <= feature.max_supported_version:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the cluster runs {name} at level {level}, which broker {request.broker_id} does not support",
+            )

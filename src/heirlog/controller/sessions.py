@@ -1,0 +1,113 @@
+"""Which brokers are alive: the controller's memory of heartbeats.
+
+A session lives in memory only, on the active controller. It belongs to one registration (broker id and epoch):
+
+    none --heartbeat--> live --silence for broker.session.timeout.ms--> stale: fenced (if unfenced), session gone
+                        live --its connection closes, and the grace passes--> the same, at once
+                        live --told to shut down--> gone: a restart need not wait for a timeout
+
+* A new active controller knows nobody's last heartbeat. Every *unfenced* broker gets a fresh session, so that one that
+  died at the failover is fenced in the end (KAFKA-18138); a fenced one gets none, so that its restart is not refused as
+  a duplicate for a whole session time (KAFKA-19130).
+* The grace stands for "the process is dead": its kernel closed the connection. Silence alone never shortens a session.
+  -1 switches the grace off (Kafka's rule).
+* A pass finds at most one stale broker, the one silent for longest: each fencing sees the elections of the one before.
+* A pass that comes late by more than its own period says that this process was not running, so heartbeats may wait
+  unread in its sockets: everybody's contact is moved by the delay instead of fencing healthy brokers (KAFKA-17793).
+
+Source: KIP-631; kafka-behaviour 2.9, 7.1; "broker session" in the list of choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heirlog.protocol.types import BrokerEpoch, BrokerId
+
+
+@dataclass(slots=True)
+class Session:
+    epoch: BrokerEpoch
+    contact_ms: int
+    connection: object = None
+    """The one the newest heartbeat came on; None after a failover."""
+    closed_at_ms: int | None = None
+    """When that connection closed, if nothing has come on another one since."""
+    metadata_offset: int = -1
+    """The newest offset it said it had applied."""
+    shutdown_offset: int | None = None
+    """Set while it is in controlled shutdown: every active broker must have applied this offset before it may go."""
+
+
+class Sessions:
+    def __init__(self, session_timeout_ms: int, disconnect_grace_ms: int) -> None:
+        self.session_timeout_ms = session_timeout_ms
+        self.disconnect_grace_ms = disconnect_grace_ms
+        self._sessions: dict[BrokerId, Session] = {}
+        self.check_interval_ms = max(1, session_timeout_ms // 8)
+
+    def get(self, broker: BrokerId, epoch: BrokerEpoch) -> Session | None:
+        """The session of exactly this registration."""
+        session = self._sessions.get(broker)
+        return session if session is not None and session.epoch == epoch else None
+
+    def is_live(self, broker: BrokerId, epoch: BrokerEpoch) -> bool:
+        return self.get(broker, epoch) is not None
+
+    def start(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> Session:
+        session = Session(epoch, now_ms)
+        self._sessions[broker] = session
+        return session
+
+    def touch(
+        self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int, connection: object, metadata_offset: int
+    ) -> Session:
+        """A heartbeat of this registration came."""
+        session = self.get(broker, epoch) or self.start(broker, epoch, now_ms)
+        session.contact_ms = now_ms
+        session.connection = connection
+        session.closed_at_ms = None
+        session.metadata_offset = max(session.metadata_offset, metadata_offset)
+        return session
+
+    def end(self, broker: BrokerId) -> None:
+        self._sessions.pop(broker, None)
+
+    def clear(self) -> None:
+        self._sessions.clear()
+
+    def connection_closed(self, broker: BrokerId, epoch: BrokerEpoch, connection: object, now_ms: int) -> bool:
+        """Whether this was the session's connection, so that the grace begins now."""
+        session = self.get(broker, epoch)
+        if session is None or session.connection is not connection or self.disconnect_grace_ms < 0:
+            return False
+        session.closed_at_ms = now_ms
+        return True
+
+    def grace_is_over(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> bool:
+        """Whether the connection closed long enough ago and nothing has come since."""
+        session = self.get(broker, epoch)
+        if session is None or session.closed_at_ms is None:
+            return False
+        return now_ms - session.closed_at_ms >= self.disconnect_grace_ms
+
+    def longest_silent(self, now_ms: int) -> BrokerId | None:
+        """The broker silent for longest, if that is the session timeout or more."""
+        stale = [
+            (session.contact_ms, broker)
+            for broker, session in self._sessions.items()
+            if now_ms - session.contact_ms >= self.session_timeout_ms
+        ]
+        return min(stale)[1] if stale else None
+
+    def forgive(self, delay_ms: int) -> None:
+        """This process did not run for `delay_ms`: nobody's silence during it counts."""
+        for session in self._sessions.values():
+            session.contact_ms += delay_ms
+            if session.closed_at_ms is not None:
+                session.closed_at_ms += delay_ms
+
+    def metadata_offset(self, broker: BrokerId, epoch: BrokerEpoch) -> int:
+        """What it said last; -1 if it said nothing yet."""
+        session = self.get(broker, epoch)
+        return -1 if session is None else session.metadata_offset
