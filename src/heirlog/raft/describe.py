@@ -1,0 +1,84 @@
+"""DescribeQuorum (KIP-595; v1 KIP-836 times, v2 KIP-853 directories and listeners): what the leader knows of everybody.
+
+Only the leader answers; elsewhere the client is told NOT_LEADER_OR_FOLLOWER. Trap: the leader itself must be listed
+among the voters with its real end offset, or Kafka's own tool dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from heirlog.protocol.types import METADATA_TOPIC
+from heirlog.raft.answers import Leadership
+from heirlog.raft.control import Voter
+from heirlog.raft.progress import Progress, ReplicaProgress
+
+Answer = DescribeQuorumResponse
+
+
+def asks_for_metadata(request: DescribeQuorumRequest) -> bool:
+    topics = request.topics
+    if len(topics) != 1 or topics[0].topic_name != METADATA_TOPIC:
+        return False
+    return [partition.partition_index for partition in topics[0].partitions] == [0]
+
+
+def refused(code: ErrorCode, message: str) -> Answer:
+    """An error of the whole request."""
+    return Answer(error_code=code, error_message=message)
+
+
+def not_leader(leadership: Leadership) -> Answer:
+    partition = Answer.PartitionData(
+        partition_index=0,
+        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        error_message="this node does not lead the metadata quorum",
+        leader_id=leadership.leader_id,
+        leader_epoch=leadership.epoch,
+        high_watermark=-1,
+    )
+    return Answer(topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
+
+
+def described(
+    leadership: Leadership,
+    voters: Sequence[Voter],
+    progress: ReplicaProgress,
+    high_watermark: int,
+    end_offset: int,
+    wall_ms: int,
+) -> Answer:
+    """`end_offset` is the leader's own."""
+    leader = Progress(end_offset, -1, wall_ms)
+    states = [
+        _state(v.id, v.directory_id, leader if v.id == leadership.leader_id else progress.of_voter(v)) for v in voters
+    ]
+    observers = [_state(key.id, key.directory_id, p) for key, p in progress.observers(voters, wall_ms)]
+    partition = Answer.PartitionData(
+        partition_index=0,
+        leader_id=leadership.leader_id,
+        leader_epoch=leadership.epoch,
+        high_watermark=high_watermark,
+        current_voters=states,
+        observers=observers,
+    )
+    return Answer(
+        topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])], nodes=[_node(v) for v in voters]
+    )
+
+
+def _state(replica_id: int, directory_id: bytes, progress: Progress) -> Answer.ReplicaState:
+    return Answer.ReplicaState(
+        replica_id=replica_id,
+        replica_directory_id=directory_id,
+        log_end_offset=progress.end_offset,
+        last_fetch_timestamp=progress.last_fetch_ms,
+        last_caught_up_timestamp=progress.last_caught_up_ms,
+    )
+
+
+def _node(voter: Voter) -> Answer.Node:
+    listener = Answer.Listener(name=voter.listener, host=voter.endpoint.host, port=voter.endpoint.port)
+    return Answer.Node(node_id=voter.id, listeners=[listener])

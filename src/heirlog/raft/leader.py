@@ -1,0 +1,174 @@
+"""The leader of one epoch: it orders the records, and knows when they are committed.
+
+    begin     {LeaderChange, and the voters if the log does not name them as they are} at the new epoch
+    append    encode -> log (page cache) -> a flush is due         returns the base offset at once
+    turn      after the current callback: one flush for everything appended meanwhile; whoever fetches is released
+    flushed   own end counts -> committed end -> high watermark -> listeners
+
+The state file that says "epoch E, voted for myself" was flushed before `begin`: without it a crash could bring back an
+older epoch, and two different histories would carry the same number.
+
+Leadership is announced to the listeners once the epoch's first batch is committed and everything before it was
+delivered: from then on the controller's image is complete, and it may append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from heirlog.env import Env
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.primitives import Message
+from heirlog.raft import commit, control
+from heirlog.raft.answers import Leadership
+from heirlog.raft.control import Voter, encode_controls
+from heirlog.raft.fetch_service import FetchService, ReplicaKey
+from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.progress import ReplicaProgress
+from heirlog.raft.replay import CommittedBatch, Replay
+from heirlog.raft.values import encode_value
+
+MAX_RECORDS_PER_BATCH = 10_000
+MAX_BATCH_BYTES = 8 << 20
+
+
+class NotLeader(KafkaError):
+    """An append on a node that does not lead, or does not lead yet."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+
+class BatchTooLarge(KafkaError):
+    """More than one batch may hold; the caller splits, each prefix safe on its own."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.RECORD_LIST_TOO_LARGE, message)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderParts:
+    """What a leader works on, owned by the `Quorum`."""
+
+    env: Env
+    log: MetadataLog
+    replay: Replay
+    fatal: Callable[[str], None]
+
+
+class Leader:
+    def __init__(
+        self, parts: LeaderParts, me: Voter, voters: Sequence[Voter], epoch: int, on_announced: Callable[[], None]
+    ) -> None:
+        self._env = parts.env
+        self._log = parts.log
+        self._replay = parts.replay
+        self._fatal = parts.fatal
+        self._me = me
+        self._voters = tuple(voters)
+        self._on_announced = on_announced
+        self._epoch_start_offset = parts.log.end_offset
+        self._turn_is_coming = False
+        self._flushing = False
+        self._closed = False
+        self.announced = False
+        self.leadership = Leadership(me.id, epoch, me.endpoint)
+        self.progress = ReplicaProgress()
+        self.service = FetchService(
+            parts.env, parts.log, self.leadership, lambda: parts.replay.high_watermark, self._acknowledged
+        )
+
+    def begin(self) -> None:
+        """Append the first batch of the epoch."""
+        head: list[Message] = [control.leader_change(self._me.id, [v.id for v in self._voters], [self._me.id])]
+        if self._log.end_offset == 0 or self._log.voters != self._voters:
+            head += [control.kraft_version(), control.voters_record(self._voters)]
+        now_ms = self._env.wall_ms()
+        epoch = self.leadership.epoch
+        batch = encode_controls(head, self._log.end_offset, epoch, now_ms)
+        base_offset = self._log.end_offset
+        self._log.append(batch, epoch)
+        self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, []))
+        self._replay.when_delivered(self._log.end_offset, self._announce)
+        self._turn_soon()
+
+    def append(self, records: Sequence[Message]) -> int:
+        """One batch; the offset of its first record. Committed when `on_commit` shows it.
+
+        Raises NotLeader, BatchTooLarge, ValueError without records, OSError and LogError from the log; nothing is
+        appended then.
+        """
+        if self._closed or not self.announced:
+            raise NotLeader("this node does not lead the metadata quorum, or not yet")
+        if len(records) > MAX_RECORDS_PER_BATCH:
+            raise BatchTooLarge(f"{len(records)} records in one batch; at most {MAX_RECORDS_PER_BATCH}: split them")
+        now_ms = self._env.wall_ms()
+        base_offset = self._log.end_offset
+        epoch = self.leadership.epoch
+        batch = encode_batch([(None, encode_value(record), (), now_ms) for record in records], base_offset, epoch)
+        if len(batch) > MAX_BATCH_BYTES:
+            raise BatchTooLarge(f"a batch of {len(batch)} bytes; at most {MAX_BATCH_BYTES}: split the records")
+        self._log.append(batch, epoch)
+        self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, list(records)))
+        self._turn_soon()
+        return base_offset
+
+    def close(self) -> None:
+        """Lead no longer: waits end, and what was appended may never commit."""
+        self._closed = True
+        self.service.close()
+
+    # from an append to the commit
+
+    def _turn_soon(self) -> None:
+        if not self._turn_is_coming:
+            self._turn_is_coming = True
+            self._env.call_later(0, self._turn)
+
+    def _turn(self) -> None:
+        self._turn_is_coming = False
+        if self._closed:
+            return
+        self._moved()
+        if not self._flushing:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._flushing = True
+        self._log.flush(self._flushed)
+
+    def _flushed(self, error: OSError | None) -> None:
+        self._flushing = False
+        if self._closed:
+            return
+        if error is not None:
+            self._fatal(f"the metadata log in {self._log.directory} could not be flushed: {error}")
+            return
+        self._moved()
+        if self._log.flushed_offset < self._log.end_offset and not self._closed and not self._turn_is_coming:
+            self._flush()
+
+    def _acknowledged(self, key: ReplicaKey, end_offset: int) -> None:
+        self.progress.fetched(key, end_offset, self._log.end_offset, self._env.wall_ms())
+        if len(self._voters) > 1:
+            # later, because delivering to listeners inside a request's handler would be a call in a call
+            self._turn_soon()
+
+    def _moved(self) -> None:
+        """An end moved, one's own or a voter's: commit what that allows, release whom it concerns."""
+        committed = commit.committed_end(map(self._end_of, self._voters), self._epoch_start_offset)
+        if committed is not None and committed > self._replay.high_watermark:
+            self._replay.committed_to(committed)
+        if not self._closed:
+            self.service.moved()
+
+    def _end_of(self, voter: Voter) -> int:
+        if voter.id == self._me.id:
+            return commit.countable_end(self._log.end_offset, self._log.flushed_offset)
+        return self.progress.of_voter(voter).end_offset
+
+    def _announce(self) -> None:
+        self.announced = True
+        self._on_announced()

@@ -1,0 +1,259 @@
+"""The metadata log on disk: a Kafka log, snapshots beside it, and what is derived from both.
+
+    __cluster_metadata-0/   NNN.log .index .timeindex   leader-epoch-checkpoint   partition.metadata
+                            NNN-EEE.checkpoint          quorum-state
+
+Opening never trusts the last stop: the log is scanned by CRC from the newest loadable snapshot on (what that contains
+was committed, hence flushed) and a torn tail is cut. A snapshot that does not load is skipped for the one before it, as
+long as the log still reaches back that far.
+
+Raft appends are not client appends: offsets and epochs are already in the batches, so leaders and followers share the
+path that keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from heirlog.env import Buffer, Env, File, Files, Region
+from heirlog.protocol.batch import walk
+from heirlog.protocol.primitives import Message, records_view
+from heirlog.protocol.records import VotersRecord
+from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from heirlog.raft import snapshot
+from heirlog.raft.control import Voter, decode_controls, read_voters
+from heirlog.raft.divergence import Position
+from heirlog.raft.durable import OnDone, replace_file
+from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
+from heirlog.storage.config import LogConfig
+from heirlog.storage.log import Log
+
+SNAPSHOTS_KEPT = 2
+"""The newest one may be what a follower downloads right now while the next is written."""
+SCAN_BYTES = 1 << 20
+
+
+class MetadataLogLost(Exception):
+    """What is on disk cannot be continued from; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogConfig:
+    segment_bytes: int = 1024 * 1024 * 1024
+    """metadata.log.segment.bytes"""
+    segment_ms: int = 7 * 24 * 3_600_000
+    """metadata.log.segment.ms"""
+    max_retention_bytes: int = 100 * 1024 * 1024
+    """metadata.max.retention.bytes; -1: the log is never shortened"""
+
+    def log_config(self) -> LogConfig:
+        return LogConfig(
+            segment_bytes=self.segment_bytes,
+            segment_ms=self.segment_ms,
+            retention_ms=-1,
+            retention_bytes=-1,
+            max_message_bytes=2**31 - 1,
+            delete_enabled=True,
+            file_delete_delay_ms=0,
+        )
+
+
+@dataclass(slots=True)
+class MetadataLog:
+    """Open with `open_log`."""
+
+    env: Env
+    directory: str
+    log: Log
+    config: MetadataLogConfig
+    loaded: Snapshot | None
+    """The snapshot that start-up loads; None once it was delivered, or without one."""
+    snapshots: list[SnapshotId]
+    """Oldest first, the bootstrap one included."""
+    voters: tuple[Voter, ...] = ()
+    """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
+    _snapshot_voters: tuple[Voter, ...] = ()
+    _writing_snapshot: bool = field(default=False)
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.log.flushed_offset
+
+    @property
+    def end(self) -> Position:
+        """The end offset and the epoch of the last record, in the log or, if that is empty, in the snapshot."""
+        epoch = self.log.epochs.latest
+        if epoch < 0:
+            epoch = next((i.epoch for i in reversed(self.snapshots) if i.end_offset == self.end_offset), 0)
+        return Position(self.end_offset, epoch)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(epoch, its end): the largest epoch in the log that is not above the one asked for."""
+        if epoch >= self.end.epoch:
+            return (self.end.epoch, self.end_offset) if epoch == self.end.epoch else (-1, -1)
+        return self.log.end_offset_for_epoch(epoch)
+
+    def append(self, batches: Buffer, epoch: int) -> None:
+        """Batches that continue the log, with their offsets and epochs (none above `epoch`).
+
+        Raises LogError and leaves the log as it was.
+        """
+        view = memoryview(batches)
+        self.log.append_as_follower(view, epoch)
+        self._learn_voters(view)
+
+    def read(self, offset: int, max_bytes: int, upto_offset: int) -> list[Region]:
+        """Whole batches, at least one if there is one. Raises OffsetOutOfRange."""
+        return self.log.read(offset, max_bytes, upto_offset).regions
+
+    def read_bytes(self, offset: int, max_bytes: int, upto_offset: int) -> bytes:
+        return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
+
+    def flush(self, on_flushed: OnDone) -> None:
+        self.log.flush(on_flushed)
+
+    def truncate_to(self, offset: int) -> None:
+        self.log.truncate_to(offset)
+        self.scan_voters()
+
+    def scan_voters(self) -> None:
+        """Derive the voter set again from the snapshot and the log after it."""
+        self.voters = self._snapshot_voters
+        offset = self.start_offset
+        while offset < self.end_offset:
+            data = self.read_bytes(offset, SCAN_BYTES, self.end_offset)
+            self._learn_voters(memoryview(data))
+            for _, header in walk(data):
+                offset = header.next_offset
+
+    def _learn_voters(self, batches: memoryview) -> None:
+        for position, header in walk(batches):
+            if header.is_control:
+                for record in decode_controls(batches, position):
+                    if isinstance(record, VotersRecord):
+                        self.voters = read_voters(record)
+
+    # snapshots
+
+    def open_snapshot(self, snapshot_id: SnapshotId) -> File:
+        return self.env.files.open(f"{self.directory}/{snapshot_id.file_name}")
+
+    def write_snapshot(
+        self, records: Iterable[Message], snapshot_id: SnapshotId, wall_ms: int, on_done: OnDone
+    ) -> bool:
+        """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists."""
+        if self._writing_snapshot or (self.snapshots and snapshot_id <= self.snapshots[-1]):
+            return False
+        self._writing_snapshot = True
+        voters = self.voters
+
+        def written(error: OSError | None) -> None:
+            self._writing_snapshot = False
+            if error is None:
+                self._adopt(snapshot_id, voters)
+                self._shorten()
+            on_done(error)
+
+        data = snapshot.encode(records, snapshot_id.epoch, wall_ms, voters)
+        replace_file(self.env.files, self.directory, snapshot_id.file_name, data, written, snapshot.PART)
+        return True
+
+    def install_snapshot(self, downloaded: Snapshot) -> None:
+        """Start the log again at the end of a snapshot that is durable under its name."""
+        self._adopt(downloaded.id, downloaded.voters)
+        self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
+        self.voters = downloaded.voters
+        self._drop_old_snapshots()
+
+    def _adopt(self, snapshot_id: SnapshotId, voters: tuple[Voter, ...]) -> None:
+        if snapshot_id not in self.snapshots:
+            self.snapshots = sorted([*self.snapshots, snapshot_id])
+        self._snapshot_voters = voters
+
+    def _shorten(self) -> None:
+        """Drop what the kept snapshots make unnecessary, and the log before them if it is too long."""
+        self._drop_old_snapshots()
+        limit = self.config.max_retention_bytes
+        oldest = self.snapshots[0]
+        if limit < 0 or oldest == BOOTSTRAP or self.log.size_bytes <= limit:
+            return
+        self.log.increment_log_start(oldest.end_offset)
+        self.log.delete_old_segments(self.env.wall_ms(), oldest.end_offset)
+
+    def _drop_old_snapshots(self) -> None:
+        for old in self.snapshots[:-SNAPSHOTS_KEPT]:
+            # a leader's first snapshots do not shorten the log: without the bootstrap one, offset 0 stays readable
+            self.env.files.unlink(f"{self.directory}/{old.file_name}")
+        self.snapshots = self.snapshots[-SNAPSHOTS_KEPT:]
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog:
+    """Create or recover the log in `directory`. Raises OSError or MetadataLogLost."""
+    files = env.files
+    files.mkdirs(directory)
+    _remove_leftovers(files, directory)
+    snapshots = snapshot.list_snapshots(files, directory)
+    loaded, damaged = _newest_loadable(env, directory, snapshots)
+    snapshots = [s for s in snapshots if s not in damaged]
+    base = loaded.id.end_offset if loaded else 0
+    log = Log.open(
+        files,
+        directory,
+        METADATA_TOPIC,
+        0,
+        config.log_config(),
+        clean=False,
+        recovery_point=base,
+        log_start_offset=0,
+        wall_ms=env.wall_ms(),
+    )
+    log.set_topic_id(METADATA_TOPIC_ID)
+    if log.log_end_offset < base:
+        # the snapshot is newer than the log: a download was installed and the crash came before the log's turn
+        log.truncate_fully_and_start_at(base)
+    if log.log_start_offset > base:
+        raise MetadataLogLost(
+            f"the metadata log in {directory} starts at offset {log.log_start_offset} and no readable snapshot reaches "
+            f"that far{_naming(damaged)}: delete the directory's contents so that this node fetches everything again, "
+            "or restore it from a backup if it is the only controller"
+        )
+    opened = MetadataLog(env, directory, log, config, loaded, snapshots)
+    opened._snapshot_voters = loaded.voters if loaded else ()
+    opened.scan_voters()
+    return opened
+
+
+def _newest_loadable(env: Env, directory: str, snapshots: list[SnapshotId]) -> tuple[Snapshot | None, list[SnapshotId]]:
+    damaged: list[SnapshotId] = []
+    for snapshot_id in reversed(snapshots):
+        try:
+            return snapshot.load(env.files, directory, snapshot_id), damaged
+        except InvalidSnapshot as error:
+            damaged.append(snapshot_id)
+            env.log("error", "metadata-snapshot-damaged", file=snapshot_id.file_name, reason=str(error))
+    return None, damaged
+
+
+def _naming(damaged: list[SnapshotId]) -> str:
+    if not damaged:
+        return ""
+    return " (damaged: " + ", ".join(snapshot_id.file_name for snapshot_id in damaged) + ")"
+
+
+def _remove_leftovers(files: Files, directory: str) -> None:
+    """Half-written files of the incarnation before: nobody refers to them."""
+    for name in files.list(directory):
+        if name.endswith((snapshot.PART, ".checkpoint.deleted", ".checkpoint.tmp")):
+            files.unlink(f"{directory}/{name}")

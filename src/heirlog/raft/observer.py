@@ -1,0 +1,266 @@
+"""A node that follows the metadata log: every broker, and a controller that may not vote (yet).
+
+    seeking     ask one known endpoint after the other; every answer names the leader it knows
+    following   fetch from the leader, one request at a time:
+                    records     -> append -> apply what is committed -> flush -> next fetch
+                    diverging   -> truncate -> next fetch
+                    snapshot    -> download -> install -> next fetch
+                    refused     -> learn the leader and its epoch, seek
+                    no answer   -> seek, after a back-off
+
+The next fetch offset is an acknowledgement, so it is sent only after the flush (guard 14). Applying does not wait for
+it: what is below the leader's high watermark is committed without this node.
+
+Traps. An answer counts only for the epoch and the end with which it was asked: one request is in flight, and whatever
+moves either of them makes it stale. A log that diverges below the high watermark means that the quorum lost what it had
+acknowledged; applied state cannot be taken back, so the node stops and says so.
+
+Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1166 (the known high watermark).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from heirlog.env import Cancel, Env, SendFailure
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
+from heirlog.raft import commit
+from heirlog.raft.answers import NOBODY, Leadership
+from heirlog.raft.divergence import Diverging, truncation_offset
+from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum_state import QuorumState, QuorumStateFile
+from heirlog.raft.replay import Replay
+from heirlog.raft.snapshot import Snapshot, SnapshotId
+from heirlog.raft.snapshot_download import SnapshotDownload
+
+CHANNEL = "raft"
+FETCH_WAIT_MS = 500
+FETCH_MAX_BYTES = 8 << 20
+REQUEST_TIMEOUT_MS = 2_000
+"""controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
+RETRY_BACKOFF_MS = 20
+"""controller.quorum.retry.backoff.ms, doubled with each failure in a row."""
+RETRY_BACKOFF_MAX_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverParts:
+    """What an observer works on and tells, owned by the `Quorum`."""
+
+    env: Env
+    log: MetadataLog
+    replay: Replay
+    state: QuorumStateFile
+    fatal: Callable[[str], None]
+    on_leader: Callable[[Leadership], None]
+
+
+class Observer:
+    def __init__(
+        self, parts: ObserverParts, node_id: int, directory_id: Uuid, cluster_id: str, endpoints: Sequence[Endpoint]
+    ) -> None:
+        """endpoints: where to ask while the leader is not known, at least one."""
+        self._env = parts.env
+        self._log = parts.log
+        self._replay = parts.replay
+        self._state = parts.state
+        self._fatal = parts.fatal
+        self._on_leader = parts.on_leader
+        self._node_id = node_id
+        self._directory_id = directory_id
+        self._cluster_id = cluster_id
+        self._endpoints = list(dict.fromkeys(endpoints))
+        self._failures = 0
+        self._closed = False
+        self._cancel_retry: Cancel | None = None
+        self._download: SnapshotDownload | None = None
+        self.leadership = Leadership(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
+
+    def start(self) -> None:
+        self._fetch()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._cancel_retry is not None:
+            self._cancel_retry()
+        if self._download is not None:
+            self._download.close()
+
+    # one request at a time
+
+    def _fetch(self) -> None:
+        self._cancel_retry = None
+        if self._closed:
+            return
+        if not commit.flush_reached(self._log.end_offset, self._log.flushed_offset):
+            self._log.flush(self._flushed)
+            return
+        request, asked = self._request()
+        target = self._target()
+
+        def answered(result: FetchResponse | SendFailure) -> None:
+            if not self._closed:
+                self._answered(target, asked, result)
+
+        self._env.send(target, CHANNEL, request, answered, FETCH_WAIT_MS + REQUEST_TIMEOUT_MS)
+
+    def _flushed(self, error: OSError | None) -> None:
+        if self._closed:
+            return
+        if error is not None:
+            self._fatal(f"the metadata log in {self._log.directory} could not be flushed: {error}")
+            return
+        self._fetch()
+
+    def _target(self) -> Endpoint:
+        """The leader while it answers; otherwise everybody known in turn, the leader among them."""
+        known = [self.leadership.endpoint] if self.leadership.endpoint is not None else []
+        everybody = list(dict.fromkeys([*known, *self._endpoints]))
+        return everybody[self._failures % len(everybody)]
+
+    def _request(self) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
+        end = self._log.end
+        asked = FetchRequest.FetchPartition(
+            partition=0,
+            current_leader_epoch=self.leadership.epoch,
+            fetch_offset=end.offset,
+            last_fetched_epoch=end.epoch,
+            log_start_offset=self._log.start_offset,
+            partition_max_bytes=FETCH_MAX_BYTES,
+            replica_directory_id=self._directory_id,
+            high_watermark=self._replay.high_watermark,
+        )
+        topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, topic=METADATA_TOPIC, partitions=[asked])
+        request = FetchRequest(
+            cluster_id=self._cluster_id,
+            replica_state=FetchRequest.ReplicaState(replica_id=self._node_id),
+            replica_id=self._node_id,
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=0,
+            max_bytes=FETCH_MAX_BYTES,
+            topics=[topic],
+        )
+        return request, asked
+
+    def _retry_later(self, why: str, level: str = "info") -> None:
+        """Ask somebody else after a while that grows with each failure in a row, with some chance in it."""
+        wait_ms = min(RETRY_BACKOFF_MS << min(self._failures, 10), RETRY_BACKOFF_MAX_MS)
+        wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
+        self._env.log(level, "metadata-fetch-failed", endpoint=str(self._target()), why=why, retry_in_ms=wait_ms)
+        self._failures += 1
+        self._cancel_retry = self._env.call_later(wait_ms, self._fetch)
+
+    # answers
+
+    def _answered(
+        self, target: Endpoint, asked: FetchRequest.FetchPartition, result: FetchResponse | SendFailure
+    ) -> None:
+        if isinstance(result, SendFailure):
+            self._retry_later(f"{result.kind} {result.detail}".strip())
+            return
+        if result.error_code:
+            # a wrong cluster id above all: it may be cured by a corrected address, so the node goes on asking
+            self._retry_later(ErrorCode(result.error_code).name, "error")
+            return
+        if not result.responses or not result.responses[0].partitions:
+            self._retry_later("an answer without the metadata partition", "error")
+            return
+        partition = result.responses[0].partitions[0]
+        learned = self._learn(partition.current_leader, result.node_endpoints)
+        if partition.error_code:
+            if learned and self.leadership.endpoint is not None:
+                self._failures = 0
+                self._fetch()
+            else:
+                self._retry_later(ErrorCode(partition.error_code).name)
+            return
+        if asked.current_leader_epoch != self.leadership.epoch or asked.fetch_offset != self._log.end_offset:
+            self._fetch()
+            return
+        if self.leadership.endpoint != target:
+            # whoever answers with data leads; below v16 no answer names endpoints
+            self.leadership = replace(self.leadership, endpoint=target)
+        self._failures = 0
+        self._apply(partition)
+
+    def _learn(self, named: FetchResponse.LeaderIdAndEpoch, endpoints: Sequence[FetchResponse.NodeEndpoint]) -> bool:
+        """True if this says more than was known. Never goes back to an older epoch."""
+        now = self.leadership
+        if named.leader_epoch < now.epoch:
+            return False
+        endpoint = next((Endpoint(e.host, e.port) for e in endpoints if e.node_id == named.leader_id), None)
+        if named.leader_epoch == now.epoch:
+            if named.leader_id < 0 or (named.leader_id == now.leader_id and endpoint in (None, now.endpoint)):
+                return False
+            if now.leader_id >= 0 and now.leader_id != named.leader_id:
+                self._fatal(f"nodes {now.leader_id} and {named.leader_id} both claim to lead epoch {now.epoch}")
+                return False
+        self.leadership = Leadership(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
+        self._state.write(
+            QuorumState(named.leader_id, named.leader_epoch),
+            lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,
+        )
+        if (now.leader_id, now.epoch) != (self.leadership.leader_id, self.leadership.epoch):
+            self._on_leader(self.leadership)
+        return True
+
+    def _known_endpoint(self, named: FetchResponse.LeaderIdAndEpoch) -> Endpoint | None:
+        return next((voter.endpoint for voter in self._log.voters if voter.id == named.leader_id), None)
+
+    def _apply(self, partition: FetchResponse.PartitionData) -> None:
+        if partition.snapshot_id.end_offset >= 0:
+            self._begin_download(SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch))
+            return
+        if partition.diverging_epoch.end_offset >= 0:
+            self._truncate(Diverging(partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset))
+            return
+        records = records_view(partition.records)
+        try:
+            if records:
+                self._log.append(records, self.leadership.epoch)
+        except KafkaError as error:
+            self._retry_later(f"records that cannot be appended: {error}", "error")
+            return
+        except OSError as error:
+            self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
+            return
+        self._replay.committed_to(min(partition.high_watermark, self._log.end_offset))
+        self._fetch()
+
+    def _truncate(self, leader: Diverging) -> None:
+        offset = truncation_offset(leader, self._log.end_offset, self._log.end_offset_for_epoch)
+        if offset < self._replay.high_watermark:
+            self._fatal(
+                f"the quorum's leader {self.leadership.leader_id} has no metadata at offset {offset}, but this node "
+                f"has applied it up to {self._replay.high_watermark} as committed: the controller lost what it "
+                "acknowledged. Restart this node to take over the controller's state"
+            )
+            return
+        self._env.log("warning", "metadata-log-truncated", offset=offset, end_offset=self._log.end_offset)
+        self._log.truncate_to(offset)
+        self._fetch()
+
+    # snapshots
+
+    def _begin_download(self, snapshot_id: SnapshotId) -> None:
+        self._download = SnapshotDownload(
+            self._env, self._log.directory, self._target(), self._cluster_id, self._node_id, self.leadership.epoch
+        )
+        self._env.log("info", "metadata-snapshot-download", file=snapshot_id.file_name)
+        self._download.start(snapshot_id, self._downloaded)
+
+    def _downloaded(self, result: Snapshot | str) -> None:
+        self._download = None
+        if isinstance(result, str):
+            self._retry_later(f"the download of a snapshot failed: {result}", "warning")
+            return
+        if result.id.end_offset < self._replay.high_watermark:
+            self._retry_later("a snapshot older than what was applied", "error")
+            return
+        self._log.install_snapshot(result)
+        self._replay.load(result)
+        self._fetch()

@@ -1,0 +1,334 @@
+"""The quorum as the rest of a node sees it: one ordered log of metadata records.
+
+    start    read quorum-state -> recover the log -> load the newest snapshot
+                 a voter alone:    epoch + 1, vote for oneself, flushed -> `leader.Leader`
+                 anybody else:     `observer.Observer`
+
+What must be durable before what (everything else follows from these three):
+
+    the vote for an epoch       before the first append of that epoch
+    a record                    before it counts for its commit, one's own log included (guard 14)
+    a snapshot under its name   before the log that it replaces is cut
+
+With one voter the election has one vote. Three voters need Vote, BeginQuorumEpoch and EndQuorumEpoch, which this
+release does not have: it refuses a voter set of more than one. What follows an election is counted by majority already.
+
+A disk that fails here ends the node: a voter that cannot write its vote or its log has nothing it may say, and a failed
+flush is never retried (the kernel has dropped what it could not write).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.raft import answers, bootstrap, describe
+from heirlog.raft.answers import NOBODY, Leadership
+from heirlog.raft.control import Voter
+from heirlog.raft.fetch_service import epoch_error, refusal
+from heirlog.raft.leader import Leader, LeaderParts, NotLeader
+from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
+from heirlog.raft.observer import Observer, ObserverParts
+from heirlog.raft.quorum_state import MalformedQuorumState, QuorumState, QuorumStateFile
+from heirlog.raft.replay import QuorumListener, Replay
+from heirlog.raft.snapshot import SnapshotId
+from heirlog.storage.errors import StorageFormatError
+
+
+class Quorum:
+    def __init__(
+        self,
+        env: Env,
+        *,
+        node_id: int,
+        directory_id: Uuid,
+        voters: Sequence[Voter],
+        cluster_id: str,
+        directory: str,
+        is_voter: bool,
+        listeners: Sequence[QuorumListener],
+        bootstrap_endpoints: Sequence[Endpoint] = (),
+        config: MetadataLogConfig | None = None,
+    ) -> None:
+        """
+        directory: metadata.log.dir (the quorum's own directory lies inside); directory_id: the id of that log dir.
+        voters: as configured; () if only the log and the bootstrap snapshot know them. What the log says about who
+            votes counts; a configured entry for this node says where it listens now.
+        is_voter: this node has the controller role. It leads only if the voters name its id and directory id.
+        bootstrap_endpoints: where an observer asks for the leader, besides the voters' endpoints.
+        """
+        self._env = env
+        self._node_id = node_id
+        self._directory_id = directory_id
+        self._configured_voters = tuple(voters)
+        self._cluster_id = cluster_id
+        self._directory = bootstrap.log_directory(directory)
+        self._is_voter = is_voter
+        self._listeners = list(listeners)
+        self._bootstrap_endpoints = tuple(bootstrap_endpoints)
+        self._config = config or MetadataLogConfig()
+        self._log: MetadataLog | None = None
+        self._replay: Replay | None = None
+        self._role: Leader | Observer | None = None
+        self._on_ready: Callable[[], None] | None = None
+        self._stopped = False
+
+    # what others may know
+
+    @property
+    def leader_id(self) -> int:
+        """-1 while unknown."""
+        return self.leadership.leader_id
+
+    @property
+    def epoch(self) -> int:
+        return self.leadership.epoch
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where requests for the active controller go."""
+        return self.leadership.endpoint
+
+    @property
+    def leadership(self) -> Leadership:
+        return self._role.leadership if self._role is not None else Leadership(NOBODY, 0, None)
+
+    @property
+    def is_leader(self) -> bool:
+        """This node leads, and its listeners have seen all that was committed before."""
+        return isinstance(self._role, Leader) and self._role.announced and not self._stopped
+
+    @property
+    def high_watermark(self) -> int:
+        """Exclusive; -1 while unknown."""
+        return self._replay.high_watermark if self._replay is not None else -1
+
+    @property
+    def applied_offset(self) -> int:
+        """Of the last record that the listeners have seen; -1 before the first one."""
+        return self._replay.next_offset - 1 if self._replay is not None else -1
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.end_offset if self._log is not None else 0
+
+    @property
+    def flushed_offset(self) -> int:
+        return self._log.flushed_offset if self._log is not None else 0
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        return self._log.voters if self._log is not None else self._configured_voters
+
+    @property
+    def log(self) -> MetadataLog | None:
+        """For the simulator's checkers and for metrics; None before `start`."""
+        return self._log
+
+    # life
+
+    def start(self, on_ready: Callable[[], None]) -> None:
+        """Open, load, and take up the role; listeners are called from here on (first with the snapshot).
+
+        on_ready: a leader is announced, or an observer has begun to fetch. What cannot be continued from ends the node
+        through `env.stop`.
+        """
+        self._on_ready = on_ready
+        try:
+            log = open_log(self._env, self._directory, self._config)
+            state = QuorumStateFile(self._env.files, self._directory)
+        except (OSError, MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
+            self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
+            return
+        self._log = log
+        replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
+        if log.loaded is not None:
+            loaded, log.loaded = log.loaded, None
+            replay.load(loaded)
+        voters = self._voters_now(log)
+        me = next((v for v in voters if v.id == self._node_id and v.directory_id == self._directory_id), None)
+        if me is not None and self._is_voter:
+            self._elect(me, voters, log, replay, state)
+        else:
+            self._observe(log, replay, state, voters)
+
+    def shutdown(self, on_done: Callable[[], None] | None = None) -> None:
+        """Stop leading or following, flush what is written, close the files."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._role is not None:
+            self._role.close()
+        if self._replay is not None:
+            self._replay.close()
+        log = self._log
+
+        def flushed(error: OSError | None) -> None:
+            if log is not None:
+                log.close()
+            if error is not None:
+                self._env.log("error", "metadata-log-not-flushed", reason=str(error))
+            if on_done is not None:
+                on_done()
+
+        if log is None:
+            self._env.call_later(0, lambda: flushed(None))
+        else:
+            log.flush(flushed)
+
+    def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
+        """The log's voters, and of this node the endpoint that it has now (a port may change between two starts)."""
+        configured = {(v.id, v.directory_id): v for v in self._configured_voters}
+        known = log.voters or self._configured_voters
+        mine = (self._node_id, self._directory_id)
+        return tuple(configured.get(mine, v) if (v.id, v.directory_id) == mine else v for v in known)
+
+    def _elect(
+        self, me: Voter, voters: tuple[Voter, ...], log: MetadataLog, replay: Replay, state: QuorumStateFile
+    ) -> None:
+        if len(voters) > 1:
+            self._fatal(
+                f"the metadata log names {len(voters)} voters ({', '.join(str(v.id) for v in voters)}); "
+                "this release works with one controller"
+            )
+            return
+        epoch = max(state.stored.leader_epoch, log.end.epoch) + 1
+
+        def voted(error: OSError | None) -> None:
+            if self._stopped:
+                return
+            if error is not None:
+                self._fatal(f"the vote for epoch {epoch} could not be written to {self._directory}: {error}")
+                return
+            parts = LeaderParts(self._env, log, replay, self._fatal)
+            leader = self._role = Leader(parts, me, voters, epoch, lambda: self._announce(leader.leadership))
+            self._env.log("info", "metadata-leader", epoch=epoch, start_offset=log.end_offset)
+            try:
+                leader.begin()
+            except (OSError, KafkaError) as failure:
+                self._fatal(f"epoch {epoch} could not be begun: {failure}")
+
+        try:
+            state.write(QuorumState(me.id, epoch, me.id, me.directory_id), voted)
+        except OSError as failure:
+            voted(failure)
+
+    def _observe(self, log: MetadataLog, replay: Replay, state: QuorumStateFile, voters: tuple[Voter, ...]) -> None:
+        endpoints = [*self._bootstrap_endpoints, *(voter.endpoint for voter in voters)]
+        if not endpoints:
+            self._fatal(
+                "no controller to fetch the metadata from: set controller.quorum.bootstrap.servers, "
+                "or format this controller's metadata directory with its voters"
+            )
+            return
+        parts = ObserverParts(self._env, log, replay, state, self._fatal, self._announce)
+        observer = self._role = Observer(parts, self._node_id, self._directory_id, self._cluster_id, endpoints)
+        observer.start()
+        self._ready()
+
+    def _announce(self, leadership: Leadership) -> None:
+        for listener in self._listeners:
+            listener.on_leader_change(leadership.leader_id, leadership.epoch, leadership.leader_id == self._node_id)
+        if leadership.leader_id == self._node_id:
+            self._ready()
+
+    def _ready(self) -> None:
+        if self._on_ready is not None:
+            on_ready, self._on_ready = self._on_ready, None
+            self._env.call_later(0, on_ready)
+
+    def _fatal(self, reason: str) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._role is not None:
+            self._role.close()
+        if self._replay is not None:
+            self._replay.close()
+        self._env.log("error", "metadata-quorum-failed", reason=reason)
+        self._env.stop(1, reason)
+
+    # what the leader's controller does
+
+    def append(self, records: Sequence[Message]) -> int:
+        """Append one batch (at most 10,000 records, 8 MiB) and return the offset of its first record.
+
+        It is committed when `on_commit` shows it; never inside this call. Raises what `leader.Leader.append` raises.
+        """
+        if self._stopped or not isinstance(self._role, Leader):
+            raise NotLeader("this node does not lead the metadata quorum")
+        return self._role.append(records)
+
+    def snapshot(self, records: Iterable[Message], offset: int, epoch: int) -> bool:
+        """Write the committed state after `offset` (an image's applied offset, `epoch` its epoch) as a snapshot.
+
+        `records` is read inside this call. False, and nothing is written, if a snapshot is under way, if this or a
+        newer one exists, or if `offset` was not delivered as committed. Only committed state may become a snapshot:
+        nobody could take it back.
+        """
+        if self._stopped or self._log is None or offset > self.applied_offset or offset < 0:
+            return False
+
+        def written(error: OSError | None) -> None:
+            if error is not None:
+                self._fatal(f"a metadata snapshot could not be written to {self._directory}: {error}")
+
+        try:
+            return self._log.write_snapshot(records, SnapshotId(offset + 1, epoch), self._env.wall_ms(), written)
+        except OSError as failure:
+            written(failure)
+            return False
+
+    # requests
+
+    def fetch(self, request: FetchRequest, context: Context | None = None) -> FetchResponse | Pending[FetchResponse]:
+        """Fetch on the metadata partition, from a controller listener (`context` is not needed: a replica says who
+        it is)."""
+        leads = isinstance(self._role, Leader) and not self._stopped
+        refused = refusal(request, self._cluster_id, self._leadership_told(), leads)
+        if refused is not None:
+            return refused
+        asked = answers.metadata_partition(request)
+        assert asked is not None and isinstance(self._role, Leader), "refusal lets nothing else pass"
+        return self._role.service.fetch(request, asked)
+
+    def fetch_snapshot(self, request: FetchSnapshotRequest, context: Context | None = None) -> FetchSnapshotResponse:
+        if request.cluster_id is not None and request.cluster_id != self._cluster_id:
+            return answers.snapshot_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
+        asked = answers.metadata_snapshot(request)
+        if asked is None:
+            return answers.snapshot_refused(ErrorCode.INVALID_REQUEST)
+        role, leadership = self._role, self._leadership_told()
+        leads = isinstance(role, Leader) and not self._stopped
+        code = epoch_error(asked.current_leader_epoch, leadership, leads)
+        if code is not ErrorCode.NONE or not isinstance(role, Leader):
+            wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+            return answers.snapshot_answer(leadership, wanted, error=code)
+        return role.service.fetch_snapshot(request, asked)
+
+    def describe_quorum(self, request: DescribeQuorumRequest, context: Context | None = None) -> DescribeQuorumResponse:
+        if not describe.asks_for_metadata(request):
+            message = "only partition 0 of __cluster_metadata has a quorum"
+            return describe.refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        role = self._role
+        if not isinstance(role, Leader) or self._stopped:
+            return describe.not_leader(self._leadership_told())
+        wall_ms = self._env.wall_ms()
+        return describe.described(
+            role.leadership, self.voters, role.progress, self.high_watermark, self.log_end_offset, wall_ms
+        )
+
+    def _leadership_told(self) -> Leadership:
+        """What answers name. Never this node unless it leads: a follower would fetch from it for ever."""
+        known = self.leadership
+        if known.leader_id == self._node_id and (self._stopped or not isinstance(self._role, Leader)):
+            return Leadership(NOBODY, known.epoch, None)
+        return known

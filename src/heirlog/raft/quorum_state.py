@@ -1,0 +1,79 @@
+"""`quorum-state`: which epoch this node is in, whom it follows there, and whom it voted for.
+
+A vote that is forgotten can be given twice, and then an epoch has two leaders. So the file is written and flushed
+before a vote leaves the node and before a leader appends to its epoch.
+
+    {"leaderId":1,"leaderEpoch":3,"votedId":1,"votedDirectoryId":"...","data_version":1}
+
+Version 0 (kraft.version 0) has no votedDirectoryId and some members that nobody reads; it is read, never written.
+
+Source: KIP-595 "Quorum State", KIP-853 for version 1.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from heirlog.env import Files
+from heirlog.protocol.types import ZERO_UUID, Uuid, uuid_from_text, uuid_text
+from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+
+NAME = "quorum-state"
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    leader_id: int = NOBODY
+    leader_epoch: int = 0
+    voted_id: int = NOBODY
+    voted_directory_id: Uuid = ZERO_UUID
+
+
+class MalformedQuorumState(ValueError):
+    """The file is there and says nothing that can be understood; going on could mean voting twice."""
+
+
+def encode(state: QuorumState) -> bytes:
+    members = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.leader_epoch,
+        "votedId": state.voted_id,
+        "votedDirectoryId": uuid_text(state.voted_directory_id),
+        "data_version": 1,
+    }
+    return json.dumps(members, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> QuorumState:
+    """Raises MalformedQuorumState."""
+    try:
+        members = json.loads(data)
+        if members["data_version"] not in (0, 1):
+            raise MalformedQuorumState(f"quorum-state has version {members['data_version']}, known are 0 and 1")
+        voted = members.get("votedDirectoryId")
+        return QuorumState(
+            int(members["leaderId"]),
+            int(members["leaderEpoch"]),
+            int(members["votedId"]),
+            uuid_from_text(voted) if voted else ZERO_UUID,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedQuorumState(f"quorum-state cannot be read: {error}") from error
+
+
+class QuorumStateFile:
+    """The file, read once and written as a whole."""
+
+    def __init__(self, files: Files, directory: str) -> None:
+        """Raises MalformedQuorumState."""
+        self._file = AtomicFile(files, directory, NAME)
+        data = read_file(files, f"{directory}/{NAME}")
+        self.stored = QuorumState() if data is None else decode(data)
+        """What the file says, or will say once the writes asked for so far are done."""
+
+    def write(self, state: QuorumState, on_durable: OnDurable) -> None:
+        """`on_durable` once the state, or a newer one, would survive a power cut."""
+        self.stored = state
+        self._file.write(encode(state), on_durable)

@@ -1,0 +1,130 @@
+"""Fetching a leader's snapshot piece by piece (KIP-630).
+
+    ask for bytes from where the part file ends -> append -> ... -> all there -> check -> flush -> rename -> sync
+
+Pieces are cut anywhere, also inside a batch, so nothing is looked at before the last one. Any failure throws the part
+file away: the next Fetch says which snapshot is the right one by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.env import Env, File, SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import METADATA_TOPIC, Endpoint
+from heirlog.raft import snapshot
+from heirlog.raft.snapshot import InvalidSnapshot, Snapshot, SnapshotId
+
+CHANNEL = "raft"
+PIECE_BYTES = 1 << 20
+TIMEOUT_MS = 5_000
+
+OnDownloaded = Callable[[Snapshot | str], None]
+"""The snapshot, durable under its name; or why there is none."""
+
+
+class SnapshotDownload:
+    def __init__(
+        self, env: Env, directory: str, source: Endpoint, cluster_id: str, node_id: int, leader_epoch: int
+    ) -> None:
+        self._env = env
+        self._directory = directory
+        self._source = source
+        self._cluster_id = cluster_id
+        self._node_id = node_id
+        self._leader_epoch = leader_epoch
+        self._file: File | None = None
+
+    def start(self, snapshot_id: SnapshotId, on_done: OnDownloaded) -> None:
+        self._id = snapshot_id
+        self._on_done = on_done
+        self._part = f"{self._directory}/{snapshot_id.file_name}{snapshot.PART}"
+        files = self._env.files
+        if files.exists(self._part):
+            files.unlink(self._part)
+        self._file = files.open(self._part, create=True)
+        self._ask(self._file)
+
+    def close(self) -> None:
+        """Forget it; what was downloaded goes at the next start."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _ask(self, file: File) -> None:
+        nested = FetchSnapshotRequest
+        asked = nested.PartitionSnapshot(
+            partition=0,
+            current_leader_epoch=self._leader_epoch,
+            snapshot_id=nested.SnapshotId(end_offset=self._id.end_offset, epoch=self._id.epoch),
+            position=file.size,
+        )
+        request = nested(
+            cluster_id=self._cluster_id,
+            replica_id=self._node_id,
+            max_bytes=PIECE_BYTES,
+            topics=[nested.TopicSnapshot(name=METADATA_TOPIC, partitions=[asked])],
+        )
+        self._env.send(self._source, CHANNEL, request, self._answered, TIMEOUT_MS)
+
+    def _answered(self, result: FetchSnapshotResponse | SendFailure) -> None:
+        file = self._file
+        if file is None:
+            return
+        refused = self._refused(result)
+        if refused is not None or isinstance(result, SendFailure):
+            self._fail(refused or "")
+            return
+        piece = result.topics[0].partitions[0]
+        data = records_view(piece.unaligned_records)
+        if piece.position != file.size or not data:
+            self._fail(f"{len(data)} bytes at position {piece.position} where {file.size} was asked for")
+            return
+        try:
+            file.append(data)
+        except OSError as error:
+            self._fail(str(error))
+            return
+        if file.size < piece.size:
+            self._ask(file)
+        else:
+            self._complete(file)
+
+    def _refused(self, result: FetchSnapshotResponse | SendFailure) -> str | None:
+        if isinstance(result, SendFailure):
+            return f"{result.kind} {result.detail}".strip()
+        if result.error_code or not result.topics or not result.topics[0].partitions:
+            return ErrorCode(result.error_code).name
+        code = result.topics[0].partitions[0].error_code
+        return ErrorCode(code).name if code else None
+
+    def _complete(self, file: File) -> None:
+        try:
+            downloaded = snapshot.check(self._id, file.pread(file.size, 0))
+        except InvalidSnapshot as error:
+            self._fail(str(error))
+            return
+        files = self._env.files
+
+        def flushed(error: OSError | None) -> None:
+            if self._file is None:
+                return
+            if error is not None:
+                self._fail(str(error))
+                return
+            self.close()
+            files.rename(self._part, f"{self._directory}/{self._id.file_name}")
+            files.sync_dir(self._directory, synced)
+
+        def synced(error: OSError | None) -> None:
+            self._on_done(downloaded if error is None else str(error))
+
+        files.flush(file, flushed)
+
+    def _fail(self, why: str) -> None:
+        self.close()
+        self._env.files.unlink(self._part)
+        self._on_done(why)

@@ -1,0 +1,20 @@
+"""The bytes of metadata record values as this release writes them.
+
+A reader dies of a record version above what the finalised metadata.version allows. The levels that heirlog accepts, 23
+(4.0-IV1) to 29 (4.2-IV1), all allow the same versions, so one level stands for them here; 30 changes RegisterBroker.
+BrokerRegistrationChange is written in the lowest version that carries the change, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from heirlog.protocol.metadata_record import encode_record, record_version, registration_change_version
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.records import BrokerRegistrationChangeRecord
+
+LOWEST_METADATA_VERSION = 23
+
+
+def encode_value(record: Message) -> bytes:
+    if isinstance(record, BrokerRegistrationChangeRecord):
+        return encode_record(record, registration_change_version(record))
+    return encode_record(record, record_version(type(record), LOWEST_METADATA_VERSION))
