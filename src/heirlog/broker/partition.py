@@ -426,12 +426,12 @@ class Partition:
 
     def start_following(self) -> FetchStart:
         """Where to begin in a new leader epoch. A log without epochs cannot be compared: cut it to the watermark."""
-        if self.log.epochs.latest_epoch < 0:
+        if self.log.epochs.latest < 0:
             self.truncate_to(self.high_watermark)
         return self.fetch_position()
 
     def fetch_position(self) -> FetchStart:
-        return FetchStart(self.log.log_end_offset, self.log.epochs.latest_epoch)
+        return FetchStart(self.log.log_end_offset, self.log.epochs.latest)
 
     def append_from_leader(self, records: Buffer, max_epoch: int) -> None:
         """Append what the leader sent. Batches newer than the leader epoch of the fetch are refused (KAFKA-18723)."""

@@ -1,0 +1,300 @@
+"""Fetch: records for consumers up to the high watermark, for follower replicas up to the log's end.
+
+    arrive --read all partitions--> enough, an error, a divergence, or no time to wait --> answer
+       \\--too little--> wait --a partition changed--> read that one --> enough? --> answer
+                          \\---max wait-----------------------------------------> answer
+
+"Enough" is `min_bytes` over all partitions. A follower's fetch also tells the leader how far the follower is; that is
+taken in once, on arrival, and may move the high watermark, wake waiting producers and ask for an ISR expansion.
+
+Traps.
+* A fetch that diverges, or is out of range, says nothing about how far the follower's log agrees with ours: it must not
+  move the follower's offset (it could commit what the follower is about to cut away).
+* Records are named by file regions, and a region is only good until its segment is cut: while a request waits it
+  remembers sizes, and reads again when it answers.
+* The answer is bounded by `max_bytes`, in the order in which partitions are read; the first that has records may exceed
+  it by one batch, or nobody would ever get a large batch. Where a request asks for more than the answer may hold, the
+  starting point rotates, so that no partition starves behind a busy one.
+
+Fetch sessions (KIP-227) are not kept: a request that asks for one gets session id 0, which says so, and an incremental
+request is told that its session is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+
+CONSUMER = -1
+_REPLICA_STATE_VERSION = 15
+_TOPIC_ID_VERSION = 13
+_CURRENT_LEADER_VERSION = 12
+_NODE_ENDPOINTS_VERSION = 16
+_READ_COMMITTED = 1
+_NAMES_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class _Entry:
+    """One partition of a request, and what was last read for it."""
+
+    __slots__ = ("asked", "data", "final", "partition", "size", "topic")
+
+    def __init__(self, topic: FetchRequest.FetchTopic, asked: FetchRequest.FetchPartition) -> None:
+        self.topic = topic
+        self.asked = asked
+        self.partition: Partition | None = None
+        self.data = FetchResponse.PartitionData(partition_index=asked.partition, high_watermark=-1, records=b"")
+        self.size = 0
+        self.final = False
+        """An error or a divergence: nothing to wait for."""
+
+
+class _Fetch:
+    """A request on its way, also while it waits."""
+
+    __slots__ = ("_by_key", "_handler", "context", "entries", "number", "pending", "replica_epoch", "replica_id", "request")
+
+    def __init__(self, handler: FetchHandler, request: FetchRequest, context: Context) -> None:
+        self._handler = handler
+        self.request = request
+        self.context = context
+        self.number = -1
+        self.pending: Pending[Any] | None = None
+        self._by_key: dict[PartitionKey, list[_Entry]] = {}
+        if context.api_version >= _REPLICA_STATE_VERSION:
+            self.replica_id = request.replica_state.replica_id
+            self.replica_epoch = request.replica_state.replica_epoch
+        else:
+            self.replica_id = request.replica_id
+            self.replica_epoch = -1
+        self.entries = [_Entry(topic, asked) for topic in request.topics for asked in topic.partitions]
+
+    @property
+    def from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+    @property
+    def is_enough(self) -> bool:
+        size = 0
+        for entry in self.entries:
+            if entry.final:
+                return True
+            size += entry.size
+        return size >= self.request.min_bytes or not self.entries
+
+    def index_by_key(self) -> None:
+        for entry in self.entries:
+            assert entry.partition is not None
+            self._by_key.setdefault((entry.partition.topic_id, entry.partition.index), []).append(entry)
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        return tuple(self._by_key)
+
+    def woken(self, key: PartitionKey) -> bool:
+        for entry in self._by_key[key]:
+            self._handler.read_within_limits(self, entry)
+        if not self.is_enough:
+            return False
+        self.expired()
+        return True
+
+    def expired(self) -> None:
+        assert self.pending is not None
+        self.pending.complete(self._handler.answer_after_wait(self))
+
+
+class FetchHandler:
+    def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int) -> None:
+        """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
+        self._env = env
+        self._replicas = replicas
+        self._max_bytes = max_bytes
+        self._rotation = 0
+
+    def fetch(self, request: FetchRequest, context: Context) -> Any:
+        """A response, or `Pending` for a long poll."""
+        if request.session_epoch > 0:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        fetch = _Fetch(self, request, context)
+        self._arrive(fetch)
+        self._read_all(fetch)
+        follower_moved = self._take_in_follower(fetch) if fetch.from_follower else ()
+        result: Any
+        if fetch.is_enough or request.max_wait_ms <= 0:
+            result = self._response(fetch)
+        else:
+            result = self._wait(fetch)
+        for partition, watermark in follower_moved:
+            self._replicas.watermark_may_have_moved(partition, watermark)
+        return result
+
+    def _arrive(self, fetch: _Fetch) -> None:
+        """Find each partition, and check that the request may be served."""
+        by_id = fetch.context.api_version >= _TOPIC_ID_VERSION
+        for entry in fetch.entries:
+            topic, asked = entry.topic, entry.asked
+            replicas = self._replicas
+            partitions = replicas.partitions_of(topic.topic_id) if by_id else replicas.partitions_named(topic.topic)
+            entry.partition = partitions.get(asked.partition)
+            if entry.partition is None:
+                self._fail(entry, replicas.no_partition(topic.topic_id if by_id else topic.topic, asked.partition))
+
+    def _read_all(self, fetch: _Fetch) -> None:
+        entries = fetch.entries
+        limit = self._limit_of(fetch)
+        left = limit
+        first = True
+        start = self._rotation % len(entries) if len(entries) > 1 else 0
+        for entry in (*entries[start:], *entries[:start]) if start else entries:
+            self._read(fetch, entry, left, first)
+            if entry.size:
+                first = False
+                left = max(0, left - entry.size)
+        if left == 0 and len(entries) > 1:
+            self._rotation += 1
+
+    def _limit_of(self, fetch: _Fetch) -> int:
+        return fetch.request.max_bytes if fetch.from_follower else min(fetch.request.max_bytes, self._max_bytes)
+
+    def read_within_limits(self, fetch: _Fetch, entry: _Entry) -> None:
+        """Of a waiting request: what is there for one partition now."""
+        self._read(fetch, entry, self._limit_of(fetch), True)
+
+    def _read(self, fetch: _Fetch, entry: _Entry, left: int, min_one: bool) -> None:
+        partition = entry.partition
+        if partition is None:
+            return
+        asked = entry.asked
+        entry.size = 0
+        try:
+            self._check(fetch, partition, asked)
+            diverging = None
+            if asked.last_fetched_epoch >= 0:
+                diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
+            log = partition.log
+            data = entry.data = self._data_of(fetch, partition)
+            if diverging is not None:
+                epoch, end_offset = diverging
+                data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                entry.final = True
+                return
+            upto = log.log_end_offset if fetch.from_follower else partition.high_watermark
+            if log.log_start_offset <= asked.fetch_offset <= log.log_end_offset and asked.fetch_offset >= upto:
+                return
+            max_bytes = min(asked.partition_max_bytes, left)
+            if max_bytes <= 0 and not min_one:
+                return
+            found = log.read(asked.fetch_offset, max_bytes, upto, min_one)
+            if found.size:
+                data.records = found.regions
+                entry.size = found.size
+        except KafkaError as error:
+            self._fail(entry, error)
+        except OSError as error:
+            self._replicas.storage_failed(partition, error)
+            self._fail(entry, partition.not_leader())
+
+    def _check(self, fetch: _Fetch, partition: Partition, asked: FetchRequest.FetchPartition) -> None:
+        if partition.role is not Role.LEADER:
+            raise partition.not_leader()
+        if asked.current_leader_epoch != -1:
+            partition.check_leader_epoch(asked.current_leader_epoch)
+        if fetch.from_follower:
+            partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)
+
+    def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
+        return FetchResponse.PartitionData(
+            partition_index=partition.index,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.high_watermark,
+            log_start_offset=partition.log.log_start_offset,
+            aborted_transactions=[] if fetch.request.isolation_level == _READ_COMMITTED else None,
+            records=b"",
+        )
+
+    def _fail(self, entry: _Entry, error: KafkaError) -> None:
+        entry.data = FetchResponse.PartitionData(
+            partition_index=entry.asked.partition, error_code=error.code, high_watermark=-1, records=b""
+        )
+        entry.size = 0
+        entry.final = True
+
+    def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
+        now_ms = self._env.now_ms()
+        moved = []
+        for entry in fetch.entries:
+            partition = entry.partition
+            if partition is None or entry.final:
+                continue
+            watermark = partition.high_watermark
+            proposal = partition.follower_fetched(
+                fetch.replica_id, entry.asked.fetch_offset, entry.asked.log_start_offset, fetch.replica_epoch, now_ms
+            )
+            if proposal is not None:
+                self._replicas.propose(proposal)
+            if partition.high_watermark != watermark:
+                moved.append((partition, watermark))
+                # the follower learns in this answer what its own fetch has just committed
+                entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
+        return moved
+
+    def _wait(self, fetch: _Fetch) -> Any:
+        waits = self._replicas.follower_fetch_waits if fetch.from_follower else self._replicas.consumer_fetch_waits
+        if waits.is_full:
+            return self._response(fetch)
+        fetch.index_by_key()
+        pending: Pending[Any] = Pending()
+        fetch.pending = pending
+        for entry in fetch.entries:
+            entry.data.records = b""
+        waits.watch(fetch, fetch.request.max_wait_ms)
+        pending.on_abandon = lambda: waits.remove(fetch)
+        return pending
+
+    def answer_after_wait(self, fetch: _Fetch) -> FetchResponse:
+        left = self._limit_of(fetch)
+        first = True
+        for entry in fetch.entries:
+            if entry.size or entry.final:
+                self._read(fetch, entry, left, first)
+                if entry.size:
+                    first = False
+                    left = max(0, left - entry.size)
+            elif entry.partition is not None:
+                # nothing to read; the watermark may have moved on all the same
+                entry.data.high_watermark = entry.data.last_stable_offset = entry.partition.high_watermark
+                entry.data.log_start_offset = entry.partition.log.log_start_offset
+        return self._response(fetch)
+
+    def _response(self, fetch: _Fetch) -> FetchResponse:
+        version = fetch.context.api_version
+        responses: list[FetchResponse.FetchableTopicResponse] = []
+        topic: FetchRequest.FetchTopic | None = None
+        leaders: set[int] = set()
+        for entry in fetch.entries:
+            if entry.topic is not topic:
+                topic = entry.topic
+                responses.append(FetchResponse.FetchableTopicResponse(topic_id=topic.topic_id, topic=topic.topic))
+            responses[-1].partitions.append(entry.data)
+            if entry.final and version >= _CURRENT_LEADER_VERSION and entry.data.error_code in _NAMES_THE_LEADER:
+                state = self._replicas.state_of(topic.topic_id, topic.topic, entry.asked.partition)
+                if state is not None:
+                    entry.data.current_leader = FetchResponse.LeaderIdAndEpoch(
+                        leader_id=state.leader, leader_epoch=state.leader_epoch
+                    )
+                    leaders.add(state.leader)
+        response = FetchResponse(responses=responses)
+        if leaders and version >= _NODE_ENDPOINTS_VERSION:
+            response.node_endpoints = [
+                FetchResponse.NodeEndpoint(node_id=node.id, host=endpoint.host, port=endpoint.port, rack=node.rack)
+                for node, endpoint in self._replicas.endpoints_of(sorted(leaders), fetch.context.listener)
+            ]
+        return response

@@ -1,0 +1,391 @@
+"""Replica fetchers: how a follower copies its leaders' logs.
+
+One fetcher per leader broker and channel (`num.replica.fetchers` channels, each with one request in flight). Per
+partition:
+
+    fetching --records--> append, fetch on            --DivergingEpoch--> truncate, fetch from the new end
+       |  ^  --OFFSET_OUT_OF_RANGE--> locating: ask for the leader's end, then its start; truncate or start over
+       |  +--after replica.fetch.backoff.ms-- backing off <--errors that pass
+       +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
+
+Rules.
+* A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped: an answer counts
+  only for the very offset and epoch that are in flight (guard 5). Otherwise a late answer could append after a
+  truncation.
+* Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
+* A fetch carries this broker's registration epoch, so that a leader never takes the offset of a former incarnation for
+  ours (KIP-903).
+* During controlled shutdown a follower outside the ISR stops fetching: the controller took it out, and it must not look
+  as if it wanted back in.
+
+Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from heirlog.broker.followers import Peers
+from heirlog.broker.partition import FetchStart, Partition, Role
+from heirlog.env import Env, SendFailure
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, Uuid
+
+if TYPE_CHECKING:
+    from heirlog.broker.replica_manager import ReplicaManager
+
+LATEST_TIMESTAMP = -1
+EARLIEST_LOCAL_TIMESTAMP = -4
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """The `replica.*` configurations, in ms and bytes."""
+
+    channels: int
+    wait_max_ms: int
+    min_bytes: int
+    max_bytes: int
+    """Per partition: `replica.fetch.max.bytes`."""
+    response_max_bytes: int
+    backoff_ms: int
+    timeout_ms: int
+
+
+class _Followed:
+    """One partition that a fetcher copies, in one leader epoch."""
+
+    __slots__ = ("idle_until_ms", "initial_offset", "leader_epoch", "locating", "partition", "start", "stale")
+
+    def __init__(self, partition: Partition, start: FetchStart) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.start = start
+        self.initial_offset = start.fetch_offset
+        self.idle_until_ms = 0
+        self.locating = False
+        self.stale = False
+
+    def is_due(self, now_ms: int) -> bool:
+        return not self.stale and not self.locating and self.idle_until_ms <= now_ms
+
+
+class _InFlight:
+    __slots__ = ("leader_epoch", "start")
+
+    def __init__(self, followed: _Followed) -> None:
+        self.start = followed.start
+        self.leader_epoch = followed.leader_epoch
+
+
+class Fetcher:
+    """One channel to one leader."""
+
+    def __init__(self, fetchers: ReplicaFetchers, leader: BrokerId, channel: str) -> None:
+        self._fetchers = fetchers
+        self._env = fetchers.env
+        self._settings = fetchers.settings
+        self.leader = leader
+        self._channel = channel
+        self.followed: dict[tuple[Uuid, int], _Followed] = {}
+        self._in_flight = False
+        self._cancel_timer: Callable[[], None] | None = None
+        self._all_idle_until_ms = 0
+
+    @property
+    def is_unused(self) -> bool:
+        return not self.followed and not self._in_flight
+
+    def follow(self, partition: Partition) -> None:
+        self.followed[(partition.topic_id, partition.index)] = _Followed(partition, partition.start_following())
+
+    def wake_up(self) -> None:
+        """Send the next request, unless one is in flight or nothing is due."""
+        if self._in_flight or not self.followed:
+            return
+        now_ms = self._env.now_ms()
+        if now_ms < self._all_idle_until_ms:
+            self._wake_up_at(self._all_idle_until_ms)
+            return
+        due = [(key, followed) for key, followed in self.followed.items() if followed.is_due(now_ms)]
+        later = [
+            f.idle_until_ms for f in self.followed.values() if not f.stale and not f.locating and f.idle_until_ms > now_ms
+        ]
+        if later:
+            self._wake_up_at(min(later))
+        if not due:
+            return
+        endpoint = self._fetchers.endpoint_of(self.leader)
+        if endpoint is None:
+            self._all_idle_until_ms = now_ms + self._settings.backoff_ms
+            self._wake_up_at(self._all_idle_until_ms)
+            return
+        in_flight = {key: _InFlight(followed) for key, followed in due}
+        self._in_flight = True
+        self._env.send(
+            endpoint,
+            self._channel,
+            self._request(due),
+            lambda result: self._answered(in_flight, result),
+            self._settings.timeout_ms + self._settings.wait_max_ms,
+        )
+
+    def _wake_up_at(self, at_ms: int) -> None:
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+        self._cancel_timer = self._env.call_later(max(0, at_ms - self._env.now_ms()), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._cancel_timer = None
+        self.wake_up()
+
+    def _request(self, due: list[tuple[tuple[Uuid, int], _Followed]]) -> FetchRequest:
+        peers = self._fetchers.peers
+        topics: dict[Uuid, FetchRequest.FetchTopic] = {}
+        for (topic_id, index), followed in due:
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = FetchRequest.FetchTopic(topic_id=topic_id)
+            topic.partitions.append(
+                FetchRequest.FetchPartition(
+                    partition=index,
+                    current_leader_epoch=followed.leader_epoch,
+                    fetch_offset=followed.start.fetch_offset,
+                    last_fetched_epoch=followed.start.last_fetched_epoch,
+                    log_start_offset=followed.partition.log.log_start_offset,
+                    partition_max_bytes=self._settings.max_bytes,
+                )
+            )
+        return FetchRequest(
+            replica_state=FetchRequest.ReplicaState(replica_id=peers.broker_id, replica_epoch=peers.broker_epoch),
+            max_wait_ms=self._settings.wait_max_ms,
+            min_bytes=self._settings.min_bytes,
+            max_bytes=self._settings.response_max_bytes,
+            session_epoch=-1,
+            topics=list(topics.values()),
+        )
+
+    def _answered(self, in_flight: dict[tuple[Uuid, int], _InFlight], result: FetchResponse | SendFailure) -> None:
+        self._in_flight = False
+        if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
+            error = result.kind if isinstance(result, SendFailure) else ErrorCode(result.error_code).name
+            self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
+            self._all_idle_until_ms = self._env.now_ms() + self._settings.backoff_ms
+            self.wake_up()
+            return
+        for topic in result.responses:
+            for data in topic.partitions:
+                key = (Uuid(topic.topic_id), data.partition_index)
+                followed, sent = self.followed.get(key), in_flight.get(key)
+                if followed is not None and sent is not None and _is_current(followed, sent):
+                    self._take_in(followed, data)
+        self.wake_up()
+
+    def _take_in(self, followed: _Followed, data: FetchResponse.PartitionData) -> None:
+        partition = followed.partition
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._locate(followed)
+            elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                followed.stale = True
+            elif data.error_code != ErrorCode.NONE:
+                self._back_off(followed, ErrorCode(data.error_code).name)
+            elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
+                self._truncate(followed, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            else:
+                records = records_view(data.records)
+                if len(records):
+                    partition.append_from_leader(records, followed.leader_epoch)
+                    followed.start = partition.fetch_position()
+                partition.follow(data.high_watermark, data.log_start_offset)
+        except KafkaError as error:
+            self._back_off(followed, str(error))
+        except OSError as error:
+            self._fetchers.storage_failed(partition, error)
+
+    def _truncate(self, followed: _Followed, leader_epoch: int, leader_end_offset: int) -> None:
+        partition = followed.partition
+        before, watermark = partition.log.log_end_offset, partition.high_watermark
+        partition.truncate_for(leader_epoch, leader_end_offset, followed.initial_offset)
+        followed.start = partition.fetch_position()
+        self._env.log(
+            "info",
+            "log-truncated",
+            topic=partition.topic,
+            partition=partition.index,
+            leader_epoch=followed.leader_epoch,
+            end_offset_before=before,
+            end_offset=partition.log.log_end_offset,
+            high_watermark_before=watermark,
+        )
+
+    def _back_off(self, followed: _Followed, error: str) -> None:
+        followed.idle_until_ms = self._env.now_ms() + self._settings.backoff_ms
+        self._env.log(
+            "debug",
+            "replica-fetch-refused",
+            topic=followed.partition.topic,
+            partition=followed.partition.index,
+            leader=self.leader,
+            error=error,
+        )
+
+    # OFFSET_OUT_OF_RANGE: where does the leader's log lie?
+
+    def _locate(self, followed: _Followed) -> None:
+        followed.locating = True
+        self._ask_offset(followed, LATEST_TIMESTAMP, self._located_end)
+
+    def _ask_offset(self, followed: _Followed, timestamp: int, then: Callable[[_Followed, int], None]) -> None:
+        endpoint = self._fetchers.endpoint_of(self.leader)
+        if endpoint is None:
+            followed.locating = False
+            self._back_off(followed, "the leader is not registered")
+            return
+        partition, sent = followed.partition, _InFlight(followed)
+        request = ListOffsetsRequest(
+            replica_id=self._fetchers.peers.broker_id,
+            topics=[
+                ListOffsetsRequest.ListOffsetsTopic(
+                    name=partition.topic,
+                    partitions=[
+                        ListOffsetsRequest.ListOffsetsPartition(
+                            partition_index=partition.index,
+                            current_leader_epoch=followed.leader_epoch,
+                            timestamp=timestamp,
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def answered(result: ListOffsetsResponse | SendFailure) -> None:
+            if self.followed.get((partition.topic_id, partition.index)) is not followed:
+                return
+            error = "no answer" if isinstance(result, SendFailure) else _offsets_error(result)
+            if error is None and not isinstance(result, SendFailure) and _is_current(followed, sent):
+                try:
+                    then(followed, result.topics[0].partitions[0].offset)
+                except OSError as failure:
+                    self._fetchers.storage_failed(partition, failure)
+            else:
+                followed.locating = False
+                self._back_off(followed, error or "superseded")
+            self.wake_up()
+
+        self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
+
+    def _located_end(self, followed: _Followed, leader_end_offset: int) -> None:
+        partition = followed.partition
+        if leader_end_offset < partition.log.log_end_offset:
+            partition.truncate_to(leader_end_offset)
+            self._located(followed)
+        else:
+            self._ask_offset(followed, EARLIEST_LOCAL_TIMESTAMP, self._located_start)
+
+    def _located_start(self, followed: _Followed, leader_start_offset: int) -> None:
+        partition = followed.partition
+        if leader_start_offset > partition.log.log_end_offset:
+            partition.start_over_at(leader_start_offset)
+        self._located(followed)
+
+    def _located(self, followed: _Followed) -> None:
+        followed.locating = False
+        followed.start = followed.partition.fetch_position()
+        self._env.log(
+            "info",
+            "log-range-found",
+            topic=followed.partition.topic,
+            partition=followed.partition.index,
+            fetch_offset=followed.start.fetch_offset,
+        )
+
+
+def _is_current(followed: _Followed, sent: _InFlight) -> bool:
+    """Guard 5: a fetch response is applied only to the in-flight offset and current epoch.
+
+    Called through this module's global, so that the simulator can take the guard away.
+    """
+    return followed.start == sent.start and followed.leader_epoch == sent.leader_epoch
+
+
+def _offsets_error(response: ListOffsetsResponse) -> str | None:
+    if not response.topics or not response.topics[0].partitions:
+        return "an empty answer"
+    code = response.topics[0].partitions[0].error_code
+    return None if code == ErrorCode.NONE else ErrorCode(code).name
+
+
+class ReplicaFetchers:
+    """All fetchers of this broker. `replicas` and `endpoint_of` are set by who makes it."""
+
+    replicas: ReplicaManager
+
+    def __init__(
+        self, env: Env, peers: Peers, settings: FetchSettings, endpoint_of: Callable[[BrokerId], Endpoint | None]
+    ) -> None:
+        self.env = env
+        self.peers = peers
+        self.settings = settings
+        self.endpoint_of = endpoint_of
+        self._fetchers: dict[tuple[BrokerId, int], Fetcher] = {}
+        self._fetcher_of: dict[tuple[Uuid, int], Fetcher] = {}
+        self._shutting_down = False
+
+    def follow(self, partition: Partition, restart: bool) -> None:
+        """Copy the partition from its leader. Without `restart` (same leader epoch) a running copy goes on as it is."""
+        if self._must_stop(partition):
+            self.remove(partition)
+            return
+        if not restart:
+            return
+        self.remove(partition)
+        if partition.leader == NO_LEADER:
+            return
+        number = (crc32(partition.topic_id) + partition.index) % self.settings.channels
+        fetcher = self._fetchers.get((partition.leader, number))
+        if fetcher is None:
+            fetcher = Fetcher(self, partition.leader, f"replica-fetch-{number}")
+            self._fetchers[(partition.leader, number)] = fetcher
+        try:
+            fetcher.follow(partition)
+        except OSError as error:
+            self.storage_failed(partition, error)
+            return
+        self._fetcher_of[(partition.topic_id, partition.index)] = fetcher
+
+    def remove(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        fetcher = self._fetcher_of.pop(key, None)
+        if fetcher is not None:
+            del fetcher.followed[key]
+
+    def wake_up(self) -> None:
+        """After a change: partitions may have come to fetchers that had nothing to do."""
+        for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_unused]:
+            del self._fetchers[key]
+        for fetcher in list(self._fetchers.values()):
+            fetcher.wake_up()
+
+    def start_controlled_shutdown(self, partitions: list[Partition]) -> None:
+        self._shutting_down = True
+        for partition in partitions:
+            if partition.role is Role.FOLLOWER and self._must_stop(partition):
+                self.remove(partition)
+
+    def _must_stop(self, partition: Partition) -> bool:
+        return self._shutting_down and self.peers.broker_id not in partition.image_isr
+
+    def storage_failed(self, partition: Partition, error: OSError) -> None:
+        self.replicas.storage_failed(partition, error)
+
+    @property
+    def fetched_partitions(self) -> list[tuple[Uuid, int]]:
+        """Sorted (topic id, index) of what is being copied: for checks and gauges."""
+        return sorted(self._fetcher_of)

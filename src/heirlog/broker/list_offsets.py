@@ -1,0 +1,96 @@
+"""ListOffsets: named positions of a partition, and the first offset at or after a timestamp.
+
+    -1 latest           the high watermark; for a follower replica the log's end
+    -2 earliest, -4 earliest local    the log's start (there is no tier, so both are one)
+    -3 max timestamp    the record with the largest timestamp
+    -5 latest tiered, -6 earliest pending upload    nothing is tiered: offset -1
+    >= 0                the first record with that timestamp or a later one; offset -1 if there is none
+
+Trap: a new leader's high watermark may be lower than the one its predecessor showed. Until it has reached the start of
+the leader's own epoch, "latest" would go back before a client's eyes; the answer is OFFSET_NOT_AVAILABLE, which clients
+retry (LEADER_NOT_AVAILABLE below version 5).
+"""
+
+from __future__ import annotations
+
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.context import Context
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+_OFFSET_NOT_AVAILABLE_VERSION = 5
+
+_Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+
+def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        partitions = replicas.partitions_named(topic.name)
+        answers = []
+        for asked in topic.partitions:
+            partition = partitions.get(asked.partition_index)
+            try:
+                if partition is None:
+                    raise replicas.no_partition(topic.name, asked.partition_index)
+                answer = offset_for(partition, asked.timestamp, asked.current_leader_epoch, request.replica_id >= 0)
+            except KafkaError as error:
+                answer = _Answer(error_code=_code_for(error.code, context.api_version))
+            except OSError as error:
+                assert partition is not None
+                replicas.storage_failed(partition, error)
+                answer = _Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+            answer.partition_index = asked.partition_index
+            answers.append(answer)
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _code_for(code: ErrorCode, version: int) -> ErrorCode:
+    if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_VERSION:
+        return ErrorCode.LEADER_NOT_AVAILABLE
+    return code
+
+
+def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
+    """Raises KafkaError: not the leader, another leader epoch, or not known yet."""
+    if partition.role is not Role.LEADER:
+        raise partition.not_leader()
+    partition.check_leader_epoch(current_leader_epoch)
+    log = partition.log
+    upto = log.log_end_offset if for_follower else partition.high_watermark
+    if timestamp == LATEST:
+        _check_known(partition, for_follower)
+        return _Answer(offset=upto, leader_epoch=log.epochs.latest)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return _Answer(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_for_offset(log.log_start_offset))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return _Answer()
+    if timestamp == MAX_TIMESTAMP:
+        found = log.max_timestamp_offset(upto)
+    elif timestamp >= 0:
+        found = log.offset_for_timestamp(timestamp, upto)
+    else:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} names no position")
+    if found is None:
+        # a record beyond the watermark may be what was asked for
+        if timestamp >= 0 and upto < log.log_end_offset:
+            _check_known(partition, for_follower)
+        return _Answer()
+    return _Answer(timestamp=found.timestamp_ms, offset=found.offset, leader_epoch=log.epochs.epoch_for_offset(found.offset))
+
+
+def _check_known(partition: Partition, for_follower: bool) -> None:
+    if not for_follower and not partition.knows_its_end:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"{partition.topic}-{partition.index}: the high watermark {partition.high_watermark} has not reached the "
+            f"start of leader epoch {partition.leader_epoch} at {partition.leader_epoch_start_offset}; ask again",
+        )

@@ -1,0 +1,28 @@
+"""A topic's configuration as its logs read it."""
+
+from __future__ import annotations
+
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import topic_values
+from heirlog.metadata.image import Image
+from heirlog.storage.config import LogConfig
+
+
+def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
+    """Dynamic values of the topic and the cluster, else this broker's own, else Kafka's defaults."""
+    values = topic_values(image, static, topic)
+    return LogConfig(
+        segment_bytes=values["internal.segment.bytes"] or values["segment.bytes"],
+        segment_ms=values["segment.ms"],
+        segment_index_bytes=values["segment.index.bytes"],
+        index_interval_bytes=values["index.interval.bytes"],
+        retention_ms=values["retention.ms"],
+        retention_bytes=values["retention.bytes"],
+        flush_messages=values["flush.messages"],
+        flush_ms=values["flush.ms"],
+        log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        max_message_bytes=values["max.message.bytes"],
+        file_delete_delay_ms=values["file.delete.delay.ms"],
+        producer_id_expiration_ms=static.int("producer.id.expiration.ms"),
+        delete_enabled="delete" in values["cleanup.policy"],
+    )

@@ -1,0 +1,218 @@
+"""Produce: append to the partitions that this broker leads, and wait for the high watermark where acks=all asks for it.
+
+    acks  0   append; no answer. A failure closes the connection: nothing else reaches the producer
+          1   append, answer; also under min ISR
+         -1   refused before the append where the committed ISR is below the effective min ISR (NOT_ENOUGH_REPLICAS);
+              else append and wait until the high watermark has passed it. Then success, or
+              NOT_ENOUGH_REPLICAS_AFTER_APPEND where the ISR has shrunk meanwhile; REQUEST_TIMED_OUT after `timeout`;
+              NOT_LEADER_OR_FOLLOWER when leadership is lost
+    others   INVALID_REQUIRED_ACKS for every partition
+
+Each partition of a request stands for itself. Followers that wait for records are woken once, after all of the request's
+appends, so that one fetch carries them all.
+
+Trap: a failed batch must leave nothing behind that the watermark could expose; `Log.append_as_leader` validates all of
+a partition's batches before it writes any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
+from heirlog.broker.purgatory import Purgatory
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.context import CLOSE, NO_ANSWER, Context
+from heirlog.env import Env
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.primitives import records_view
+
+NO_RESPONSE_WANTED = 0
+LEADER_ONLY = 1
+_CURRENT_LEADER_VERSION = 10
+_TOPIC_ID_VERSION = 13
+
+_Answer = ProduceResponse.PartitionProduceResponse
+
+
+class _ReplicationWait:
+    """An acks=all request: which of its partitions are still to be replicated."""
+
+    __slots__ = ("_answers", "_finish", "_partitions", "number", "pending")
+
+    def __init__(
+        self, handler: ProduceHandler, response: ProduceResponse, context: Context, pending: Pending[Any]
+    ) -> None:
+        self.number = -1
+        self.pending = pending
+        self._answers: dict[PartitionKey, list[tuple[Partition, int, int, _Answer]]] = {}
+        self._finish = lambda: handler.finish(response, context, self.pending)
+
+    def add(self, partition: Partition, required_offset: int, answer: _Answer) -> None:
+        key = (partition.topic_id, partition.index)
+        self._answers.setdefault(key, []).append((partition, required_offset, partition.leader_epoch, answer))
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        return tuple(self._answers)
+
+    def look_at_all(self) -> bool:
+        """True if nothing is left to wait for. Answers nobody."""
+        for key in self.keys:
+            self._look_at(key)
+        return not self._answers
+
+    def _look_at(self, key: PartitionKey) -> None:
+        waiting = self._answers.get(key)
+        if waiting is None:
+            return
+        left = []
+        for entry in waiting:
+            partition, required_offset, leader_epoch, answer = entry
+            outcome = partition.outcome_of(required_offset, leader_epoch)
+            if outcome is None:
+                left.append(entry)
+            elif outcome is not ErrorCode.NONE:
+                _fail(answer, outcome)
+        if left:
+            self._answers[key] = left
+        else:
+            del self._answers[key]
+
+    def woken(self, key: PartitionKey) -> bool:
+        self._look_at(key)
+        if self._answers:
+            return False
+        self._finish()
+        return True
+
+    def expired(self) -> None:
+        for waiting in self._answers.values():
+            for _, _, _, answer in waiting:
+                _fail(answer, ErrorCode.REQUEST_TIMED_OUT)
+        self._finish()
+
+
+def _fail(answer: _Answer, code: ErrorCode) -> None:
+    answer.error_code = code
+    answer.base_offset = -1
+    answer.log_append_time_ms = -1
+
+
+class ProduceHandler:
+    def __init__(self, env: Env, replicas: ReplicaManager) -> None:
+        self._env = env
+        self._replicas = replicas
+        self._waiting: Purgatory[PartitionKey] = replicas.produce_waits
+
+    def produce(self, request: ProduceRequest, context: Context) -> Any:
+        """A response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
+        acks = request.acks
+        now_ms = self._env.now_ms()
+        wall_ms = self._env.wall_ms()
+        by_id = context.api_version >= _TOPIC_ID_VERSION
+        replicas = self._replicas
+        appended_to: list[tuple[Partition, int]] = []
+        waits: list[tuple[Partition, int, _Answer]] = []
+        failed = False
+        topics = []
+        for topic in request.topic_data:
+            answers = []
+            partitions = replicas.partitions_of(topic.topic_id) if by_id else replicas.partitions_named(topic.name)
+            for data in topic.partition_data:
+                answer = _Answer(index=data.index)
+                answers.append(answer)
+                try:
+                    partition = partitions.get(data.index)
+                    if partition is None:
+                        raise replicas.no_partition(topic.topic_id if by_id else topic.name, data.index)
+                    if acks not in (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC):
+                        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
+                    watermark = partition.high_watermark
+                    records = records_view(data.records)
+                    appended = partition.append(
+                        bytearray(records) if records.readonly else records, acks, wall_ms, now_ms
+                    )
+                except KafkaError as error:
+                    failed = True
+                    self._refused(answer, error, topic, data.index, context)
+                    continue
+                except OSError as error:
+                    failed = True
+                    assert partition is not None
+                    replicas.storage_failed(partition, error)
+                    self._refused(answer, partition.not_leader(), topic, data.index, context)
+                    continue
+                answer.base_offset = appended.first_offset
+                answer.log_append_time_ms = appended.append_time_ms
+                answer.log_start_offset = appended.log_start_offset
+                if not appended.duplicate:
+                    appended_to.append((partition, watermark))
+                if acks == ALL_IN_SYNC and partition.high_watermark <= appended.last_offset:
+                    waits.append((partition, appended.last_offset + 1, answer))
+            topics.append(
+                ProduceResponse.TopicProduceResponse(
+                    topic_id=topic.topic_id, name=topic.name, partition_responses=answers
+                )
+            )
+        response = ProduceResponse(responses=topics)
+        result: Any
+        if waits:
+            result = self._wait(response, waits, context, request.timeout_ms)
+        elif acks == NO_RESPONSE_WANTED:
+            result = CLOSE if failed else NO_ANSWER
+        else:
+            if failed:
+                self.name_leaders(response, context)
+            result = response
+        for partition, watermark in appended_to:
+            replicas.log_grew(partition, watermark)
+        return result
+
+    def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:
+        _fail(answer, error.code)
+        answer.error_message = error.message
+        self._env.log(
+            "debug", "produce-refused", error=error.code.name, topic=topic.name, partition=index, client=context.client_id
+        )
+
+    def _wait(
+        self, response: ProduceResponse, waits: list[tuple[Partition, int, _Answer]], context: Context, timeout_ms: int
+    ) -> Any:
+        pending: Pending[Any] = Pending()
+        wait = _ReplicationWait(self, response, context, pending)
+        for partition, required_offset, answer in waits:
+            wait.add(partition, required_offset, answer)
+        if timeout_ms <= 0 or self._waiting.is_full:
+            wait.expired()
+            return pending
+        self._waiting.watch(wait, timeout_ms)
+        pending.on_abandon = lambda: self._waiting.remove(wait)
+        return pending
+
+    def finish(self, response: ProduceResponse, context: Context, pending: Pending[Any]) -> None:
+        self.name_leaders(response, context)
+        pending.complete(response)
+
+    def name_leaders(self, response: ProduceResponse, context: Context) -> None:
+        """Tell a client that came to the wrong broker who leads (KIP-951, v10)."""
+        if context.api_version < _CURRENT_LEADER_VERSION:
+            return
+        leaders: set[int] = set()
+        for topic in response.responses:
+            for answer in topic.partition_responses:
+                if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    continue
+                state = self._replicas.state_of(topic.topic_id, topic.name, answer.index)
+                if state is None:
+                    continue
+                answer.current_leader = ProduceResponse.LeaderIdAndEpoch(
+                    leader_id=state.leader, leader_epoch=state.leader_epoch
+                )
+                leaders.add(state.leader)
+        response.node_endpoints = [
+            ProduceResponse.NodeEndpoint(node_id=node.id, host=endpoint.host, port=endpoint.port, rack=node.rack)
+            for node, endpoint in self._replicas.endpoints_of(sorted(leaders), context.listener)
+        ]

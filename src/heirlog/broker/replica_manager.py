@@ -1,0 +1,423 @@
+"""The partitions of this broker: which exist, who leads them, and what they wait for.
+
+It follows the metadata image: `on_image` is called after every committed change, and works off deleted partitions
+first (their names may be taken again in the same change), then leaders (followers elsewhere want to fetch), then
+followers. Logs are opened by the log directories before the first image; the first image decides which of them are
+still wanted, and the others are strays: topics deleted while this broker was away.
+
+It also runs what has to happen from time to time: the ISR's lag check, the high watermark checkpoint, retention, roll by
+age, flush by age, and the expiry of idle producers. And it is the one place that wakes who waits for a partition:
+
+    the high watermark moved   produce (acks=all), consumer fetches
+    the log grew               follower fetches
+    role or leader changed     all of them
+
+A partition whose disk fails goes offline here, with every other of that directory; the controller hears of it with the
+next heartbeat (`offline_directories`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.fetcher import ReplicaFetchers
+from heirlog.broker.followers import Peers
+from heirlog.broker.isr import IsrProposal
+from heirlog.broker.log_config import log_config_of
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.purgatory import Purgatory
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.min_isr import min_isr_of
+from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_text
+from heirlog.storage.log import Log
+from heirlog.storage.log_directory import LogDirectory
+
+PartitionKey: TypeAlias = tuple[Uuid, int]
+
+_NO_PARTITIONS: Mapping[int, Partition] = {}
+
+
+class ReplicaManager:
+    def __init__(
+        self,
+        env: Env,
+        static: StaticConfig,
+        directories: list[LogDirectory],
+        peers: Peers,
+        sender: AlterPartitionSender,
+        fetchers: ReplicaFetchers,
+    ) -> None:
+        self._env = env
+        self._static = static
+        self._directories = directories
+        self._peers = peers
+        self._sender = sender
+        self._fetchers = fetchers
+        self._image = Image()
+        self._started = False
+        self._by_id: dict[Uuid, dict[int, Partition]] = {}
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._directory_of: dict[PartitionKey, LogDirectory] = {}
+        self._offline: list[LogDirectory] = []
+        self._lag_max_ms: int = static["replica.lag.time.max.ms"]
+        self.produce_waits: Purgatory[PartitionKey] = Purgatory(env)
+        self.consumer_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
+        self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
+        fetchers.replicas = self
+
+    # -- finding partitions -------------------------------------------------------------------------------------
+
+    def partitions_of(self, topic_id: bytes) -> Mapping[int, Partition]:
+        return self._by_id.get(Uuid(topic_id), _NO_PARTITIONS)
+
+    def partitions_named(self, topic: str) -> Mapping[int, Partition]:
+        return self._by_name.get(topic, _NO_PARTITIONS)
+
+    def partition(self, key: PartitionKey) -> Partition | None:
+        return self._by_id.get(key[0], _NO_PARTITIONS).get(key[1])
+
+    def all_partitions(self) -> Iterable[Partition]:
+        for partitions in self._by_id.values():
+            yield from partitions.values()
+
+    def no_partition(self, topic: str | bytes, index: int) -> KafkaError:
+        """Why a partition is not here: it exists elsewhere, or nowhere."""
+        if isinstance(topic, str):
+            if self._image.partition_named(topic, index) is None:
+                return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {topic}-{index}")
+        topic_id = Uuid(topic)
+        if topic_id not in self._image.topics:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic_id)}")
+        if self._image.partition(topic_id, index) is None:
+            return KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {uuid_text(topic_id)} has no partition {index}"
+            )
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {uuid_text(topic_id)}-{index}"
+        )
+
+    def state_of(self, topic_id: bytes, topic: str, index: int) -> PartitionState | None:
+        """What the image says; `topic` counts where it is not empty."""
+        return self._image.partition_named(topic, index) if topic else self._image.partition(Uuid(topic_id), index)
+
+    def endpoints_of(self, brokers: Iterable[int], listener: str) -> list[tuple[BrokerState, Endpoint]]:
+        """Where clients of `listener` reach these brokers; those not registered there are left out."""
+        found = []
+        for broker_id in brokers:
+            broker = self._image.brokers.get(BrokerId(broker_id))
+            endpoint = None if broker is None else broker.endpoint(listener)
+            if broker is not None and endpoint is not None:
+                found.append((broker, endpoint))
+        return found
+
+    # -- the image ----------------------------------------------------------------------------------------------
+
+    def on_image(self, image: Image, changed: Journal | None) -> None:
+        """`changed` is None where everything may differ: the first image, or one loaded from a snapshot."""
+        self._image = image
+        self._peers.brokers = image.brokers
+        if changed is None or not self._started:
+            self._started = True
+            self._take_over_logs()
+            touched = self._everything()
+        else:
+            touched = sorted(changed.partitions)
+            if changed.configs:
+                self._on_configs(changed)
+        self._apply(touched)
+        if changed is not None and changed.brokers:
+            # a fenced follower outside the ISR no longer holds the watermark back
+            for partition in self.all_partitions():
+                self._advance(partition)
+        self._fetchers.wake_up()
+
+    def _everything(self) -> list[PartitionKey]:
+        here = {(p.topic_id, p.index) for p in self.all_partitions()}
+        assigned = {(topic_id, index) for topic_id, index, _ in self._image.replicas_on(self._peers.broker_id)}
+        return sorted(here | assigned)
+
+    def _apply(self, touched: list[PartitionKey]) -> None:
+        me = self._peers.broker_id
+        leaders: list[tuple[PartitionKey, PartitionState]] = []
+        followers: list[tuple[PartitionKey, PartitionState]] = []
+        for key in touched:
+            state = self._image.partition(*key)
+            if state is None or me not in state.replicas:
+                self._remove(key)
+            elif state.leader == me:
+                leaders.append((key, state))
+            else:
+                followers.append((key, state))
+        for key, state in leaders:
+            self._lead(key, state)
+        for key, state in followers:
+            self._follow(key, state)
+
+    def _lead(self, key: PartitionKey, state: PartitionState) -> None:
+        partition = self._existing_or_new(key, state)
+        if partition is None:
+            return
+        was_leader = partition.role is Role.LEADER
+        epoch, watermark = partition.leader_epoch, partition.high_watermark
+        self._fetchers.remove(partition)
+        partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
+        if not was_leader or partition.leader_epoch != epoch:
+            self._env.log(
+                "info",
+                "partition-led",
+                topic=partition.topic,
+                partition=partition.index,
+                leader_epoch=partition.leader_epoch,
+                start_offset=partition.leader_epoch_start_offset,
+                high_watermark=partition.high_watermark,
+                isr=list(state.isr),
+            )
+            self._wake_all(key)
+        else:
+            self.watermark_may_have_moved(partition, watermark)
+
+    def _follow(self, key: PartitionKey, state: PartitionState) -> None:
+        partition = self._existing_or_new(key, state)
+        if partition is None:
+            return
+        restart = partition.become_follower(state, min_isr_of(self._image, self._static, key[0], state))
+        if restart:
+            self._wake_all(key)
+        self._fetchers.follow(partition, restart)
+
+    def _existing_or_new(self, key: PartitionKey, state: PartitionState) -> Partition | None:
+        partition = self.partition(key)
+        if partition is not None:
+            return None if partition.offline else partition
+        directory = self._directory_for(state)
+        if directory is None:
+            return None
+        topic = self._image.topics[key[0]].name
+        try:
+            log = directory.create_log(topic, key[1], key[0], log_config_of(self._image, self._static, topic))
+        except OSError as error:
+            self._directory_failed(directory, error)
+            return None
+        return self._add(directory, key, topic, log, high_watermark=0)
+
+    def _directory_for(self, state: PartitionState) -> LogDirectory | None:
+        """The one that the controller named, else the online one with the fewest logs."""
+        named = state.directory_of(self._peers.broker_id)
+        online = [directory for directory in self._directories if directory not in self._offline]
+        for directory in online:
+            if directory.directory_id == named:
+                return directory
+        return min(online, key=lambda directory: len(directory.logs), default=None)
+
+    def _add(self, directory: LogDirectory, key: PartitionKey, topic: str, log: Log, high_watermark: int) -> Partition:
+        partition = Partition(
+            key[0], topic, key[1], log, self._peers, high_watermark=high_watermark, lag_max_ms=self._lag_max_ms
+        )
+        self._by_id.setdefault(key[0], {})[key[1]] = partition
+        # one mapping under both names
+        self._by_name[topic] = self._by_id[key[0]]
+        self._directory_of[key] = directory
+        return partition
+
+    def _take_over_logs(self) -> None:
+        """The logs that were on disk at start: those that the image still assigns here, and strays."""
+        me = self._peers.broker_id
+        for directory in self._directories:
+            for (topic, index), log in sorted(directory.logs.items()):
+                if log.topic_id is not None and (log.topic_id, index) in self._directory_of:
+                    continue
+                state = None if log.topic_id is None else self._image.partition(log.topic_id, index)
+                if log.topic_id is None or state is None or me not in state.replicas:
+                    self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
+                    self._delete_log(directory, topic, index)
+                    continue
+                self._configure(log, topic)
+                watermark = directory.high_watermarks.get((topic, index), 0)
+                self._add(directory, (log.topic_id, index), topic, log, watermark)
+
+    def _remove(self, key: PartitionKey) -> None:
+        """No longer assigned here: its topic is deleted, or a reassignment moved it away."""
+        partition = self.partition(key)
+        if partition is None:
+            return
+        self._fetchers.remove(partition)
+        partition.become_idle()
+        siblings = self._by_id[key[0]]
+        del siblings[key[1]]
+        if not siblings:
+            del self._by_id[key[0]]
+            # a topic created anew under the same name has its own mapping by now
+            if self._by_name.get(partition.topic) is siblings:
+                del self._by_name[partition.topic]
+        directory = self._directory_of.pop(key)
+        self._wake_all(key)
+        if directory not in self._offline:
+            self._delete_log(directory, partition.topic, key[1])
+
+    def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
+        try:
+            directory.delete_log(topic, index)
+        except OSError as error:
+            self._directory_failed(directory, error)
+
+    def _on_configs(self, changed: Journal) -> None:
+        resources = changed.changed_config_resources()
+        for_all = any(kind == BROKER_RESOURCE for kind, _ in resources)
+        topics = {name for kind, name in resources if kind == TOPIC_RESOURCE}
+        for partition in self.all_partitions():
+            if for_all or partition.topic in topics:
+                self._reconfigure(partition)
+
+    def _reconfigure(self, partition: Partition) -> None:
+        self._configure(partition.log, partition.topic)
+        state = self._image.partition(partition.topic_id, partition.index)
+        if state is not None and partition.role is Role.LEADER:
+            watermark = partition.high_watermark
+            partition.min_isr_changed(
+                min_isr_of(self._image, self._static, partition.topic_id, state), self._env.now_ms()
+            )
+            self.watermark_may_have_moved(partition, watermark)
+
+    def _configure(self, log: Log, topic: str) -> None:
+        log.config = log_config_of(self._image, self._static, topic)
+
+    # -- waking -------------------------------------------------------------------------------------------------
+
+    def log_grew(self, partition: Partition, watermark_before: int) -> None:
+        key = (partition.topic_id, partition.index)
+        self.follower_fetch_waits.wake(key)
+        if partition.high_watermark != watermark_before:
+            self.produce_waits.wake(key)
+            self.consumer_fetch_waits.wake(key)
+
+    def watermark_may_have_moved(self, partition: Partition, watermark_before: int) -> None:
+        if partition.high_watermark != watermark_before:
+            key = (partition.topic_id, partition.index)
+            self.produce_waits.wake(key)
+            self.consumer_fetch_waits.wake(key)
+
+    def _wake_all(self, key: PartitionKey) -> None:
+        self.produce_waits.wake(key)
+        self.consumer_fetch_waits.wake(key)
+        self.follower_fetch_waits.wake(key)
+
+    def _advance(self, partition: Partition) -> None:
+        watermark = partition.high_watermark
+        if partition.advance_high_watermark(self._env.now_ms()):
+            self.watermark_may_have_moved(partition, watermark)
+
+    # -- ISR changes --------------------------------------------------------------------------------------------
+
+    def propose(self, proposal: IsrProposal) -> None:
+        if self._sender.submit(proposal):
+            self._env.log(
+                "info",
+                "isr-change-asked",
+                topic=self._image.topics[proposal.topic_id].name if proposal.topic_id in self._image.topics else "",
+                partition=proposal.partition,
+                isr=[member for member, _ in proposal.isr_with_epochs],
+            )
+            return
+        partition = self.partition((proposal.topic_id, proposal.partition))
+        if partition is not None:
+            partition.not_attempted(proposal)
+
+    def on_alter_partition_answer(self, proposal: IsrProposal, answer: AlterPartitionResponse.PartitionData) -> None:
+        partition = self.partition((proposal.topic_id, proposal.partition))
+        if partition is None:
+            return
+        if answer.error_code != ErrorCode.NONE:
+            again = partition.proposal_failed(proposal, ErrorCode(answer.error_code))
+            if again is not None:
+                self.propose(again)
+            return
+        watermark = partition.high_watermark
+        committed_offset = answer.committed_offset
+        partition.proposal_committed(
+            proposal,
+            isr=tuple(BrokerId(member) for member in answer.isr),
+            leader_epoch=answer.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            image_has_it=0 <= committed_offset <= self._image.offset,
+            now_ms=self._env.now_ms(),
+        )
+        self.watermark_may_have_moved(partition, watermark)
+
+    def check_isr_lag(self) -> None:
+        now_ms = self._env.now_ms()
+        for partition in self.all_partitions():
+            proposal = partition.check_lag(now_ms)
+            if proposal is not None:
+                self.propose(proposal)
+            # a follower outside the ISR that stopped fetching counts for the watermark only so long
+            self._advance(partition)
+
+    # -- disks --------------------------------------------------------------------------------------------------
+
+    @property
+    def offline_directories(self) -> list[Uuid]:
+        return [directory.directory_id for directory in self._offline]
+
+    def storage_failed(self, partition: Partition, error: OSError) -> None:
+        """A read or write of this partition failed: its directory is offline from now on."""
+        directory = self._directory_of.get((partition.topic_id, partition.index))
+        if directory is not None:
+            self._directory_failed(directory, error)
+
+    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        if directory in self._offline:
+            return
+        self._offline.append(directory)
+        self._env.log("error", "log-directory-offline", directory=directory.path, error=str(error))
+        for key, owner in self._directory_of.items():
+            partition = self.partition(key)
+            if owner is directory and partition is not None:
+                partition.offline = True
+                self._fetchers.remove(partition)
+                partition.become_idle()
+                self._wake_all(key)
+        if len(self._offline) == len(self._directories):
+            self._env.stop(1, f"every log directory has failed, the last one, {directory.path}, with: {error}")
+
+    # -- from time to time --------------------------------------------------------------------------------------
+
+    def checkpoint_high_watermarks(self) -> None:
+        by_directory: dict[int, dict[tuple[str, int], int]] = {}
+        for partition in self.all_partitions():
+            directory = self._directory_of[(partition.topic_id, partition.index)]
+            by_directory.setdefault(id(directory), {})[(partition.topic, partition.index)] = partition.high_watermark
+        for directory in self._directories:
+            if directory not in self._offline:
+                self._guarded(directory, by_directory.get(id(directory), {}))
+
+    def _guarded(self, directory: LogDirectory, watermarks: dict[tuple[str, int], int]) -> None:
+        try:
+            directory.write_checkpoints(watermarks)
+        except OSError as error:
+            self._directory_failed(directory, error)
+
+    def enforce_retention(self) -> None:
+        """Roll what is old enough, and delete whole segments below the watermark that retention no longer keeps."""
+        wall_ms = self._env.wall_ms()
+        for partition in list(self.all_partitions()):
+            if partition.offline:
+                continue
+            try:
+                partition.log.maybe_roll(wall_ms)
+                partition.log.delete_old_segments(wall_ms, partition.high_watermark)
+            except OSError as error:
+                self.storage_failed(partition, error)
+
+    def expire_producers(self) -> None:
+        wall_ms = self._env.wall_ms()
+        for partition in self.all_partitions():
+            partition.log.producers.remove_expired(wall_ms, partition.log.config.producer_id_expiration_ms)
