@@ -34,6 +34,10 @@ class Transport(Protocol):
     @property
     def peer_host(self) -> str: ...
 
+    @property
+    def listener(self) -> str:
+        """Name of the listener that accepted it."""
+
     def send(self, header: RequestHeader, response: Any) -> None: ...
 
     def close(self) -> None: ...

@@ -1,0 +1,286 @@
+"""A process's brain: broker role, controller role or both, on one `Env`.
+
+    start      log directories are opened (what is wrong with them ends the node with a sentence)
+               -> the quorum: leader (controller) or observer (broker)
+               -> the broker role loads its logs, registers, and is fed committed metadata
+    running    bodies bring connections; connections bring requests; the router finds their handlers
+    shutdown   broker role: controlled shutdown, logs closed, clean-shutdown file -> quorum -> `env.stop(0)`
+
+Both roles share one quorum and one process, and nothing else: the broker role talks to the controller by requests, also
+to the one beside it, and sees only committed metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.broker.broker import Broker
+from heirlog.context import Context
+from heirlog.controller.controller import Controller
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.state import BrokerState
+from heirlog.node.connection import ClientConnection, Transport
+from heirlog.node.forwarding import Forwarder
+from heirlog.node.publisher import Publisher
+from heirlog.node.router import Listener, Role
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.raft.control import Voter
+from heirlog.raft.metadata_log import MetadataLogConfig
+from heirlog.raft.quorum import Quorum
+from heirlog.raft.replay import CommittedBatch
+from heirlog.storage.directory import LogDirectory
+from heirlog.storage.errors import StorageFormatError
+
+NO_NODE = -1
+BROKER_DEFAULT = -1
+"""In CreateTopics: the controller's num.partitions and default.replication.factor."""
+CREATE_TOPICS_VERSION = 7
+
+
+class Node:
+    """One incarnation. `listeners` is where the body must listen before it calls `start`."""
+
+    def __init__(self, env: Env, config: StaticConfig) -> None:
+        self.env = env
+        self.config = config
+        self.cluster_id = ""
+        self._by_name = {listener.name: listener for listener in _listeners(config)}
+        self._connections: set[ClientConnection] = set()
+        self._directories: list[LogDirectory] = []
+        self._quorum: Quorum | None = None
+        self._controller: Controller | None = None
+        self._broker: Broker | None = None
+        self._publisher = Publisher(self._applied, self._published)
+        self._forwarder = Forwarder(env, self.controller_endpoint, config["controller.socket.timeout.ms"])
+        self._creating: set[str] = set()
+        self._stopping = False
+
+    # what handlers ask
+
+    @property
+    def image(self) -> Image:
+        """Committed metadata as far as this node has applied it."""
+        return self._publisher.image
+
+    @property
+    def quorum(self) -> Quorum:
+        assert self._quorum is not None, "requests come after start"
+        return self._quorum
+
+    @property
+    def controller(self) -> Controller:
+        assert self._controller is not None, "only a controller's listener routes here"
+        return self._controller
+
+    @property
+    def broker(self) -> Broker:
+        assert self._broker is not None, "only a broker's listener routes here"
+        return self._broker
+
+    @property
+    def directories(self) -> list[LogDirectory]:
+        return self._directories
+
+    def listener(self, name: str) -> Listener:
+        return self._by_name[name]
+
+    def on_controller_listener(self, context: Context) -> bool:
+        return self._by_name[context.listener].role is Role.CONTROLLER
+
+    def controller_endpoint(self) -> Endpoint | None:
+        """The active controller's, None while this node does not know it."""
+        return self._quorum.leader_endpoint if self._quorum is not None else None
+
+    def sorted_brokers(self) -> list[BrokerState]:
+        return [broker for _, broker in sorted(self.image.brokers.items())]
+
+    def any_live_broker(self) -> int:
+        """What clients are told as "controller": a broker that takes their admin requests (KIP-590)."""
+        mine = self.image.brokers.get(self.config.node_id)
+        if mine is not None and not mine.fenced:
+            return mine.id
+        return next((broker.id for broker in self.sorted_brokers() if not broker.fenced), NO_NODE)
+
+    def forward(self, request: Any, context: Context, refusal: Callable[[ErrorCode], Any]) -> Pending[Any]:
+        return self._forwarder.forward(request, context.api_version, refusal)
+
+    def create_missing_topics(self, names: list[str]) -> None:
+        """Ask the controller for topics that a client named, unless that was asked already and not yet answered."""
+        wanted = sorted(set(names) - self._creating)
+        if not wanted:
+            return
+        self._creating.update(wanted)
+        request = CreateTopicsRequest(
+            topics=[
+                CreateTopicsRequest.CreatableTopic(
+                    name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
+                )
+                for name in wanted
+            ],
+            timeout_ms=self.config["request.timeout.ms"],
+        )
+
+        def answered(response: CreateTopicsResponse) -> None:
+            self._creating.difference_update(wanted)
+            for topic in response.topics:
+                if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    self.env.log(
+                        "warning", "topic-not-created", topic=topic.name, code=topic.error_code, why=topic.error_message
+                    )
+
+        def refused(code: ErrorCode) -> CreateTopicsResponse:
+            return CreateTopicsResponse(
+                topics=[CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code) for name in wanted]
+            )
+
+        self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused).then(answered)
+
+    # life
+
+    @property
+    def listeners(self) -> list[tuple[str, Endpoint]]:
+        return [(listener.name, listener.bind) for listener in self._by_name.values()]
+
+    def start(self) -> None:
+        try:
+            self._open_directories()
+        except (StorageFormatError, OSError) as error:
+            self.env.stop(1, str(error))
+            return
+        config = self.config
+        self._quorum = Quorum(
+            self.env,
+            node_id=config.node_id,
+            directory_id=self._metadata_directory_id(),
+            voters=self._configured_voters(),
+            cluster_id=self.cluster_id,
+            directory=config.metadata_log_dir,
+            is_voter=config.is_controller,
+            listeners=[self],
+            bootstrap_endpoints=config.bootstrap_servers,
+            config=MetadataLogConfig(
+                segment_bytes=config["metadata.log.segment.bytes"],
+                segment_ms=config["metadata.log.segment.ms"],
+                max_retention_bytes=config["metadata.max.retention.bytes"],
+            ),
+        )
+        if config.is_controller:
+            self._controller = Controller(self.env, config, self._quorum)
+        if config.is_broker:
+            self._broker = Broker(self.env, config, self._directories, self.controller_endpoint)
+        self._quorum.start(self._quorum_ready)
+
+    def _open_directories(self) -> None:
+        """Raises StorageFormatError, OSError."""
+        config = self.config
+        self._directories = [LogDirectory.open(self.env.files, path, config.node_id) for path in config.log_dirs]
+        ids = {directory.cluster_id for directory in self._directories}
+        if len(ids) > 1:
+            raise StorageFormatError(f"the log directories belong to different clusters: {', '.join(sorted(ids))}")
+        (self.cluster_id,) = ids
+
+    def _metadata_directory_id(self) -> Uuid:
+        for directory in self._directories:
+            if directory.path == self.config.metadata_log_dir:
+                return directory.directory_id
+        raise StorageFormatError("metadata.log.dir must be one of log.dirs")
+
+    def _configured_voters(self) -> list[Voter]:
+        """This node as a voter under the address that it has now; others are known from the log or by asking."""
+        config = self.config
+        if not config.is_controller:
+            return [Voter(voter.id, Uuid(bytes(16)), voter.endpoint) for voter in config.voters]
+        advertised = config.advertised_controller_listeners[0]
+        return [Voter(config.node_id, self._metadata_directory_id(), advertised.endpoint)]
+
+    def _quorum_ready(self) -> None:
+        if self._broker is not None and not self._stopping:
+            self._broker.start(self._publisher.publish)
+
+    def shutdown(self) -> None:
+        """SIGTERM: stop cleanly; ends with `env.stop(0)`. A second call changes nothing."""
+        if self._stopping:
+            return
+        self._stopping = True
+        if self._broker is not None:
+            self._broker.shutdown(self._stop_quorum)
+        else:
+            self._stop_quorum()
+
+    def _stop_quorum(self) -> None:
+        for connection in list(self._connections):
+            connection.transport.close()
+        if self._controller is not None:
+            self._controller.shutdown()
+        if self._quorum is None:
+            self.env.stop(0, "stopped before it had started")
+        else:
+            self._quorum.shutdown(lambda: self.env.stop(0, "stopped as asked"))
+
+    # connections
+
+    def connected(self, transport: Transport) -> ClientConnection:
+        connection = ClientConnection(self, self._by_name[transport.listener], transport)
+        self._connections.add(connection)
+        return connection
+
+    def disconnected(self, connection: ClientConnection) -> None:
+        self._connections.discard(connection)
+
+    def refused_frame(self, connection: ClientConnection, reason: str) -> None:
+        self.env.log("warning", "request-refused", peer=connection.transport.peer_host, reason=reason)
+
+    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
+        return listener.routes[header.api_key].handle(self, request, context)
+
+    # the quorum's listener: the controller first, so that it never knows less than the broker beside it
+
+    def on_snapshot(self, records: list[Message], offset: int, epoch: int) -> None:
+        if self._controller is not None:
+            self._controller.on_snapshot(records, offset, epoch)
+        self._publisher.on_snapshot(records, offset, epoch)
+
+    def on_commit(self, batches: list[CommittedBatch]) -> None:
+        if self._controller is not None:
+            self._controller.on_commit(batches)
+        self._publisher.on_commit(batches)
+
+    def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
+        if self._controller is not None:
+            self._controller.on_leader_change(leader_id, epoch, is_me)
+
+    # the publisher's listener
+
+    def _applied(self) -> None:
+        if self._broker is not None:
+            self._broker.on_metadata_offset(self.image.offset)
+
+    def _published(self, image: Image, changed: Journal) -> None:
+        if self._broker is not None:
+            self._broker.on_image(image, changed)
+
+
+def _listeners(config: StaticConfig) -> list[Listener]:
+    advertised = {
+        listener.name: listener.endpoint
+        for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
+    }
+    return [
+        Listener(
+            listener.name,
+            listener.endpoint,
+            advertised.get(listener.name, listener.endpoint),
+            Role.CONTROLLER if listener.name in config.controller_listener_names else Role.BROKER,
+        )
+        for listener in config.all_listeners
+        if config.is_broker or listener.name in config.controller_listener_names
+    ]
