@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +38,7 @@ BLAME = (
 """Members of a verdict that name a broken promise when they are not zero or empty."""
 
 
-class Switch(str, Enum):
+class Switch(StrEnum):
     ON = "on"
     OFF = "off"
 
@@ -163,9 +163,5 @@ def _print_verdict(result: dict[str, Any], as_json: bool) -> None:
 
 
 def _blame(result: dict[str, Any]) -> str:
-    bad = [
-        f"{name.replace('_', ' ')}: {value}"
-        for name, value in result.items()
-        if name in BLAME and value
-    ]
+    bad = [f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in BLAME and value]
     return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

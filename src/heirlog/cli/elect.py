@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from heirlog.protocol.errors import ErrorCode, error_code
 TIMEOUT_MS = 30_000
 
 
-class ElectionType(str, Enum):
+class ElectionType(StrEnum):
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
 

@@ -1,4 +1,4 @@
-"""Node processes of a local cluster, as children of this one.
+r"""Node processes of a local cluster, as children of this one.
 
     new --start--> running --stop (SIGTERM)--> ended
                       |  \--kill (SIGKILL)---> ended

@@ -127,9 +127,7 @@ def partition_rows(client: BlockingClient, names: Iterable[str]) -> Iterator[dic
     wanted = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names))]
     cursor = None
     while True:
-        request = DescribeTopicPartitionsRequest(
-            topics=wanted, response_partition_limit=PAGE_PARTITIONS, cursor=cursor
-        )
+        request = DescribeTopicPartitionsRequest(topics=wanted, response_partition_limit=PAGE_PARTITIONS, cursor=cursor)
         response = client.admin(request)
         for topic in response.topics:
             _raise_first("describe", [(topic.name, topic.error_code, None)])
@@ -197,4 +195,5 @@ def _raise_first(verb: str, results: Iterable[tuple[str | None, int, str | None]
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise CommandError(f"cannot {verb} topic {name}: it does not exist")
         if code:
-            raise CommandError(f"cannot {verb} topic {name}: {error_code(code).name}{f', {message}' if message else ''}")
+            reason = f"{error_code(code).name}, {message}" if message else error_code(code).name
+            raise CommandError(f"cannot {verb} topic {name}: {reason}")

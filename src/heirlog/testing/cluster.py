@@ -42,7 +42,7 @@ class Cluster:
     """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
 
     config: further server.properties for every node; values may be str, int or bool.
-    data: a directory that outlives the cluster and may hold one already; None makes a temporary one, removed at the end.
+    data: a directory that outlives the cluster and may hold one already; None: a temporary one, removed at the end.
     elr: False formats the cluster with eligible.leader.replicas.version=0.
     ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
     """

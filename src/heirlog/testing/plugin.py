@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from heirlog.testing.cluster import Cluster
 
-MARKER = "heirlog(nodes=3, config=None, combined=False, data=None, elr=True): the cluster of the heirlog_cluster fixture"
+MARKER = "heirlog(nodes=3, config=None, combined=False, ...): arguments of the Cluster of the fixture heirlog_cluster"
 OUTPUT_LINES = 30
 
 _cluster_of_test = pytest.StashKey["Cluster"]()

@@ -1,0 +1,231 @@
+"""Formatting with real files: what `storage format`, `up` and `Cluster` share.
+
+The work itself is `heirlog.node.format`, which the simulator uses too; here its callbacks are waited for, ids are made,
+and a person's options become a plan.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from heirlog.cli import properties
+from heirlog.cli.errors import CommandError
+from heirlog.cli.layout import Layout
+from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named
+from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION
+from heirlog.node import format as node_format
+from heirlog.node.format import Format
+from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_from_text, uuid_text
+from heirlog.raft.control import Voter
+from heirlog.server.files import OsFiles
+from heirlog.storage.identity import MetaProperties, read_meta_properties
+
+RESERVED_IDS = 100
+"""Directory ids below this number have a meaning of their own in Kafka (unassigned, lost, migrating)."""
+
+
+def new_uuid() -> Uuid:
+    """A random (version 4) id whose text does not begin with a dash, which would look like an option."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        if int.from_bytes(raw, "big") >= RESERVED_IDS and not uuid_text(raw).startswith("-"):
+            return Uuid(bytes(raw))
+
+
+def features_wanted(release_version: str | None, given: Sequence[str]) -> dict[str, int]:
+    """The defaults, changed by --release-version and --feature. Raises CommandError."""
+    features = dict(DEFAULT_FEATURES)
+    if release_version is not None:
+        try:
+            features[METADATA_VERSION] = metadata_version_named(release_version)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+    for text in given:
+        name, _, level = text.partition("=")
+        supported = SUPPORTED_FEATURES.get(name)
+        if supported is None:
+            raise CommandError(f"--feature {name} is not a feature of heirlog; it has {', '.join(SUPPORTED_FEATURES)}")
+        if not level.isdigit() or int(level) not in supported:
+            raise CommandError(
+                f"--feature {text}: {name} has levels {supported.min_version} to {supported.max_version}"
+            )
+        if name == KRAFT_VERSION and int(level) == 0:
+            raise CommandError("--feature kraft.version=0 is not supported: heirlog keeps the voters in the log")
+        features[name] = int(level)
+    return features
+
+
+def voters_wanted(
+    config: StaticConfig, standalone: bool, initial_controllers: str | None, no_initial_controllers: bool
+) -> list[Voter] | None:
+    """Voters of a new quorum; None: standalone (the voter's directory id is not known yet). Raises CommandError."""
+    ways = standalone + (initial_controllers is not None) + no_initial_controllers
+    if ways > 1:
+        raise CommandError("only one of --standalone, --initial-controllers and --no-initial-controllers can be given")
+    if not config.is_controller:
+        if standalone or initial_controllers is not None:
+            raise CommandError("this node is no controller, so it is formatted without --standalone or initial voters")
+        return []
+    if ways == 0:
+        raise CommandError(
+            "this node is a controller: say --standalone (it is the only voter of a new quorum), "
+            "--initial-controllers (the voters of a new quorum) or --no-initial-controllers (it joins one)"
+        )
+    if initial_controllers is not None:
+        return [_voter(text.strip()) for text in initial_controllers.split(",")]
+    return None if standalone else []
+
+
+def _voter(text: str) -> Voter:
+    """`id@host:port:directory-id`, as Kafka writes it."""
+    node_id, _, rest = text.partition("@")
+    address, _, directory_id = rest.rpartition(":")
+    host, _, port = address.rpartition(":")
+    try:
+        return Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), Endpoint(host.strip("[]"), int(port)))
+    except ValueError as error:
+        raise CommandError(
+            f"--initial-controllers: {text!r} is not of the form id@host:port:directory-id ({error})"
+        ) from error
+
+
+def format_node(
+    config: StaticConfig,
+    cluster_id: str,
+    features: Mapping[str, int],
+    voters: Sequence[Voter] | None,
+    *,
+    ignore_formatted: bool = False,
+) -> list[str]:
+    """Format what is not formatted yet; one line per directory. Raises CommandError.
+
+    voters: None makes this controller the only one.
+    """
+    if not cluster_id.strip() or any(character.isspace() for character in cluster_id):
+        raise CommandError("--cluster-id must be one word; heirlog storage random-uuid prints a new one")
+    paths = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
+    lines, ids = [], {}
+    with Disk() as files:
+        for path in paths:
+            known = _identity(files, path)
+            if known is None:
+                ids[path] = new_uuid()
+            elif known.cluster_id != cluster_id:
+                raise CommandError(f"{path} belongs to cluster {known.cluster_id}, not to {cluster_id}")
+            elif not ignore_formatted:
+                raise CommandError(
+                    f"{path} is already formatted; use --ignore-formatted to leave it as it is and format the others"
+                )
+            else:
+                lines.append(f"{path} is formatted already.")
+        if config.metadata_log_dir in ids:
+            voters, ids[config.metadata_log_dir] = _settle_voters(config, voters, ids[config.metadata_log_dir])
+        plan = Format(cluster_id, ids, features, voters or ())
+        files.wait(
+            lambda done: node_format.format_node(files.files, config, plan, time.time_ns() // 1_000_000, done),
+            f"formatting {', '.join(ids)}",
+        )
+    lines += [f"Formatted {path} with metadata.version {features[METADATA_VERSION]}." for path in ids]
+    return lines
+
+
+def _settle_voters(
+    config: StaticConfig, voters: Sequence[Voter] | None, directory_id: Uuid
+) -> tuple[Sequence[Voter], Uuid]:
+    """Standalone: this node with the new directory's id. Otherwise the id that the list of voters gives this node."""
+    if voters is None:
+        listener = config.advertised_controller_listeners[0]
+        return [Voter(config.node_id, directory_id, listener.endpoint, listener.name)], directory_id
+    if not voters:
+        return voters, directory_id
+    mine = [voter for voter in voters if voter.id == config.node_id]
+    if not mine:
+        raise CommandError(f"--initial-controllers does not name this node, {config.node_id}")
+    return voters, mine[0].directory_id
+
+
+def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
+    """Format the nodes of a local cluster that are not formatted yet: one controller, one cluster id for all.
+
+    features: levels that differ from the defaults.
+    """
+    configs = [parse_static(properties.read(node.properties_path)) for node in layout.nodes]
+    with Disk() as files:
+        known = [identity for config in configs if (identity := _identity(files, config.metadata_log_dir))]
+    cluster_id = known[0].cluster_id if known else uuid_text(new_uuid())
+    for config in configs:
+        voters: list[Voter] | None = None if config.is_controller else []
+        format_node(config, cluster_id, {**DEFAULT_FEATURES, **features}, voters, ignore_formatted=True)
+
+
+def inspect(config: StaticConfig) -> tuple[dict[str, dict[str, Any] | None], list[str]]:
+    """What each log directory says (None: nothing), and what is wrong with them, in sentences."""
+    found: dict[str, dict[str, Any] | None] = {}
+    problems: list[str] = []
+    with Disk() as files:
+        for path in dict.fromkeys([config.metadata_log_dir, *config.log_dirs]):
+            try:
+                identity = _identity(files, path)
+            except CommandError as error:
+                found[path] = None
+                problems.append(str(error))
+                continue
+            found[path] = None if identity is None else _as_properties(identity)
+            if identity is None:
+                problems.append(f"{path} is not formatted; heirlog storage format does it.")
+            elif identity.node_id != config.node_id:
+                problems.append(f"{path} belongs to node {identity.node_id}, not to {config.node_id}.")
+    clusters = sorted({str(metadata["cluster.id"]) for metadata in found.values() if metadata is not None})
+    if len(clusters) > 1:
+        problems.append(f"The directories belong to different clusters: {', '.join(clusters)}.")
+    return found, problems
+
+
+def _as_properties(identity: MetaProperties) -> dict[str, Any]:
+    return {
+        "cluster.id": identity.cluster_id,
+        "directory.id": uuid_text(identity.directory_id),
+        "node.id": identity.node_id,
+        "version": 1,
+    }
+
+
+class Disk:
+    """`OsFiles` for a program without a loop: callbacks run where they are waited for."""
+
+    def __init__(self) -> None:
+        self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.files = OsFiles(self._due.put)
+
+    def __enter__(self) -> Disk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.files.stop()
+
+    def wait(self, begin: Callable[[Callable[[OSError | None], None]], None], doing: str) -> None:
+        """Until what `begin` began is done. Raises CommandError."""
+        ended: list[OSError | None] = []
+        try:
+            begin(ended.append)
+            while not ended:
+                self._due.get()()
+        except OSError as error:
+            ended.append(error)
+        if ended[0] is not None:
+            raise CommandError(f"{doing} failed: {ended[0]}")
+
+
+def _identity(files: Disk, path: str) -> MetaProperties | None:
+    """None for a directory that is not formatted. Raises CommandError for one that cannot be read."""
+    try:
+        return read_meta_properties(files.files, path)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"{path} has no readable meta.properties: {error}") from error

@@ -1,0 +1,89 @@
+"""`heirlog storage format|info|random-uuid`: Kafka's options, Kafka's files (`heirlog.node.format` makes them)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from heirlog.cli import properties
+from heirlog.cli.errors import EXIT_FAILED
+from heirlog.cli.render import Json, show_json
+
+app = typer.Typer(help="Format a node's log directories, and look at them.", no_args_is_help=True)
+
+Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")]
+
+
+@app.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new cluster id."""
+    from heirlog.cli.format import new_uuid
+    from heirlog.protocol.types import uuid_text
+
+    print(uuid_text(new_uuid()))
+
+
+@app.command("format")
+def format_directories(
+    config: Config,
+    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The same for every node of the cluster.")],
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", "-g", help="Leave formatted directories as they are.")
+    ] = False,
+    standalone: Annotated[
+        bool, typer.Option("--standalone", "-s", help="This controller is the only voter of a new quorum.")
+    ] = False,
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option("--initial-controllers", "-I", help="Voters of a new quorum: id@host:port:directory-id,..."),
+    ] = None,
+    no_initial_controllers: Annotated[
+        bool, typer.Option("--no-initial-controllers", "-N", help="This controller joins a quorum that exists.")
+    ] = False,
+    release_version: Annotated[
+        str | None, typer.Option("--release-version", "-r", help="metadata.version, such as 4.1 or 4.1-IV1.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Repeatable.")
+    ] = None,
+) -> None:
+    """Format the log directories of one node. A node refuses to start on a directory that is not formatted."""
+    from heirlog.cli import format as formatting
+    from heirlog.metadata.config_def import parse_static
+
+    static = parse_static(properties.read(config))
+    voters = formatting.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
+    features = formatting.features_wanted(release_version, feature or [])
+    for line in formatting.format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
+        print(line)
+
+
+@app.command("info")
+def info(config: Config, as_json: Json = False) -> None:
+    """Show what the log directories of one node say; exit code 1 if something is wrong with them."""
+    from heirlog.cli.format import inspect
+    from heirlog.metadata.config_def import parse_static
+
+    found, problems = inspect(parse_static(properties.read(config)))
+    if as_json:
+        show_json({"directories": found, "problems": problems})
+    else:
+        _print_info(found, problems)
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _print_info(found: dict[str, dict[str, Any] | None], problems: list[str]) -> None:
+    directories = "directory" if len(found) == 1 else "directories"
+    print(f"Found log {directories}:")
+    for path in found:
+        print(f"  {path}")
+    for path, metadata in found.items():
+        if metadata is not None:
+            content = ", ".join(f"{name}={value}" for name, value in sorted(metadata.items()))
+            print(f"\nFound metadata in {path}: {{{content}}}")
+    if problems:
+        print(f"\nFound problem{'s' if len(problems) > 1 else ''}:")
+        for problem in problems:
+            print(f"  {problem}")
