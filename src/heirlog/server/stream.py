@@ -33,6 +33,7 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Sequence
+from time import monotonic
 from typing import Protocol, cast
 
 from heirlog.env import Buffer, Region
@@ -96,9 +97,9 @@ class FrameStream:
         "_paused",
         "_reading",
         "_receiver",
+        "_room",
         "_sock",
         "_staging",
-        "_take",
         "_throttled",
         "_working_off",
         "_writing",
@@ -122,7 +123,7 @@ class FrameStream:
         self._head = b""
         self._frame = NO_FRAME
         self._filled = 0
-        self._take = len(staging)
+        self._room = staging
         self._backlog: memoryview | None = None
         self._backlog_at = 0
         self._working_off = False
@@ -135,7 +136,7 @@ class FrameStream:
         self._corked = False
         self._closing = False
         self._closed = False
-        self.last_active = loop.time()
+        self.last_active = monotonic()
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._want_reads()
@@ -151,8 +152,8 @@ class FrameStream:
         self._reading = wanted
 
     def _readable(self) -> None:
-        into_frame = self._filled < len(self._frame)
-        target = memoryview(self._frame)[self._filled :] if into_frame else self._staging[: self._take]
+        frame = self._frame
+        target = memoryview(frame)[self._filled :] if frame else self._room
         try:
             count = self._sock.recv_into(target)
         except (BlockingIOError, InterruptedError):
@@ -163,18 +164,25 @@ class FrameStream:
         if not count:
             self._end("closed by the peer")
             return
-        self.last_active = self._loop.time()
-        if not into_frame:
-            self._cut(target[:count], 0)
-        elif self._filled + count < len(self._frame):
+        self.last_active = monotonic()
+        if frame:
             self._filled += count
+            if self._filled == len(frame):
+                self._frame = NO_FRAME
+                self._room = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
+                self._hand_over(frame)
+            return
+        self._room = self._staging
+        if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self._frame_limit:
+            self._cut(target[:count], 0)
         else:
-            self._take = AFTER_LARGE_FRAME if len(self._frame) >= LARGE_FRAME else len(self._staging)
-            frame, self._frame, self._filled = self._frame, NO_FRAME, 0
-            self._corked = True
-            if not self._receiver.on_frame(memoryview(frame)):
-                self._paused = True
-            self._uncork()
+            self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
+
+    def _hand_over(self, frame: bytearray) -> None:
+        """A frame with nothing known behind it."""
+        if not self._receiver.on_frame(memoryview(frame)):
+            self._paused = True
+            self._want_reads()
 
     def _cut(self, data: memoryview, at: int) -> None:
         """Hand over the frames in `data` from `at` on; keep what is left of it."""
@@ -183,7 +191,6 @@ class FrameStream:
             self._head = b""
         size = len(data)
         budget = FRAMES_PER_TURN
-        self._take = len(self._staging)
         self._corked = True
         while size - at >= 4:
             if not budget or self._paused or self._closing or self._out_size > OUTPUT_LIMIT:
@@ -257,9 +264,11 @@ class FrameStream:
         """Send `parts`, in order after what was written before. After `close` it does nothing."""
         if self._closing:
             return
-        if not self._corked and not self._out and len(parts) == 1 and not isinstance(parts[0], Region):
-            self._write_one(parts[0])
-            return
+        if len(parts) == 1 and not self._corked and not self._out:
+            only = parts[0]
+            if not isinstance(only, Region):
+                self._write_one(only)
+                return
         for part in parts:
             if not isinstance(part, Region):
                 self._queue(memoryview(part))
@@ -331,7 +340,7 @@ class FrameStream:
             self._end_soon(f"{error.strerror or error}")
             return
         if share < WRITE_PER_TURN:
-            self.last_active = self._loop.time()
+            self.last_active = monotonic()
         self._want_writes()
         if self._closing and not self._out:
             self._end_soon("")

@@ -1,0 +1,275 @@
+"""A cluster as one peer: finds a server that answers, finds partition leaders, asks again where that may help.
+
+    admin           any server: the last one that answered, then the known ones, then the bootstrap ones
+    send_to_leader  Metadata --> leader --> request;  no answer or "not leader" --> Metadata again, after a short pause
+
+Everything ends at a deadline, with a `TimeoutError` or the last failure. What was sent may have been executed although
+the answer was lost: `produce` without idempotence may append twice, as with any client.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.env import Buffer
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
+from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint
+
+T = TypeVar("T")
+
+PAUSE_S = 0.02
+LATEST = -1
+EARLIEST = -2
+LOOK_AGAIN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+"""Errors that the same request may not meet again after a look at newer metadata."""
+
+
+class BlockingClient:
+    """bootstrap: "host:port,host:port" or a sequence of "host:port". timeout_s: of each call, its retries included."""
+
+    def __init__(self, bootstrap: str | Sequence[str], *, timeout_s: float = 30.0, client_id: str = "heirlog") -> None:
+        self._bootstrap = parse_bootstrap(bootstrap)
+        self._timeout_s = timeout_s
+        self._client_id = client_id
+        self._connections: dict[Endpoint, Connection] = {}
+        self._brokers: dict[int, Endpoint] = {}
+        self._answered_last: Endpoint | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # any server
+
+    def admin(self, message: Message, *, timeout_s: float | None = None) -> Any:
+        """The response of the first server that answers. Raises OSError when none did in time."""
+        deadline = self._deadline(timeout_s)
+        while True:
+            failure: OSError | None = None
+            for endpoint in self._servers():
+                try:
+                    response = self._ask(endpoint, message, deadline)
+                except Unsupported:
+                    raise
+                except OSError as error:
+                    failure = error
+                else:
+                    self._answered_last = endpoint
+                    return response
+            if time.monotonic() + PAUSE_S >= deadline:
+                raise failure or TimeoutError("no server to ask")
+            time.sleep(PAUSE_S)
+
+    def metadata(self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None) -> MetadataResponse:
+        """Brokers, and these topics (None: all). Creates no topic."""
+        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        response: MetadataResponse = self.admin(request, timeout_s=timeout_s)
+        self._brokers = {broker.node_id: Endpoint(broker.host, broker.port) for broker in response.brokers}
+        return response
+
+    def ask_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
+        """This broker's response; no retry. Raises OSError, also for a broker that is not in the metadata."""
+        if broker_id not in self._brokers:
+            self.metadata([])
+        if broker_id not in self._brokers:
+            raise ConnectionError(f"broker {broker_id} is not in the metadata of the cluster")
+        return self._ask(self._brokers[broker_id], message, self._deadline(timeout_s))
+
+    # a partition's leader
+
+    def send_to_leader(
+        self,
+        topic: str,
+        partition: int,
+        message: Message | Callable[[bytes], Message],
+        *,
+        error_code: Callable[[Any], int] | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """The leader's response; asked again, from the new leader if there is one, when no answer came.
+
+        message: a message, or a function of the topic's id that makes it. error_code: the code in a response for which
+        the request is repeated while it is in `LOOK_AGAIN`; the last response is returned when time is over.
+        """
+        deadline = self._deadline(timeout_s)
+        response: Any = None
+        failure: Exception | None = None
+        while True:
+            try:
+                endpoint, topic_id = self._leader(topic, partition, deadline)
+                made = message if isinstance(message, Message) else message(topic_id)
+                response = self._ask(endpoint, made, deadline)
+            except Unsupported:
+                raise
+            except (OSError, KafkaError) as error:
+                failure = error
+            else:
+                if error_code is None or error_code(response) not in LOOK_AGAIN:
+                    return response
+            if time.monotonic() + PAUSE_S >= deadline:
+                if response is not None:
+                    return response
+                raise failure or TimeoutError(f"{topic}-{partition}: no answer in time")
+            time.sleep(PAUSE_S)
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        records: Buffer,
+        *,
+        acks: int = -1,
+        timeout_s: float | None = None,
+    ) -> ProduceResponse.PartitionProduceResponse:
+        """Append encoded batches. The partition's answer, its error code included."""
+        wait_ms = int((self._timeout_s if timeout_s is None else timeout_s) * 1000)
+
+        def request(topic_id: bytes) -> ProduceRequest:
+            data = ProduceRequest.PartitionProduceData(index=partition, records=records)
+            topic_data = ProduceRequest.TopicProduceData(topic_id=topic_id, name=topic, partition_data=[data])
+            return ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=[topic_data])
+
+        def answer(response: ProduceResponse) -> ProduceResponse.PartitionProduceResponse:
+            return response.responses[0].partition_responses[0]
+
+        assert acks, "acks=0 has no answer to wait for"
+        response = self.send_to_leader(
+            topic, partition, request, error_code=lambda got: answer(got).error_code, timeout_s=timeout_s
+        )
+        return answer(response)
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int = 1 << 20,
+        max_wait_ms: int = 500,
+        timeout_s: float | None = None,
+    ) -> FetchResponse.PartitionData:
+        """Whole batches from `offset` on (the first may begin before it), empty at the high watermark."""
+
+        def request(topic_id: bytes) -> FetchRequest:
+            wanted = FetchRequest.FetchPartition(
+                partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+            )
+            topics = [FetchRequest.FetchTopic(topic_id=topic_id, topic=topic, partitions=[wanted])]
+            return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, topics=topics)
+
+        def answer(response: FetchResponse) -> FetchResponse.PartitionData | None:
+            return response.responses[0].partitions[0] if response.responses else None
+
+        def code(response: FetchResponse) -> int:
+            data = answer(response)
+            return response.error_code or (data.error_code if data is not None else 0)
+
+        response: FetchResponse = self.send_to_leader(topic, partition, request, error_code=code, timeout_s=timeout_s)
+        data = answer(response)
+        if data is None:
+            raise KafkaError(named(response.error_code), f"{topic}-{partition} at {offset} could not be fetched")
+        return data
+
+    def offset(self, topic: str, partition: int, timestamp: int = LATEST, *, timeout_s: float | None = None) -> int:
+        """ListOffsets: `LATEST` is the high watermark, `EARLIEST` the log start. Raises KafkaError."""
+        wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[wanted])]
+        )
+        response = self.send_to_leader(
+            topic,
+            partition,
+            request,
+            error_code=lambda got: got.topics[0].partitions[0].error_code,
+            timeout_s=timeout_s,
+        )
+        found = response.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(named(found.error_code), f"the offset of {topic}-{partition} could not be listed")
+        return int(found.offset)
+
+    # plumbing
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+
+    def _servers(self) -> list[Endpoint]:
+        """Without repeats, the most promising first."""
+        last = [self._answered_last] if self._answered_last is not None else []
+        return list(dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap]))
+
+    def _leader(self, topic: str, partition: int, deadline: float) -> tuple[Endpoint, bytes]:
+        """Asked anew each time: one small round trip, and never a stale answer. Raises KafkaError, OSError."""
+        response = self.metadata([topic], timeout_s=deadline - time.monotonic())
+        found = response.topics[0]
+        if found.error_code:
+            raise KafkaError(named(found.error_code), f"topic {topic}")
+        for known in found.partitions:
+            if known.partition_index == partition:
+                if known.leader_id not in self._brokers:
+                    raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
+                return self._brokers[known.leader_id], found.topic_id
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has no partition {partition}")
+
+    def _ask(self, endpoint: Endpoint, message: Message, deadline: float) -> Any:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"{endpoint} was not asked: the time is over")
+        connection = self._connections.get(endpoint)
+        if connection is not None and connection.stale():
+            connection.close()
+            connection = None
+        if connection is None:
+            connection = Connection(endpoint.host, endpoint.port, timeout_s=left, client_id=self._client_id)
+            self._connections[endpoint] = connection
+        return connection.request(message, timeout_s=max(deadline - time.monotonic(), 0.001))
+
+
+def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
+    """Raises ValueError naming what is not host:port."""
+    texts = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
+    endpoints = []
+    for text in texts:
+        host, colon, port = text.strip().rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise ValueError(f"{text!r} is not of the form host:port")
+        endpoints.append(Endpoint(host.strip("[]"), int(port)))
+    return endpoints
+
+
+def named(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
