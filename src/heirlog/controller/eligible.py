@@ -37,16 +37,12 @@ def eligible_after(
     held_everything = {*before.elr, *before.isr}
     return tuple(
         sorted(
-            replica
-            for replica in held_everything
-            if replica not in isr and replica not in lost and replica in replicas
+            replica for replica in held_everything if replica not in isr and replica not in lost and replica in replicas
         )
     )
 
 
-def last_known_after(
-    before: PartitionState, named_leader: BrokerId | None, replicas: Collection[BrokerId]
-) -> Ids:
+def last_known_after(before: PartitionState, named_leader: BrokerId | None, replicas: Collection[BrokerId]) -> Ids:
     """LastKnownELR after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
     # a name outside the assignment would wait for a broker that has no replica any more
     known = tuple(replica for replica in before.last_known_elr if replica in replicas)

@@ -21,7 +21,9 @@ Source: KIP-631; kafka-behaviour 2.9, 2.15.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 from heirlog.controller.leadership import Changes, Leadership, without
 from heirlog.controller.outcome import Outcome, answer
@@ -120,7 +122,7 @@ def _transition(image: Image, static: StaticConfig, broker: BrokerState, upcomin
             return fence(image, static, broker)
 
 
-def _outcome(first: list[object], changes: Changes, then: list[object]) -> Outcome:
+def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome:
     return Outcome(lambda base_offset: None, [*first, *then], changes.elections)
 
 

@@ -1,0 +1,413 @@
+"""The controller role of a node: one image, the records on their way, and the answers that wait for them.
+
+    inactive   committed batches are applied to the image; every request is refused with NOT_CONTROLLER
+    active     a handler reads the image and returns records; they are appended and applied *at once* (the image is
+               speculative: it runs ahead of what is committed), with a journal to undo them; the answer waits until
+               the last of them is committed
+
+    losing leadership: journals are undone, newest first, down to the last commit; every waiting answer becomes
+    NOT_CONTROLLER (which does not say that nothing happened: another leader may still commit the records)
+
+Rules that hold it together:
+
+* An answer that read the image waits for everything the image contained, also if it appended nothing itself: nobody is
+  told of a state that a failover could take back. A heartbeat on an idle controller therefore answers at once.
+* A batch is atomic and holds at most 10,000 records. A larger change is several batches, so handlers order records such
+  that every prefix is safe.
+* Nothing that matters lives only here. Sessions are derived again at activation; elections are the image's state.
+
+The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, never inside a call to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
+
+from heirlog.context import Context
+from heirlog.controller.alter_partition import alter_partition
+from heirlog.controller.bootstrap import bootstrap_records
+from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
+from heirlog.controller.election import Basis
+from heirlog.controller.heartbeat import fence, heartbeat
+from heirlog.controller.leadership import Changes
+from heirlog.controller.outcome import Outcome
+from heirlog.controller.producer_ids import allocate_producer_ids
+from heirlog.controller.refusals import (
+    alter_partition_refused,
+    create_topics_refused,
+    delete_topics_refused,
+    elect_leaders_refused,
+    heartbeat_refused,
+    producer_ids_refused,
+    registration_refused,
+)
+from heirlog.controller.registration import register_broker
+from heirlog.controller.self_registration import own_registration
+from heirlog.controller.sessions import Sessions
+from heirlog.controller.snapshots import SnapshotTrigger
+from heirlog.controller.topics import create_topics, delete_topics
+from heirlog.env import Cancel, Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.records import NoOpRecord
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+
+MAX_RECORDS_PER_BATCH: Final = 10_000
+_CONTINUE_ELECTIONS_MS: Final = 10
+
+Refuse = Callable[[ErrorCode], Any]
+
+
+class QuorumPort(Protocol):
+    """What the controller needs of `raft.Quorum`."""
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    def append(self, records: Sequence[Any], /) -> int: ...
+
+    def snapshot(self, records: Iterable[Any], offset: int, epoch: int, /) -> bool: ...
+
+
+class Batch(Protocol):
+    """`raft.replay.CommittedBatch`; without records it holds control records."""
+
+    @property
+    def base_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def records(self) -> Sequence[Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Appended:
+    """A batch on its way to being committed."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    records: Sequence[Any]
+    journal: Journal
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    offset: int
+    pending: Pending[Any]
+    response: Any
+    refuse: Refuse
+
+
+class Controller:
+    def __init__(
+        self,
+        env: Env,
+        static: StaticConfig,
+        quorum: QuorumPort,
+        *,
+        cluster_id: str,
+        bootstrap: Sequence[Any] = (),
+    ) -> None:
+        """bootstrap: the records that `storage format` left for the first active controller; () for the defaults."""
+        self._env = env
+        self._static = static
+        self._quorum = quorum
+        self._cluster_id = cluster_id
+        self._bootstrap = tuple(bootstrap)
+        self._incarnation_id = Uuid(env.random.randbytes(16))
+        self.image = Image()
+        """Speculative while active, committed otherwise. Read only."""
+        self.is_active = False
+        self.epoch = -1
+        self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
+        """How many leaders were elected on which basis since this process started."""
+        self.sessions = Sessions(
+            static.int("broker.session.timeout.ms"), static.int("heirlog.broker.disconnect.grace.ms")
+        )
+        self._snapshots = SnapshotTrigger(
+            static.int("metadata.log.max.record.bytes.between.snapshots"),
+            static.int("metadata.log.max.snapshot.interval.ms"),
+            env.now_ms(),
+        )
+        self._appended: deque[_Appended] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._timers: dict[str, Cancel] = {}
+        self._committed_offset = -1
+        self._committed_epoch = -1
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def alter_partition(self, request: AlterPartitionRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: alter_partition(self.image, self._static, request, context.api_version, self._next_offset),
+            alter_partition_refused,
+        )
+
+    def broker_registration(self, request: BrokerRegistrationRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: register_broker(
+                self.image,
+                self._static,
+                self.sessions,
+                request,
+                context.api_version,
+                self._cluster_id,
+                self._next_offset,
+            ),
+            registration_refused,
+        )
+
+    def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: heartbeat(self.image, self._static, self.sessions, request, self._env.now_ms(), context.connection),
+            heartbeat_refused,
+        )
+
+    def create_topics(self, request: CreateTopicsRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: create_topics(self.image, self._static, request, self._env.random),
+            partial(create_topics_refused, request),
+        )
+
+    def delete_topics(self, request: DeleteTopicsRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: delete_topics(self.image, self._static, request), partial(delete_topics_refused, request)
+        )
+
+    def elect_leaders(self, request: ElectLeadersRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: elect_leaders(self.image, self._static, request), partial(elect_leaders_refused, request)
+        )
+
+    def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
+        return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)
+
+    def broker_connection_closed(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, connection: object) -> None:
+        """The connection that carried heartbeats of this registration closed or was reset."""
+        if not self.is_active:
+            return
+        if self.sessions.connection_closed(broker_id, broker_epoch, connection, self._env.now_ms()):
+            self._env.call_later(
+                self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch)
+            )
+
+    def submit(self, handler: Callable[[], Outcome], refuse: Refuse) -> Any:
+        """Run a handler against the image, append its records, and answer once they are committed.
+
+        The response itself if nothing has to be waited for, else a Pending. `refuse(code)` makes the API's answer for a
+        request that this node cannot serve.
+        """
+        if not self.is_active:
+            return refuse(ErrorCode.NOT_CONTROLLER)
+        outcome = handler()
+        try:
+            base_offset = self._append(outcome.records)
+        except KafkaError as error:
+            self._env.log("warning", "metadata-append-refused", reason=str(error))
+            return refuse(ErrorCode.NOT_CONTROLLER)
+        self._count(outcome.elections)
+        response = outcome.respond(base_offset)
+        if not self._appended:
+            return response
+        pending: Pending[Any] = Pending()
+        self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
+        return pending
+
+    # -- the quorum's listener ----------------------------------------------------------------------------------
+
+    def on_snapshot(self, records: Sequence[Any], offset: int, epoch: int) -> None:
+        """Start again from a snapshot; only an inactive controller gets one."""
+        assert not self.is_active, "an active controller has the newest state there is"
+        self.image = Image.from_snapshot(records, offset, epoch)
+        self._committed_offset, self._committed_epoch = offset, epoch
+
+    def on_commit(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            if batch.last_offset > self.image.offset:
+                self.image.apply_all(batch.records, batch.base_offset, batch.epoch)
+                # control records say nothing to an image, and still take offsets
+                self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
+            while self._appended and self._appended[0].last_offset <= batch.last_offset:
+                self._appended.popleft()
+            self._committed_offset, self._committed_epoch = batch.last_offset, batch.epoch
+            self._snapshots.committed(batch.records, self.image.metadata_version)
+        self._answer_committed()
+        self._maybe_snapshot()
+
+    def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
+        if self.is_active and not (is_me and epoch == self.epoch):
+            self._deactivate()
+        if is_me and not self.is_active:
+            self._activate(epoch)
+
+    def shutdown(self) -> None:
+        """The node stops: no more records, no more answers."""
+        if self.is_active:
+            self._deactivate()
+
+    # -- becoming active, and ceasing to be ---------------------------------------------------------------------
+
+    def _activate(self, epoch: int) -> None:
+        self.is_active, self.epoch = True, epoch
+        self._env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
+        if self.image.metadata_version == 0:
+            self._append(bootstrap_records(self._static, self._bootstrap))
+        registration = own_registration(self.image, self._static, self._incarnation_id)
+        if registration is not None:
+            self._append([registration])
+        self._derive_sessions()
+        self._every("no-op", self._static.int("metadata.max.idle.interval.ms"), self._write_no_op)
+        self._expect_session_check()
+        if self._static["auto.leader.rebalance.enable"]:
+            interval_ms = self._static.int("leader.imbalance.check.interval.seconds") * 1000
+            self._run_elections("balance", interval_ms, balance)
+        self._run_elections("elect-unclean", self._static.int("unclean.leader.election.interval.ms"), elect_unclean)
+
+    def _deactivate(self) -> None:
+        self.is_active = False
+        self._env.log("info", "controller-inactive", epoch=self.epoch)
+        for cancel in self._timers.values():
+            cancel()
+        self._timers.clear()
+        self.sessions.clear()
+        while self._appended:
+            self._appended.pop().journal.undo(self.image)
+        waiting, self._waiting = self._waiting, deque()
+        for wait in waiting:
+            wait.pending.complete(wait.refuse(ErrorCode.NOT_CONTROLLER))
+
+    def _derive_sessions(self) -> None:
+        now_ms = self._env.now_ms()
+        for broker in sorted(self.image.brokers.values(), key=lambda broker: broker.id):
+            if not broker.fenced:
+                session = self.sessions.start(broker.id, broker.epoch, now_ms)
+                if broker.in_controlled_shutdown:
+                    # when it began nobody knows any more; by now all of it is in the image
+                    session.shutdown_offset = self.image.offset
+
+    # -- appending and committing -------------------------------------------------------------------------------
+
+    @property
+    def _next_offset(self) -> int:
+        return self._quorum.log_end_offset
+
+    def _append(self, records: Sequence[Any]) -> int:
+        """Append, apply, journal; the offset of the first record. Raises the quorum's KafkaError."""
+        first = self._next_offset
+        for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
+            batch = records[start : start + MAX_RECORDS_PER_BATCH]
+            base_offset = self._quorum.append(batch)
+            assert base_offset == first + start, "records took other offsets than their handler had counted on"
+            journal = Journal(self.image)
+            self.image.apply_all(batch, base_offset, self.epoch, journal)
+            self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
+        return first
+
+    def _answer_committed(self) -> None:
+        while self._waiting and self._waiting[0].offset <= self._committed_offset:
+            wait = self._waiting.popleft()
+            wait.pending.complete(wait.response)
+
+    def _count(self, elections: Iterable[Basis]) -> None:
+        for basis in elections:
+            self.elections[basis] += 1
+
+    def _maybe_snapshot(self) -> None:
+        now_ms = self._env.now_ms()
+        if not self._snapshots.is_due(now_ms) or self.image.open_transaction is not None:
+            return
+        self._snapshots.taken(now_ms)
+        uncommitted = list(self._appended)
+        while self._appended:
+            self._appended.pop().journal.undo(self.image)
+        # only committed state may become a snapshot, and the journals are the way back to it and forth again
+        self._quorum.snapshot(self.image.records(), self._committed_offset, self._committed_epoch)
+        for batch in uncommitted:
+            journal = Journal(self.image)
+            self.image.apply_all(batch.records, batch.base_offset, batch.epoch, journal)
+            self._appended.append(_Appended(batch.base_offset, batch.last_offset, batch.epoch, batch.records, journal))
+
+    # -- what happens by itself ---------------------------------------------------------------------------------
+
+    def _every(self, name: str, interval_ms: int, task: Callable[[], None]) -> None:
+        """Run `task` every `interval_ms` while active; 0 means never."""
+        if interval_ms <= 0:
+            return
+
+        def run() -> None:
+            self._every(name, interval_ms, task)
+            task()
+
+        self._timers[name] = self._env.call_later(interval_ms, run)
+
+    def _write_no_op(self) -> None:
+        """So that followers see a live leader, and waiting fetches and lag figures move."""
+        self._spontaneously(Outcome(_no_answer, [NoOpRecord()]))
+
+    def _spontaneously(self, outcome: Outcome) -> None:
+        if outcome.records:
+            self.submit(lambda: outcome, _no_answer)
+
+    def _expect_session_check(self) -> None:
+        interval_ms = self.sessions.check_interval_ms
+        due_ms = self._env.now_ms() + interval_ms
+        self._timers["sessions"] = self._env.call_later(interval_ms, lambda: self._check_sessions(due_ms))
+
+    def _check_sessions(self, due_ms: int) -> None:
+        self._expect_session_check()
+        now_ms = self._env.now_ms()
+        if now_ms - due_ms > self.sessions.check_interval_ms:
+            self.sessions.forgive(now_ms - due_ms)
+        stale = self.sessions.longest_silent(now_ms)
+        if stale is not None:
+            self.expire_session(stale, "no heartbeat for broker.session.timeout.ms")
+
+    def _end_of_grace(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> None:
+        if self.is_active and self.sessions.grace_is_over(broker_id, broker_epoch, self._env.now_ms()):
+            self.expire_session(broker_id, "its connection closed")
+
+    def expire_session(self, broker_id: BrokerId, reason: str) -> None:
+        """The broker counts as gone: its session ends, and it is fenced if it is not."""
+        self.sessions.end(broker_id)
+        broker = self.image.brokers.get(broker_id)
+        if broker is not None and not broker.fenced:
+            self._env.log("warning", "broker-fenced", broker=broker_id, reason=reason)
+            self._spontaneously(fence(self.image, self._static, broker))
+
+    def _run_elections(
+        self,
+        name: str,
+        interval_ms: int,
+        task: Callable[[Image, StaticConfig], tuple[Changes, bool]],
+        delay_ms: int | None = None,
+    ) -> None:
+        """Run an election task every `interval_ms`, and soon again where its limit cut it short."""
+
+        def run() -> None:
+            changes, cut_short = task(self.image, self._static)
+            self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
+            soon = _CONTINUE_ELECTIONS_MS if cut_short else None
+            self._run_elections(name, interval_ms, task, soon)
+
+        self._timers[name] = self._env.call_later(interval_ms if delay_ms is None else delay_ms, run)
+
+
+def _no_answer(_: object) -> None:
+    """Nobody asked."""

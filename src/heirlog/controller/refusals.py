@@ -1,0 +1,73 @@
+"""What each API answers when this node cannot serve it (it is not the active controller, or ceases to be)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
+from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+_SENTENCE: Final = "This is not the active controller; ask again."
+
+
+def alter_partition_refused(code: ErrorCode) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=code)
+
+
+def registration_refused(code: ErrorCode) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(error_code=code)
+
+
+def heartbeat_refused(code: ErrorCode) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(error_code=code)
+
+
+def producer_ids_refused(code: ErrorCode) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(error_code=code)
+
+
+def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code, error_message=_SENTENCE)
+            for topic in request.topics
+        ]
+    )
+
+
+def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
+    asked = [(topic.name, topic.topic_id) for topic in request.topics]
+    asked += [(name, bytes(16)) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[
+            DeleteTopicsResponse.DeletableTopicResult(
+                name=name, topic_id=topic_id, error_code=code, error_message=_SENTENCE
+            )
+            for name, topic_id in asked
+        ]
+    )
+
+
+def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
+    """Also per partition: version 0 has no error for the whole request."""
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            ElectLeadersResponse.ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    ElectLeadersResponse.PartitionResult(
+                        partition_id=partition, error_code=code, error_message=_SENTENCE
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )

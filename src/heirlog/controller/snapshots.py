@@ -1,0 +1,37 @@
+"""When the metadata log has grown enough since the last snapshot to be worth another one.
+
+By bytes (`metadata.log.max.record.bytes.between.snapshots`) or by time (`metadata.log.max.snapshot.interval.ms`, 0:
+never by time), whichever comes first; never if nothing was committed since. KIP-630, KIP-876.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from heirlog.protocol.metadata_record import encode_record, record_version
+
+
+class SnapshotTrigger:
+    def __init__(self, max_bytes: int, max_interval_ms: int, now_ms: int) -> None:
+        self._max_bytes = max_bytes
+        self._max_interval_ms = max_interval_ms
+        self._bytes = 0
+        self._since_ms = now_ms
+
+    def committed(self, records: Sequence[Any], metadata_version: int) -> None:
+        """A batch was committed. Its size is taken from its last record: the records of a large batch are alike, and
+        encoding each a second time would cost more than the estimate is worth."""
+        if records:
+            version = record_version(type(records[-1]), metadata_version)
+            self._bytes += len(records) * len(encode_record(records[-1], version))
+
+    def is_due(self, now_ms: int) -> bool:
+        if self._bytes == 0:
+            return False
+        is_late = 0 < self._max_interval_ms <= now_ms - self._since_ms
+        return self._bytes >= self._max_bytes or is_late
+
+    def taken(self, now_ms: int) -> None:
+        self._bytes = 0
+        self._since_ms = now_ms

@@ -1,0 +1,264 @@
+"""CreateTopics and DeleteTopics.
+
+A topic is created in one batch: Topic, its Configs (with ClearElr behind a min.insync.replicas, as behind every record
+of that name), then one Partition record each. The ISR of a new partition is the active part of its assignment; a member
+missing at birth is not eligible, because it never had anything. Topics of one request stand or fall alone.
+
+Refusals, in this order: a name given twice in the request; a bad name; a name that is taken; a name that differs from
+another one only in '.' and '_'; a bad configuration; a bad number of partitions, replication factor or assignment.
+
+One request makes at most 10,000 records, because a topic must not exist with half of its partitions.
+
+Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids); kafka-behaviour 2.13.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from heirlog.controller.configs import config_records
+from heirlog.controller.leadership import Leadership
+from heirlog.controller.outcome import Outcome
+from heirlog.controller.placement import place
+from heirlog.env import Random
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import describe_topic
+from heirlog.metadata.image import TOPIC_RESOURCE, Image, partition_record
+from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
+from heirlog.metadata.topic_name import collision_key, topic_name_error
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.records import RemoveTopicRecord, TopicRecord
+from heirlog.protocol.types import METADATA_TOPIC_ID, ZERO_UUID, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
+
+MAX_RECORDS: Final = 10_000
+_DEFAULT: Final = -1
+
+Asked = CreateTopicsRequest.CreatableTopic
+Created = CreateTopicsResponse.CreatableTopicResult
+CreatedConfig = CreateTopicsResponse.CreatableTopicConfigs
+
+
+@dataclass(slots=True)
+class _Creation:
+    """One topic that passed every check."""
+
+    topic_id: Uuid
+    assignments: list[Ids]
+    records: list[Any]
+
+
+def create_topics(image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random) -> Outcome:
+    """Records of all topics that can be created, and a result per topic asked for."""
+    twice = {name for name, count in Counter(topic.name for topic in request.topics).items() if count > 1}
+    taken = {collision_key(name): name for name in image.topic_ids}
+    records: list[Any] = []
+    results: list[Created] = []
+    for asked in request.topics:
+        try:
+            _check_name(image, asked.name, twice, taken)
+            creation = _create(image, static, asked, random)
+            if len(records) + len(creation.records) > MAX_RECORDS:
+                raise KafkaError(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
+                )
+        except KafkaError as error:
+            results.append(Created(name=asked.name, error_code=error.code, error_message=error.message))
+            continue
+        taken[collision_key(asked.name)] = asked.name
+        if not request.validate_only:
+            records += creation.records
+        results.append(_created(image, static, asked, creation, request.validate_only))
+    response = CreateTopicsResponse(topics=results)
+    return Outcome(lambda base_offset: response, records)
+
+
+def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, str]) -> None:
+    if name in twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name {name} in the request.")
+    wrong = topic_name_error(name)
+    if wrong is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+    if name in image.topic_ids:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = taken.get(collision_key(name))
+    if other is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topic '{other}': in metrics '.' and '_' look the same.",
+        )
+
+
+def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) -> _Creation:
+    """Raises KafkaError."""
+    given = {config.name: config.value for config in asked.configs}
+    validate_topic_configs(given)
+    assignments = _manual(image, asked) if asked.assignments else _automatic(image, static, asked, random)
+    topic_id = _new_topic_id(image, random)
+    records: list[Any] = [TopicRecord(name=asked.name, topic_id=topic_id)]
+    records += config_records(image, TOPIC_RESOURCE, asked.name, given)
+    leadership = Leadership(image, static)
+    for partition, replicas in enumerate(assignments):
+        state = _first_state(image, leadership, partition, replicas, manual=bool(asked.assignments))
+        records.append(partition_record(topic_id, partition, state))
+    return _Creation(topic_id, assignments, records)
+
+
+def _first_state(image: Image, leadership: Leadership, partition: int, replicas: Ids, manual: bool) -> PartitionState:
+    isr = tuple(replica for replica in replicas if image.brokers[replica].is_active)
+    if not isr:
+        code = ErrorCode.INVALID_REPLICA_ASSIGNMENT if manual else ErrorCode.INVALID_REPLICATION_FACTOR
+        raise KafkaError(
+            code,
+            f"All brokers specified in the partition assignment for partition {partition} are fenced or in "
+            "controlled shutdown.",
+        )
+    return PartitionState(
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0],
+        leader_epoch=LeaderEpoch(0),
+        partition_epoch=PartitionEpoch(0),
+        directories=tuple(leadership.default_directory(replica) for replica in replicas),
+    )
+
+
+def _automatic(image: Image, static: StaticConfig, asked: Asked, random: Random) -> list[Ids]:
+    partitions, factor = asked.num_partitions, asked.replication_factor
+    if partitions != _DEFAULT and partitions < 1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+    if factor != _DEFAULT and factor < 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default."
+        )
+    partitions = static.int("num.partitions") if partitions == _DEFAULT else partitions
+    if partitions > MAX_RECORDS:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
+        )
+    factor = static.int("default.replication.factor") if factor == _DEFAULT else factor
+    return place(image.brokers.values(), partitions, factor, random)
+
+
+def _manual(image: Image, asked: Asked) -> list[Ids]:
+    if asked.replication_factor != _DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
+    if asked.num_partitions != _DEFAULT:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    by_partition: dict[int, Ids] = {}
+    for assignment in asked.assignments:
+        if assignment.partition_index in by_partition:
+            raise _bad_assignment(f"Found multiple manual partition assignments for {assignment.partition_index}")
+        replicas = tuple(BrokerId(broker) for broker in assignment.broker_ids)
+        _check_replicas(image, replicas)
+        by_partition[assignment.partition_index] = replicas
+    if sorted(by_partition) != list(range(len(by_partition))):
+        raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
+    if len({len(replicas) for replicas in by_partition.values()}) > 1:
+        raise _bad_assignment("The manual partition assignment uses different replication factors")
+    return [by_partition[partition] for partition in range(len(by_partition))]
+
+
+def _check_replicas(image: Image, replicas: Ids) -> None:
+    if not replicas:
+        raise _bad_assignment("The manual partition assignment includes an empty replica list.")
+    if len(set(replicas)) != len(replicas):
+        raise _bad_assignment(f"The manual partition assignment {list(replicas)} includes a broker more than once.")
+    for replica in replicas:
+        if replica not in image.brokers:
+            raise _bad_assignment(f"The manual partition assignment includes broker {replica}, which is not registered")
+
+
+def _bad_assignment(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+
+
+def _new_topic_id(image: Image, random: Random) -> Uuid:
+    while True:
+        topic_id = Uuid(random.randbytes(16))
+        # a text form that begins with '-' reads as an option on every command line
+        if topic_id not in image.topics and topic_id not in (ZERO_UUID, METADATA_TOPIC_ID) and topic_id[0] >> 2 != 62:
+            return topic_id
+
+
+def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creation, validate_only: bool) -> Created:
+    given = {config.name: config.value for config in asked.configs}
+    configs = []
+    for entry in describe_topic(image, static, asked.name):
+        own = given.get(entry.name)
+        configs.append(
+            CreatedConfig(
+                name=entry.name,
+                value=entry.value if own is None else own,
+                config_source=entry.source if own is None else 1,
+                is_sensitive=TOPIC_CONFIGS[entry.name].is_sensitive,
+            )
+        )
+    return Created(
+        name=asked.name,
+        topic_id=ZERO_UUID if validate_only else creation.topic_id,
+        error_message=None,
+        num_partitions=len(creation.assignments),
+        replication_factor=len(creation.assignments[0]),
+        configs=configs,
+    )
+
+
+def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome:
+    """By name or by id (v6), each answered alone. A name or id given twice, or both, or neither: INVALID_REQUEST."""
+    asked = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
+    asked += [(name, ZERO_UUID) for name in request.topic_names]
+    times = Counter(_target(image, name, topic_id) for name, topic_id in asked)
+    records: list[Any] = []
+    results = []
+    for name, topic_id in asked:
+        target = _target(image, name, topic_id)
+        code = _deletion_refusal(image, static, name, topic_id, times[target])
+        result = DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code)
+        if code is ErrorCode.NONE:
+            assert target is not None
+            topic = image.topics[target]
+            result.name, result.topic_id = topic.name, topic.id
+            records.append(RemoveTopicRecord(topic_id=topic.id))
+        else:
+            result.error_message = _DELETION_SENTENCES[code]
+        results.append(result)
+    response = DeleteTopicsResponse(responses=results)
+    return Outcome(lambda base_offset: response, records)
+
+
+_DELETION_SENTENCES: Final = {
+    ErrorCode.TOPIC_DELETION_DISABLED: "Topic deletion is disabled (delete.topic.enable=false).",
+    ErrorCode.INVALID_REQUEST: "Give each topic once, by its name or by its id.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+}
+
+
+def _target(image: Image, name: str | None, topic_id: Uuid) -> Uuid | None:
+    if name is not None:
+        return image.topic_ids.get(name)
+    return topic_id if topic_id in image.topics else None
+
+
+def _deletion_refusal(image: Image, static: StaticConfig, name: str | None, topic_id: Uuid, times: int) -> ErrorCode:
+    if not static["delete.topic.enable"]:
+        return ErrorCode.TOPIC_DELETION_DISABLED
+    if (name is None) == (topic_id == ZERO_UUID):
+        return ErrorCode.INVALID_REQUEST
+    if _target(image, name, topic_id) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
+    return ErrorCode.INVALID_REQUEST if times > 1 else ErrorCode.NONE
