@@ -119,7 +119,12 @@ class MetadataLog:
         return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
 
     def flush(self, on_flushed: OnDone) -> None:
-        self.log.flush(on_flushed)
+        """Make everything appended so far durable. Also a log that had failed before says so through `on_flushed`."""
+        try:
+            self.log.flush(on_flushed)
+        except OSError as error:
+            failure = error
+            self.env.call_later(0, lambda: on_flushed(failure))
 
     def truncate_to(self, offset: int) -> None:
         self.log.truncate_to(offset)

@@ -60,8 +60,9 @@ class Quorum:
     ) -> None:
         """
         directory: metadata.log.dir (the quorum's own directory lies inside); directory_id: the id of that log dir.
-        voters: as configured; () if only the log and the bootstrap snapshot know them. What the log says about who
-            votes counts; a configured entry for this node says where it listens now.
+        voters: as configured. They say where to find somebody, for this node where it listens now. Who may vote is
+            said by the log and the bootstrap snapshot alone: a controller that was told to join a quorum, with an
+            empty log, would otherwise found another one.
         is_voter: this node has the controller role. It leads only if the voters name its id and directory id.
         bootstrap_endpoints: where an observer asks for the leader, besides the voters' endpoints.
         """
@@ -149,6 +150,7 @@ class Quorum:
             self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
             return
         self._log = log
+        log.log.on_failure = lambda error: self._fatal(f"the metadata log in {self._directory} failed: {error}")
         replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
         if log.loaded is not None:
             loaded, log.loaded = log.loaded, None
@@ -182,14 +184,14 @@ class Quorum:
         if log is None:
             self._env.call_later(0, lambda: flushed(None))
         else:
+            log.log.on_failure = None
             log.flush(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
         """The log's voters, and of this node the endpoint that it has now (a port may change between two starts)."""
         configured = {(v.id, v.directory_id): v for v in self._configured_voters}
-        known = log.voters or self._configured_voters
         mine = (self._node_id, self._directory_id)
-        return tuple(configured.get(mine, v) if (v.id, v.directory_id) == mine else v for v in known)
+        return tuple(configured.get(mine, v) if (v.id, v.directory_id) == mine else v for v in log.voters)
 
     def _elect(
         self, me: Voter, voters: tuple[Voter, ...], log: MetadataLog, replay: Replay, state: QuorumStateFile
@@ -222,11 +224,12 @@ class Quorum:
             voted(failure)
 
     def _observe(self, log: MetadataLog, replay: Replay, state: QuorumStateFile, voters: tuple[Voter, ...]) -> None:
-        endpoints = [*self._bootstrap_endpoints, *(voter.endpoint for voter in voters)]
+        others = [v.endpoint for v in (*self._configured_voters, *voters) if v.id != self._node_id]
+        endpoints = [*self._bootstrap_endpoints, *others]
         if not endpoints:
             self._fatal(
                 "no controller to fetch the metadata from: set controller.quorum.bootstrap.servers, "
-                "or format this controller's metadata directory with its voters"
+                "or, for the first controller of a new cluster, format its metadata directory with --standalone"
             )
             return
         parts = ObserverParts(self._env, log, replay, state, self._fatal, self._announce)

@@ -118,10 +118,14 @@ def check(snapshot_id: SnapshotId, data: bytes) -> Snapshot:
     timestamp_ms: int | None = None
     voters: tuple[Voter, ...] = ()
     complete = False
+    expected = 0
     try:
         for position, header in walk(data):
             if complete:
                 raise InvalidSnapshot("bytes after the footer")
+            if header.base_offset != expected:
+                raise InvalidSnapshot(f"the batch at byte {position} leaves a gap")
+            expected = header.next_offset
             if not crc_matches(data, position, header):
                 raise InvalidSnapshot(f"the batch at byte {position} has a wrong CRC")
             if not header.is_control:

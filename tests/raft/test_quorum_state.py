@@ -1,0 +1,26 @@
+import pytest
+
+from heirlog.protocol.types import ZERO_UUID, Uuid
+from heirlog.raft.quorum_state import MalformedQuorumState, QuorumState, decode, encode
+
+
+def test_version_1_is_one_line_of_json_as_kafka_writes_it() -> None:
+    state = QuorumState(100, 3, 100, Uuid(b"\x01" * 16))
+    assert encode(state) == (
+        b'{"leaderId":100,"leaderEpoch":3,"votedId":100,"votedDirectoryId":"AQEBAQEBAQEBAQEBAQEBAQ","data_version":1}'
+    )
+    assert decode(encode(state)) == state
+
+
+def test_version_0_of_an_older_kafka_is_read() -> None:
+    old = (
+        b'{"clusterId":"","leaderId":1,"leaderEpoch":7,"votedId":-1,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
+    assert decode(old) == QuorumState(1, 7, -1, ZERO_UUID)
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"leaderId":1', b"[]", b'{"data_version":2}', b'{"data_version":1}'])
+def test_a_file_that_cannot_be_understood_is_refused_because_a_forgotten_vote_could_be_given_twice(torn: bytes) -> None:
+    with pytest.raises(MalformedQuorumState):
+        decode(torn)

@@ -1,0 +1,175 @@
+"""Snapshot files, and what starts from them."""
+
+from __future__ import annotations
+
+import pytest
+from raft.quorum_world import METADATA_DIR, World, topic
+
+from heirlog.protocol.batch import decode_records, walk
+from heirlog.protocol.records import FeatureLevelRecord
+from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.raft.bootstrap import read_bootstrap_records, read_bootstrap_voters, write_bootstrap_records
+from heirlog.raft.control import Voter
+from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, SnapshotId, check, encode, parse_name
+
+VOTER = Voter(BrokerId(100), Uuid(b"\x64" * 16), Endpoint("controller", 9093))
+
+
+def test_names_have_twenty_and_ten_digits() -> None:
+    assert SnapshotId(7, 2).file_name == "00000000000000000007-0000000002.checkpoint"
+    assert parse_name("00000000000000000007-0000000002.checkpoint") == SnapshotId(7, 2)
+    assert parse_name("00000000000000000007-0000000002.checkpoint.part") is None
+
+
+def test_a_snapshot_is_header_with_voters_then_records_then_footer() -> None:
+    data = b"".join(encode([topic("a"), topic("b")], 3, 1_000, [VOTER]))
+    batches = [(header.is_control, header.base_offset, header.last_offset) for _, header in walk(data)]
+    assert batches == [(True, 0, 2), (False, 3, 4), (True, 5, 5)]
+    assert all(header.leader_epoch == 3 for _, header in walk(data))
+    read = check(SnapshotId(9, 3), data)
+    assert read.last_contained_log_timestamp_ms == 1_000
+    assert read.voters == (VOTER,)
+    assert list(read.records()) == [topic("a"), topic("b")]
+
+
+def test_control_records_have_kafkas_keys() -> None:
+    data = b"".join(encode([], 0, 0, [VOTER]))
+    keys = [record.key for position, _ in walk(data) for record in decode_records(data, position)]
+    assert keys == [b"\0\0\0\3", b"\0\0\0\5", b"\0\0\0\6", b"\0\0\0\4"]
+
+
+def test_a_large_snapshot_has_many_batches() -> None:
+    records = [topic(f"t{i}") for i in range(2_500)]
+    data = b"".join(encode(records, 1, 0, [VOTER]))
+    assert len(list(walk(data))) == 5
+    assert list(check(SnapshotId(9, 1), data).records()) == records
+
+
+def test_anything_torn_or_damaged_is_no_snapshot() -> None:
+    data = b"".join(encode([topic("a")], 0, 0, [VOTER]))
+    for cut in (0, 1, 60, 100, len(data) // 2, len(data) - 1):
+        with pytest.raises(InvalidSnapshot):
+            check(BOOTSTRAP, data[:cut])
+    footer = [position for position, _ in walk(data)][-1]
+    with pytest.raises(InvalidSnapshot, match="no footer"):
+        check(BOOTSTRAP, data[:footer])
+    epochs = {p + i for p, _ in walk(data) for i in range(12, 16)}
+    for position in sorted(set(range(len(data))) - epochs):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x40
+        with pytest.raises(InvalidSnapshot):
+            check(BOOTSTRAP, bytes(damaged))
+
+
+def test_format_leaves_the_voters_in_a_snapshot_of_nothing() -> None:
+    world = World()
+    assert [v.id for v in read_bootstrap_voters(world.leader.disk, METADATA_DIR)] == [100]
+    data = bytes(world.leader.disk.now[f"{world.leader.log_directory}/{BOOTSTRAP.file_name}"].data)
+    batches = [(header.is_control, header.base_offset, header.last_offset) for _, header in walk(data)]
+    assert batches == [(True, 0, 2), (True, 3, 3)]
+
+
+def test_format_survives_a_power_cut_once_it_is_done() -> None:
+    world = World()
+    world.leader.disk.crash()
+    assert [v.id for v in read_bootstrap_voters(world.leader.disk, METADATA_DIR)] == [100]
+
+
+def test_the_first_features_pass_through_bootstrap_checkpoint() -> None:
+    world = World()
+    features = [FeatureLevelRecord(name="metadata.version", feature_level=27)]
+    done: list[OSError | None] = []
+    write_bootstrap_records(world.leader.disk, METADATA_DIR, features, 1_000, done.append)
+    world.run_until(lambda: bool(done))
+    assert read_bootstrap_records(world.leader.disk, METADATA_DIR) == features
+    data = bytes(world.leader.disk.now[f"{METADATA_DIR}/bootstrap.checkpoint"].data)
+    assert [(h.is_control, h.base_offset) for _, h in walk(data)] == [(True, 0), (False, 1), (True, 2)]
+
+
+def write(world: World, *names: str) -> None:
+    """A snapshot of the leader's state, which is these topics."""
+    batch = world.leader.seen.batches[-1]
+    assert world.leader.quorum.snapshot([topic(name) for name in names], batch.last_offset, batch.epoch)
+    expected = batch.last_offset + 1
+    world.run_until(lambda: world.leader.quorum.log.snapshots[-1].end_offset == expected)
+
+
+def test_a_start_loads_the_snapshot_and_replays_only_the_rest() -> None:
+    world = World()
+    world.start_leader()
+    world.commit("a")
+    world.commit("b")
+    write(world, "a", "b")
+    world.commit("c")
+    world.leader.power_cut()
+    world.start_leader()
+    assert world.leader.seen.calls[0] == "snapshot"
+    assert world.leader.seen.snapshot == (4, [topic("a"), topic("b")])
+    assert [record.name for _, record in world.leader.seen.records] == ["c"]
+    assert [v.id for v in world.leader.quorum.voters] == [100]
+
+
+def test_a_damaged_snapshot_is_skipped_for_the_one_before() -> None:
+    world = World()
+    world.start_leader()
+    world.commit("a")
+    write(world, "a")
+    world.commit("b")
+    write(world, "a", "b")
+    newest = world.leader.quorum.log.snapshots[-1]
+    world.leader.kill()
+    world.leader.disk.now[f"{world.leader.log_directory}/{newest.file_name}"].data[100] ^= 1
+    world.start_leader()
+    assert world.leader.seen.names == ["a", "b"]
+    assert any(event == "metadata-snapshot-damaged" for _, _, event, _ in world.logged)
+
+
+def test_uncommitted_state_is_refused_as_a_snapshot() -> None:
+    world = World()
+    world.start_leader()
+    offset = world.append("a")
+    assert not world.leader.quorum.snapshot([topic("a")], offset, 1)
+
+
+def test_the_newest_two_snapshots_are_kept() -> None:
+    world = World()
+    world.start_leader()
+    for i in range(4):
+        world.commit(f"t{i}")
+        write(world, *(f"t{j}" for j in range(i + 1)))
+    names = [name for name in world.leader.disk.list(world.leader.log_directory) if name.endswith(".checkpoint")]
+    assert len(names) == 2
+
+
+def test_the_log_is_shortened_behind_the_snapshots_and_a_new_observer_downloads_the_state() -> None:
+    world = World(observers=1, segment_bytes=2_000, max_retention_bytes=1)
+    world.start_leader()
+    names: list[str] = []
+    for i in range(60):
+        names.append(f"t{i}")
+        world.commit(names[-1])
+        if i % 20 == 19:
+            write(world, *names)
+    log = world.leader.quorum.log
+    assert log.start_offset > 0
+    world.observers[0].start()
+    world.run_until_all_have(*names)
+    assert world.observers[0].seen.calls[0].startswith("leader")
+    assert world.observers[0].seen.snapshot is not None
+    world.commit("last")
+    world.run_until_all_have(*names, "last")
+    for stop in (world.observers[0].power_cut, world.leader.power_cut):
+        stop()
+    world.start()
+    world.run_until_all_have(*names, "last")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_download_survives_lost_messages(seed: int) -> None:
+    world = World(observers=1, seed=seed, drop=0.3)
+    world.start_leader()
+    names = [f"t{i}" for i in range(50)]
+    world.commit(*names)
+    write(world, *names)
+    world.observers[0].start()
+    world.run_until_all_have(*names)
