@@ -19,7 +19,8 @@ A sequence number wraps from 2^31-1 to 0.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple, TypeAlias
 
 from crc32c import crc32c

@@ -1,0 +1,61 @@
+"""Kafka's checkpoint files: a version, a count, one entry per line, fields separated by spaces.
+
+    0
+    2
+    orders 0 1234
+    orders 1 99
+
+Per log directory `recovery-point-offset-checkpoint` (below it everything is flushed), `log-start-offset-checkpoint`
+and `replication-offset-checkpoint` (high watermarks). All three are hints that may be old: a file that cannot be read
+counts as empty, which only costs a longer scan (recovery points), records that retention deleted once already (log
+starts) or a high watermark that is learned again (KIP-101).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from heirlog.env import Files
+from heirlog.storage.atomic import read_file
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+
+_VERSION = "0"
+
+
+def render_checkpoint(entries: Sequence[Iterable[object]]) -> bytes:
+    lines = [_VERSION, str(len(entries)), *(" ".join(map(str, entry)) for entry in entries)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def parse_checkpoint(content: bytes | None, fields: int) -> list[list[str]] | None:
+    """The entries as text; None if it is not a whole checkpoint file of `fields` fields, the last two of them numbers
+    (the last one, if there are three: topic, partition, offset)."""
+    if content is None:
+        return None
+    try:
+        lines = content.decode().splitlines()
+    except UnicodeDecodeError:
+        return None
+    if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal() or int(lines[1]) != len(lines) - 2:
+        return None
+    entries = [line.split(" ") for line in lines[2:]]
+    if any(len(entry) != fields or not all(map(_is_number, entry[-2:])) for entry in entries):
+        return None
+    return entries
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) → offset; empty if the file is missing or damaged."""
+    entries = parse_checkpoint(read_file(files, path), 3) or []
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in entries}
+
+
+def render_offsets(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    return render_checkpoint([(*key, offsets[key]) for key in sorted(offsets)])

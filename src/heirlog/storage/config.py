@@ -1,0 +1,39 @@
+"""What a log needs to know of its topic's configuration, with Kafka's names and defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
+
+
+@dataclass(slots=True)
+class LogConfig:
+    """Mutable: a topic's configs change while its logs are open, and every log reads them at each use."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 60 * 60 * 1000
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+    """-1: no limit."""
+    retention_bytes: int = -1
+    """-1: no limit."""
+    flush_messages: int = _INT64_MAX
+    flush_ms: int = _INT64_MAX
+    log_append_time: bool = False
+    """message.timestamp.type=LogAppendTime."""
+    max_message_bytes: int = 1024 * 1024 + 12
+    file_delete_delay_ms: int = 60_000
+    producer_id_expiration_ms: int = 86_400_000
+    delete_enabled: bool = True
+    """cleanup.policy contains `delete`."""
+
+    @property
+    def max_index_entries(self) -> int:
+        return min(self.segment_index_bytes // 8, _INT32_MAX)
+
+    @property
+    def max_time_index_entries(self) -> int:
+        return min(self.segment_index_bytes // 12, _INT32_MAX)

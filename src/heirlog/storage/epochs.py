@@ -1,0 +1,125 @@
+"""Where each leader epoch began in this log: the base of truncation after a change of leader.
+
+    (epoch, start offset) ...   both strictly rising
+
+`end_offset_for` answers the question of a follower "where does epoch e end with you?":
+
+    e is the latest epoch          (e, log end)
+    e above the latest, negative,
+      or nothing known             (-1, -1)
+    e known, or between two        (largest known epoch <= e, start of the next higher one)
+    e below the first known        (e, start of the first known epoch)
+
+The file `leader-epoch-checkpoint` follows the memory without being waited for. It may therefore be older than the log
+after a crash, and recovery repairs both ways: entries at or above the log end go, and every batch that is scanned
+enters its epoch again. `Log.flush` waits for the file before it moves the recovery point, since what lies below that
+point is not scanned.
+
+Source: KIP-101, KIP-279, KIP-595 (diverging epoch); kafka-behaviour 4.5.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from heirlog.env import Files
+from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+from heirlog.storage.checkpoints import parse_checkpoint, render_checkpoint
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochCache:
+    __slots__ = ("_epochs", "_file", "_on_written", "_starts")
+
+    def __init__(self, files: Files, dir_path: str, on_written: OnDurable) -> None:
+        """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again."""
+        self._file = AtomicFile(files, dir_path, LEADER_EPOCH_CHECKPOINT)
+        self._on_written = on_written
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        content = read_file(files, f"{dir_path}/{LEADER_EPOCH_CHECKPOINT}")
+        for fields in parse_checkpoint(content, 2) or []:
+            self._enter(int(fields[0]), int(fields[1]))
+
+    @property
+    def latest(self) -> int:
+        """-1 if the log never had a leader."""
+        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+
+    @property
+    def latest_start(self) -> int:
+        return self._starts[-1] if self._starts else UNDEFINED_OFFSET
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def durable(self) -> bool:
+        return self._file.durable
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Only while not `durable`."""
+        self._file.when_durable(on_durable)
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Epoch `epoch` begins at `start_offset`; nothing happens if that is known. Raises OSError."""
+        if epoch == UNDEFINED_EPOCH or (epoch == self.latest and start_offset >= self._starts[-1]):
+            return
+        self._enter(epoch, start_offset)
+        self._write()
+
+    def _enter(self, epoch: int, start_offset: int) -> None:
+        # entries that contradict the new one came from a leader whose records this log no longer has
+        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
+            self._epochs.pop()
+            self._starts.pop()
+        self._epochs.append(epoch)
+        self._starts.append(start_offset)
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(epoch, end offset), or (-1, -1): see the top of the module."""
+        if epoch == UNDEFINED_EPOCH or not self._epochs or epoch > self._epochs[-1]:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self._epochs[-1]:
+            return epoch, log_end_offset
+        i = bisect_right(self._epochs, epoch)
+        return (self._epochs[i - 1] if i else epoch), self._starts[i]
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The epoch whose leader wrote `offset`; -1 below the first known."""
+        i = bisect_right(self._starts, offset) - 1
+        return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """The log ends at `end_offset` now."""
+        keep = bisect_left(self._starts, end_offset)
+        if keep < len(self._starts):
+            del self._starts[keep:]
+            del self._epochs[keep:]
+            self._write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """The log begins at `start_offset` now; the epoch that holds it begins there."""
+        last = bisect_right(self._starts, start_offset) - 1
+        if last < 0 or (last == 0 and self._starts[0] == start_offset):
+            return
+        del self._starts[:last]
+        del self._epochs[:last]
+        self._starts[0] = start_offset
+        self._write()
+
+    def clear(self) -> None:
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self._write()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self) -> None:
+        self._file.write(render_checkpoint(self.entries), self._on_written)

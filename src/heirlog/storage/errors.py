@@ -1,0 +1,29 @@
+"""What a log refuses, with Kafka's error codes. A failing disk raises the `OSError` itself."""
+
+from __future__ import annotations
+
+from heirlog.protocol.errors import ErrorCode, KafkaError
+
+
+class LogError(KafkaError):
+    """An append, read or truncation was refused; the log is as it was."""
+
+
+class OffsetOutOfRange(LogError):
+    def __init__(self, log: str, offset: int, start: int, end: int) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is outside the range {start} to {end} of {log}"
+        )
+
+
+class UnexpectedAppendOffset(LogError):
+    """A follower was handed batches that do not continue its log."""
+
+    def __init__(self, log: str, expected: int, offset: int) -> None:
+        super().__init__(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"{log} ends at {expected}; batches that begin at {offset} leave a gap"
+        )
+
+
+class StorageFormatError(Exception):
+    """A file in a log directory is not what it should be; the message says which and what to do."""

@@ -1,0 +1,112 @@
+"""Whose disk, whose directory: `meta.properties` of a log directory, `partition.metadata` of a partition.
+
+    meta.properties        version=1, node.id, cluster.id, directory.id (KIP-858)
+    partition.metadata     version: 0, topic_id: <22 characters>
+
+A node that found another cluster's or another node's directory would serve foreign data under its own name, and a
+partition directory left over from a deleted topic of the same name would come back as the new one: both are told apart
+by these files alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heirlog.env import Files
+from heirlog.protocol.types import Uuid, uuid_from_text, uuid_text
+from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
+from heirlog.storage.errors import StorageFormatError
+
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid
+
+    def render(self) -> bytes:
+        return (
+            f"version=1\ncluster.id={self.cluster_id}\ndirectory.id={uuid_text(self.directory_id)}\n"
+            f"node.id={self.node_id}\n"
+        ).encode()
+
+
+def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
+    """None if the directory is not formatted. Raises StorageFormatError for a file that cannot be read."""
+    content = read_file(files, f"{path}/{META_PROPERTIES}")
+    if content is None:
+        return None
+    try:
+        return _parse_meta_properties(content.decode())
+    except (ValueError, KeyError) as error:
+        raise StorageFormatError(
+            f"{path}/{META_PROPERTIES} is damaged ({error}): restore it, or empty the directory and run "
+            f"`heirlog storage format` on it"
+        ) from error
+
+
+def _parse_meta_properties(text: str) -> MetaProperties:
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith(("#", "!")):
+            # Java escapes colons and equals signs; ids never hold backslashes otherwise
+            values[name.strip()] = value.strip().replace("\\", "")
+    if values["version"] != "1":
+        raise ValueError(f"version {values['version']} instead of 1")
+    return MetaProperties(values["cluster.id"], int(values["node.id"]), uuid_from_text(values["directory.id"]))
+
+
+def format_directory(
+    files: Files, path: str, cluster_id: str, node_id: int, directory_id: Uuid, on_done: OnDurable
+) -> MetaProperties:
+    """Make `path` a log directory of this node. Raises StorageFormatError if it is one already, and OSError."""
+    found = read_meta_properties(files, path) if files.is_dir(path) else None
+    if found is not None:
+        raise StorageFormatError(
+            f"{path} is formatted already, for node {found.node_id} of cluster {found.cluster_id}: "
+            f"`heirlog storage format --ignore-formatted` leaves it as it is"
+        )
+    files.mkdirs(path)
+    properties = MetaProperties(cluster_id, node_id, directory_id)
+    AtomicFile(files, path, META_PROPERTIES).write(properties.render(), on_done)
+    return properties
+
+
+class PartitionMetadataFile:
+    __slots__ = ("_dir_path", "_file", "topic_id")
+
+    def __init__(self, files: Files, dir_path: str) -> None:
+        """A missing or damaged file leaves the topic id unknown: whoever knows it sets it again."""
+        self._dir_path = dir_path
+        self._file = AtomicFile(files, dir_path, PARTITION_METADATA)
+        self.topic_id: Uuid | None = _parse_partition_metadata(read_file(files, f"{dir_path}/{PARTITION_METADATA}"))
+
+    def set(self, topic_id: Uuid, on_durable: OnDurable) -> None:
+        """Raises StorageFormatError if the directory belongs to another topic, and OSError."""
+        if self.topic_id == topic_id:
+            return
+        if self.topic_id is not None:
+            raise StorageFormatError(
+                f"{self._dir_path} holds topic id {uuid_text(self.topic_id)}, not {uuid_text(topic_id)}: it is left "
+                f"over from a deleted topic of the same name and has to be moved away"
+            )
+        self.topic_id = topic_id
+        self._file.write(f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode(), on_durable)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _parse_partition_metadata(content: bytes | None) -> Uuid | None:
+    if content is None:
+        return None
+    try:
+        lines = content.decode().splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if line)
+        return uuid_from_text(fields["topic_id"]) if fields["version"] == "0" else None
+    except (ValueError, KeyError):
+        return None

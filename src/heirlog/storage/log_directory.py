@@ -1,0 +1,313 @@
+"""One entry of `log.dirs`: who it belongs to, how it was stopped, and the logs in it.
+
+    open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read; nothing is changed yet, so that
+                  a node that is killed here is as clean as before
+    load_logs     .kafka_cleanshutdown unlinked and the directory synced, only then logs are opened (and cut or repaired)
+    running       create_log, delete_log, write_checkpoints
+    close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
+    failed        a background write failed: `failure` is set, `on_failure` told once; never closed cleanly
+
+A partition's directory is `<topic>-<partition>`. Deleting renames it to `<topic>-<partition>.<32 hex digits>-delete` at
+once, so that the name is free; the bytes go later (file.delete.delay.ms), or at the next load. The metadata log may
+live here too: it belongs to `raft` and is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import TypeAlias
+
+from heirlog.env import Files
+from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, Uuid
+from heirlog.storage.atomic import AtomicFile, OnDurable
+from heirlog.storage.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    read_offsets,
+    render_offsets,
+)
+from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
+from heirlog.storage.config import LogConfig
+from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.identity import read_meta_properties
+from heirlog.storage.log import Log
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+DELETE_SUFFIX = "-delete"
+_MAX_NAME_LENGTH = 255
+
+
+class LogDirectory:
+    """Open with `LogDirectory.open`."""
+
+    def __init__(self, files: Files, path: str, directory_id: Uuid, clean_epoch: BrokerEpoch | None) -> None:
+        self.path = path
+        self.directory_id = directory_id
+        self.clean_broker_epoch = clean_epoch
+        """From .kafka_cleanshutdown: None after an unclean stop, -1 if the broker had no epoch. The node decides over
+        all its directories: `clean_shutdown.decide_previous_broker_epoch`."""
+        self.logs: dict[TopicPartition, Log] = {}
+        self.high_watermarks: dict[TopicPartition, int] = read_offsets(files, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
+        """As last written; of the logs on disk at start."""
+        self.failure: OSError | None = None
+        self.on_failure: Callable[[OSError], None] | None = None
+        self._files = files
+        self._loaded = False
+        self._recovery_points = AtomicFile(files, path, RECOVERY_POINT_CHECKPOINT)
+        self._log_starts = AtomicFile(files, path, LOG_START_CHECKPOINT)
+        self._watermarks = AtomicFile(files, path, HIGH_WATERMARK_CHECKPOINT)
+
+    @classmethod
+    def open(cls, files: Files, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
+        """Check whose directory it is (`cluster_id` None: not known yet) and read how it was left.
+
+        Raises StorageFormatError, which says what to do, or OSError: then the directory counts as offline.
+        """
+        found = read_meta_properties(files, path)
+        if found is None:
+            raise StorageFormatError(
+                f"{path} is not formatted: run `heirlog storage format --cluster-id <id> --config <server.properties>` "
+                f"first"
+            )
+        if cluster_id is not None and found.cluster_id != cluster_id:
+            raise StorageFormatError(
+                f"{path} belongs to cluster {found.cluster_id}, not {cluster_id}: correct log.dirs, or empty the "
+                f"directory and run `heirlog storage format --cluster-id {cluster_id}`"
+            )
+        if found.node_id != node_id:
+            raise StorageFormatError(
+                f"{path} belongs to node {found.node_id}, not {node_id}: correct node.id or log.dirs, or empty the "
+                f"directory and run `heirlog storage format`"
+            )
+        return cls(files, path, found.directory_id, read_clean_shutdown(files, path))
+
+    @property
+    def was_clean(self) -> bool:
+        """The last incarnation flushed everything: logs are opened without a scan."""
+        return self.clean_broker_epoch is not None
+
+    # loading
+
+    def load_logs(
+        self, config_for: Callable[[str], LogConfig], wall_ms: int, on_loaded: Callable[[OSError | None], None]
+    ) -> None:
+        """Open every log there is, repairing what an unclean stop left. Raises OSError."""
+
+        def synced(error: OSError | None) -> None:
+            if error is None:
+                try:
+                    self._load_all(config_for, wall_ms)
+                except OSError as failure:
+                    error = failure
+            if error is not None:
+                self._failed(error)
+            on_loaded(error)
+
+        remove_clean_shutdown(self._files, self.path, synced)
+
+    def _load_all(self, config_for: Callable[[str], LogConfig], wall_ms: int) -> None:
+        recovery_points = read_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
+        log_starts = read_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}")
+        for name in self._files.list(self.path):
+            dir_path = f"{self.path}/{name}"
+            if name.endswith(DELETE_SUFFIX):
+                self._files.rmdir(dir_path)
+                continue
+            key = parse_directory_name(name)
+            if key is None or key[0] == METADATA_TOPIC or not self._files.is_dir(dir_path):
+                continue
+            log = Log.open(
+                self._files,
+                dir_path,
+                *key,
+                config_for(key[0]),
+                clean=self.was_clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=log_starts.get(key, 0),
+                wall_ms=wall_ms,
+            )
+            self._add(key, log)
+        self._loaded = True
+
+    def _add(self, key: TopicPartition, log: Log) -> None:
+        log.on_failure = self._failed
+        log.on_truncated = self._write_recovery_points
+        self.logs[key] = log
+
+    # logs
+
+    def create_log(self, topic: str, partition: int, topic_id: Uuid, config: LogConfig) -> Log:
+        """Begin an empty log. Raises OSError, and StorageFormatError if a log of that name is there already."""
+        key = topic, partition
+        if key in self.logs:
+            raise StorageFormatError(f"{self.path} has a log of {topic}-{partition} already")
+        dir_path = f"{self.path}/{topic}-{partition}"
+        self._files.mkdirs(dir_path)
+        log = Log.open(
+            self._files,
+            dir_path,
+            topic,
+            partition,
+            config,
+            clean=True,
+            recovery_point=0,
+            log_start_offset=0,
+            wall_ms=0,
+        )
+        log.set_topic_id(topic_id)
+        self._add(key, log)
+        self._files.sync_dir(self.path, self._background_done)
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> Callable[[], None]:
+        """Take a log out of the directory at once; its bytes go when the returned function is called.
+
+        The caller does that after `file.delete.delay.ms`; if it never does, the next load does. Raises OSError.
+        """
+        log = self.logs.pop((topic, partition))
+        self.high_watermarks.pop((topic, partition), None)
+        log.detach()
+        target = self._delete_path(log)
+        self._files.rename(log.dir_path, target)
+        self._files.sync_dir(self.path, self._background_done)
+
+        def remove() -> None:
+            log.close()
+            if self._files.exists(target):
+                self._files.rmdir(target)
+
+        return remove
+
+    def _delete_path(self, log: Log) -> str:
+        """A free name: the same partition may be created and deleted again before the bytes of the first are gone."""
+        count = 0
+        while True:
+            unique = sha256(b"%b %d %d" % (log.topic_id or b"", log.partition, count)).hexdigest()[:32]
+            suffix = f"-{log.partition}.{unique}{DELETE_SUFFIX}"
+            path = f"{self.path}/{log.topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+            if not self._files.exists(path):
+                return path
+            count += 1
+
+    # checkpoints
+
+    def write_checkpoints(
+        self, high_watermarks: Mapping[TopicPartition, int], on_durable: OnDurable | None = None
+    ) -> None:
+        """Recovery points, log starts and high watermarks; a partition not named keeps its last watermark.
+
+        Raises OSError; what fails later fails the directory. `on_durable` hears of the last of the three.
+        """
+        for key in self.logs:
+            if key in high_watermarks:
+                self.high_watermarks[key] = high_watermarks[key]
+        left = 3
+        first_error: OSError | None = None
+
+        def done(error: OSError | None) -> None:
+            nonlocal left, first_error
+            left -= 1
+            first_error = first_error or error
+            self._background_done(error)
+            if left == 0 and on_durable is not None:
+                on_durable(first_error)
+
+        self._recovery_points.write_rendered(self._render_recovery_points, done)
+        self._log_starts.write_rendered(self._render_log_starts, done)
+        self._watermarks.write_rendered(self._render_watermarks, done)
+
+    def _write_recovery_points(self) -> None:
+        self._recovery_points.write_rendered(self._render_recovery_points, self._background_done)
+
+    def _render_recovery_points(self) -> bytes:
+        return render_offsets({key: log.recovery_point for key, log in self.logs.items()})
+
+    def _render_log_starts(self) -> bytes:
+        return render_offsets({key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset})
+
+    def _render_watermarks(self) -> bytes:
+        return render_offsets({key: self.high_watermarks[key] for key in self.logs if key in self.high_watermarks})
+
+    # stopping
+
+    def close_cleanly(
+        self,
+        broker_epoch: BrokerEpoch,
+        on_done: Callable[[OSError | None], None],
+        high_watermarks: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        """Flush everything, then say so on disk. Raises OSError; `on_done` hears of a later one.
+
+        A directory that failed, or whose logs were never loaded, is left as it is: unclean, or as clean as before.
+        """
+        if self.failure is not None:
+            raise self.failure
+        if not self._loaded:
+            raise OSError(f"the logs in {self.path} were not loaded: it stays as the last stop left it")
+        left = len(self.logs) + 1
+        first_error: OSError | None = None
+
+        def finished(error: OSError | None) -> None:
+            nonlocal left, first_error
+            left -= 1
+            first_error = first_error or error
+            if left:
+                return
+            if first_error is None:
+                self._checkpoint_and_close(broker_epoch, high_watermarks or {}, on_done)
+            else:
+                on_done(first_error)
+
+        for log in self.logs.values():
+            log.finish(finished)
+        self._files.sync_dir(self.path, finished)
+
+    def _checkpoint_and_close(
+        self, broker_epoch: BrokerEpoch, high_watermarks: Mapping[TopicPartition, int], on_done: OnDurable
+    ) -> None:
+        def durable(error: OSError | None) -> None:
+            self.close()
+            on_done(error)
+
+        def checkpointed(error: OSError | None) -> None:
+            error = error or self.failure
+            if error is None:
+                try:
+                    write_clean_shutdown(self._files, self.path, broker_epoch, durable)
+                    return
+                except OSError as failure:
+                    error = failure
+            on_done(error)
+
+        try:
+            self.write_checkpoints(high_watermarks, checkpointed)
+        except OSError as failure:
+            on_done(failure)
+
+    def close(self) -> None:
+        """Give back the files, writing nothing."""
+        for log in self.logs.values():
+            log.close()
+        for file in (self._recovery_points, self._log_starts, self._watermarks):
+            file.close()
+
+    def _background_done(self, error: OSError | None) -> None:
+        if error is not None:
+            self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        if self.failure is None:
+            self.failure = error
+            if self.on_failure is not None:
+                self.on_failure(error)
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """`orders-3` → ("orders", 3); None for what is not a partition's directory."""
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not partition.isdecimal():
+        return None
+    return topic, int(partition)

@@ -1,0 +1,242 @@
+"""Idempotence: what each producer id wrote last, so that a retry is recognised (KIP-98).
+
+For a batch of producer id p, epoch e, sequences b to l, where the last known batch of p ended at sequence s:
+
+    p unknown               accepted: its state may have gone with retention or expired
+    e < known epoch         INVALID_PRODUCER_EPOCH
+    e > known epoch         b must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
+    one of the last five    a duplicate: answered with the original's offsets, nothing is written
+    l at or before s        DUPLICATE_SEQUENCE_NUMBER: written long ago, its offset is forgotten
+    b = s + 1               accepted (2^31-1 is followed by 0)
+    else                    OUT_OF_ORDER_SEQUENCE_NUMBER
+
+Followers do not judge, they only remember: the leader has judged already.
+
+State is rebuilt from the newest usable `.snapshot` and the batches after it. A snapshot is Kafka's:
+version int16, CRC-32C of the rest, then an array of entries. It holds only the last batch of each producer, so after a
+restart an older retry is answered with DUPLICATE_SEQUENCE_NUMBER instead of its offset.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from heirlog.env import File, Files
+from heirlog.protocol.batch import NO_PRODUCER_EPOCH, BatchHeader, advance_sequence
+from heirlog.protocol.errors import ErrorCode
+from heirlog.storage.atomic import read_file
+from heirlog.storage.errors import LogError
+
+BATCHES_REMEMBERED = 5
+SNAPSHOT_SUFFIX = ".snapshot"
+
+_VERSION = 1
+_HEAD = Struct(">hI")
+_COUNT = Struct(">i")
+_ENTRY = Struct(">qhiqiqiq")
+_NO_COORDINATOR_EPOCH = -1
+_NO_TRANSACTION = -1
+_HALF_OF_ALL_SEQUENCES = 2**30
+
+
+class ProducedBatch(NamedTuple):
+    base_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerState:
+    __slots__ = ("batches", "epoch", "last_timestamp")
+
+    def __init__(self, epoch: int, last_timestamp: int) -> None:
+        self.epoch = epoch
+        self.last_timestamp = last_timestamp
+        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_REMEMBERED)
+
+
+class ProducerStates:
+    """The producers of one partition."""
+
+    __slots__ = ("producers",)
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerState] = {}
+
+    def check(self, header: BatchHeader) -> ProducedBatch | None:
+        """The original if this is a repeat of one of the last five batches, None if it may be appended.
+
+        Raises LogError with Kafka's code otherwise.
+        """
+        state = self.producers.get(header.producer_id)
+        if state is None:
+            return None
+        if header.producer_epoch < state.epoch:
+            raise LogError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} has epoch {state.epoch} by now; this batch is of epoch "
+                f"{header.producer_epoch}",
+            )
+        if header.producer_epoch > state.epoch:
+            if header.base_sequence != 0 and state.epoch != NO_PRODUCER_EPOCH:
+                raise self._out_of_order(header, "a new epoch begins at sequence 0")
+            return None
+        return self._check_sequence(header, state)
+
+    def _check_sequence(self, header: BatchHeader, state: ProducerState) -> ProducedBatch | None:
+        if not state.batches:
+            return None
+        last_sequence = header.last_sequence
+        for batch in state.batches:
+            if batch.base_sequence == header.base_sequence and batch.last_sequence == last_sequence:
+                return batch
+        last = state.batches[-1].last_sequence
+        if header.base_sequence == advance_sequence(last, 1):
+            return None
+        if advance_sequence(last, -last_sequence) < _HALF_OF_ALL_SEQUENCES:
+            raise LogError(
+                ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} wrote sequences {header.base_sequence} to {last_sequence} before its "
+                f"last {BATCHES_REMEMBERED} batches; it is at {last}",
+            )
+        raise self._out_of_order(header, f"the last known one is {last}")
+
+    @staticmethod
+    def _out_of_order(header: BatchHeader, why: str) -> LogError:
+        return LogError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id}, epoch {header.producer_epoch}: sequence {header.base_sequence} does not "
+            f"follow, {why}",
+        )
+
+    def update(self, header: BatchHeader) -> None:
+        """A data batch of this header is in the log (offsets as stored)."""
+        if header.producer_id < 0 or header.is_control:
+            return
+        state = self.producers.get(header.producer_id)
+        if state is None:
+            state = self.producers[header.producer_id] = ProducerState(header.producer_epoch, header.max_timestamp)
+        elif state.epoch != header.producer_epoch:
+            state.epoch = header.producer_epoch
+            state.batches.clear()
+        state.last_timestamp = header.max_timestamp
+        state.batches.append(
+            ProducedBatch(
+                header.base_sequence,
+                header.last_sequence,
+                header.last_offset,
+                header.last_offset_delta,
+                header.max_timestamp,
+            )
+        )
+
+    def remove_expired(self, wall_ms: int, expiration_ms: int) -> int:
+        """Forget producers whose last batch is `expiration_ms` old (producer.id.expiration.ms); how many."""
+        expired = [
+            producer_id
+            for producer_id, state in self.producers.items()
+            if wall_ms - state.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        return len(expired)
+
+    def clear(self) -> None:
+        self.producers.clear()
+
+    def encode(self) -> bytes:
+        entries = bytearray(_COUNT.pack(len(self.producers)))
+        for producer_id, state in sorted(self.producers.items()):
+            last = state.batches[-1] if state.batches else ProducedBatch(-1, -1, -1, 0, state.last_timestamp)
+            entries += _ENTRY.pack(
+                producer_id,
+                state.epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                last.timestamp_ms,
+                _NO_COORDINATOR_EPOCH,
+                _NO_TRANSACTION,
+            )
+        return _HEAD.pack(_VERSION, crc32c(entries)) + entries
+
+    @classmethod
+    def decode(cls, data: bytes) -> ProducerStates | None:
+        """None if this is not a whole snapshot."""
+        if len(data) < _HEAD.size + _COUNT.size:
+            return None
+        version, crc = _HEAD.unpack_from(data)
+        rest = memoryview(data)[_HEAD.size :]
+        (count,) = _COUNT.unpack_from(rest)
+        if version != _VERSION or crc32c(rest) != crc or len(rest) != _COUNT.size + count * _ENTRY.size:
+            return None
+        states = cls()
+        for entry in _ENTRY.iter_unpack(rest[_COUNT.size :]):
+            states._enter(*entry[:6])
+        return states
+
+    def _enter(
+        self, producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int
+    ) -> None:
+        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms)
+        if last_offset >= 0:
+            base_sequence = advance_sequence(last_sequence, -offset_delta)
+            state.batches.append(ProducedBatch(base_sequence, last_sequence, last_offset, offset_delta, timestamp_ms))
+
+
+def snapshot_offsets(files: Files, dir_path: str) -> list[int]:
+    """The offsets of the snapshot files there are, rising. Each holds the state before that offset."""
+    return [
+        int(name.removesuffix(SNAPSHOT_SUFFIX))
+        for name in files.list(dir_path)
+        if name.endswith(SNAPSHOT_SUFFIX) and name.removesuffix(SNAPSHOT_SUFFIX).isdecimal()
+    ]
+
+
+def snapshot_path(dir_path: str, offset: int) -> str:
+    return f"{dir_path}/{offset:020d}{SNAPSHOT_SUFFIX}"
+
+
+def read_newest_snapshot(files: Files, dir_path: str, at_most: int) -> tuple[int, ProducerStates] | None:
+    """The newest usable snapshot at or below offset `at_most`. Torn ones are passed over: an older one only means that
+    more of the log is read again."""
+    for offset in reversed(snapshot_offsets(files, dir_path)):
+        if offset > at_most:
+            continue
+        data = read_file(files, snapshot_path(dir_path, offset))
+        states = None if data is None else ProducerStates.decode(data)
+        if states is not None:
+            return offset, states
+    return None
+
+
+def write_snapshot(
+    files: Files, dir_path: str, offset: int, states: ProducerStates, on_flushed: Callable[[OSError | None], None]
+) -> None:
+    file = files.open(snapshot_path(dir_path, offset), create=True)
+    file.truncate(0)
+    file.append(states.encode())
+
+    def flushed(error: OSError | None, file: File = file) -> None:
+        file.close()
+        on_flushed(error)
+
+    files.flush(file, flushed)
+
+
+def remove_snapshots(files: Files, dir_path: str, where: Callable[[int], bool]) -> bool:
+    """Unlink the snapshots whose offset satisfies `where`; whether there were any."""
+    gone = [offset for offset in snapshot_offsets(files, dir_path) if where(offset)]
+    for offset in gone:
+        files.unlink(snapshot_path(dir_path, offset))
+    return bool(gone)

@@ -1,0 +1,189 @@
+"""Opening a log after any kind of stop.
+
+Clean (the directory's `.kafka_cleanshutdown` said so): files are trusted; a missing or inconsistent index is rebuilt.
+
+Unclean: everything below the recovery point was flushed, the rest may be whole, torn or gone. From the segment that
+holds the recovery point on, every batch is read and its CRC checked:
+
+    torn, wrong CRC, offset going back, leader epoch going back    the file is cut there, later segments are dropped
+    the next segment does not begin where this one ended           it and all later ones are dropped
+
+Indexes and epochs of what was scanned are made again from the batches. Segments before the recovery point are not read,
+but each must end where the next one begins. That, and the epoch rule, covers what a stale recovery point or an undone
+unlink could leave behind: without them a tail that a truncation had removed could come back behind newer records.
+(A log is contiguous until compaction exists.)
+
+Nothing here is flushed: a crash during recovery finds the same recovery point and does it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from heirlog.env import Files
+from heirlog.protocol.batch import InvalidBatch
+from heirlog.storage.config import LogConfig
+from heirlog.storage.epochs import LeaderEpochCache
+from heirlog.storage.producers import ProducerStates, read_newest_snapshot, remove_snapshots
+from heirlog.storage.segment import Segment
+
+_INDEX_SUFFIXES = (".index", ".timeindex")
+_LITTER_SUFFIXES = (".deleted", ".cleaned")
+
+
+class Loaded(NamedTuple):
+    segments: list[Segment]
+    """At least one; the last is the active one."""
+    log_start_offset: int
+    log_end_offset: int
+    scanned_from: int
+    """First offset whose batch was read; the log end after a clean stop."""
+
+
+def load_segments(
+    files: Files,
+    dir_path: str,
+    config: LogConfig,
+    epochs: LeaderEpochCache,
+    *,
+    clean: bool,
+    recovery_point: int,
+    log_start_offset: int,
+) -> Loaded:
+    """Raises OSError."""
+    segments = [Segment.open(files, dir_path, base) for base in _tidy(files, dir_path)]
+    if not segments:
+        segments = [Segment.create(files, dir_path, log_start_offset)]
+    log_end_offset = _open_trusted(segments) if clean else None
+    scanned_from = log_end_offset
+    if log_end_offset is None or scanned_from is None:
+        scanned_from, log_end_offset = _recover(segments, config, epochs, recovery_point)
+    log_start_offset = max(log_start_offset, segments[0].base_offset)
+    if log_end_offset < log_start_offset:
+        # records below the start were deleted on request; fewer than that survived
+        drop(segments, 0)
+        segments.append(Segment.create(files, dir_path, log_start_offset))
+        log_end_offset = scanned_from = log_start_offset
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    return Loaded(segments, log_start_offset, log_end_offset, scanned_from)
+
+
+def _tidy(files: Files, dir_path: str) -> list[int]:
+    """Remove what nobody refers to; the base offsets of the segments."""
+    names = files.list(dir_path)
+    bases = [int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal()]
+    known = {f"{base:020d}" for base in bases}
+    for name in names:
+        stem, dot, suffix = name.rpartition(".")
+        orphan = dot + suffix in _INDEX_SUFFIXES and stem not in known
+        if orphan or name.endswith(_LITTER_SUFFIXES):
+            files.unlink(f"{dir_path}/{name}")
+    return sorted(bases)
+
+
+def _open_trusted(segments: list[Segment]) -> int | None:
+    """The log end; None if the files are not what a clean stop leaves."""
+    try:
+        for segment in segments[:-1]:
+            segment.load_summary()
+            segment.retire()
+        active = segments[-1]
+        active.load_summary()
+        last = active.last_header()
+        if active.torn_bytes():
+            return None
+    except InvalidBatch:
+        return None
+    return active.base_offset if last is None else last.next_offset
+
+
+def _recover(
+    segments: list[Segment], config: LogConfig, epochs: LeaderEpochCache, recovery_point: int
+) -> tuple[int, int]:
+    """(first scanned offset, log end)"""
+    first = _first_to_scan(segments, recovery_point)
+    scanned_from = expected = segments[first].base_offset
+    epochs.truncate_from_end(scanned_from)
+    leader_epoch = epochs.latest
+    for i in range(first, len(segments)):
+        segment = segments[i]
+        if segment.base_offset != expected:
+            drop(segments, i)
+            break
+        expected, leader_epoch, whole = _scan(segment, config, epochs, leader_epoch)
+        if not whole:
+            drop(segments, i + 1)
+            break
+    return scanned_from, expected
+
+
+def _first_to_scan(segments: Sequence[Segment], recovery_point: int) -> int:
+    for i, (segment, following) in enumerate(pairwise(segments)):
+        if following.base_offset > recovery_point or not _ends_at(segment, following.base_offset):
+            return i
+    return len(segments) - 1
+
+
+def _ends_at(segment: Segment, offset: int) -> bool:
+    try:
+        segment.load_summary()
+        last = segment.last_header()
+    except InvalidBatch:
+        return False
+    if last is None or last.next_offset != offset or segment.torn_bytes():
+        return False
+    segment.retire()
+    return True
+
+
+def _scan(segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_epoch: int) -> tuple[int, int, bool]:
+    """(end offset, last leader epoch, whether the file was whole): indexes the segment and cuts off what is torn."""
+    segment.start_indexes()
+    expected, end = segment.base_offset, 0
+    for position, header in segment.scan():
+        if header.base_offset < expected or header.leader_epoch < leader_epoch:
+            break
+        segment.index_batch(header, position, config.index_interval_bytes)
+        if header.leader_epoch > leader_epoch:
+            leader_epoch = header.leader_epoch
+            epochs.assign(leader_epoch, header.base_offset)
+        expected, end = header.next_offset, position + header.size
+    whole = end == segment.size
+    if not whole:
+        segment.log.truncate(end)
+    return expected, leader_epoch, whole
+
+
+def drop(segments: list[Segment], first: int) -> None:
+    """Unlink from the newest on, so that a crash in between leaves no hole."""
+    while len(segments) > first:
+        segment = segments.pop()
+        segment.unlink()
+        segment.close()
+
+
+def rebuild_producers(
+    files: Files, dir_path: str, segments: Sequence[Segment], loaded_from: int, end_offset: int, *, trust_absence: bool
+) -> ProducerStates:
+    """The state at `end_offset`, from the newest usable snapshot at or below `loaded_from` and the batches after it.
+
+    Snapshots above are removed: what they summarise is gone or was scanned. `trust_absence`: after a clean stop no
+    snapshot means that there was no state (the log of an older version has none), and the log is not read for it.
+    """
+    remove_snapshots(files, dir_path, lambda offset: offset > loaded_from)
+    newest = read_newest_snapshot(files, dir_path, loaded_from)
+    if newest is None and trust_absence:
+        return ProducerStates()
+    start, states = newest or (segments[0].base_offset, ProducerStates())
+    for i, segment in enumerate(segments):
+        upper = segments[i + 1].base_offset if i + 1 < len(segments) else end_offset
+        if upper <= start:
+            continue
+        begin = segment.position_of(start) if start > segment.base_offset else 0
+        for _, header in segment.headers_from(begin):
+            if header.base_offset >= start:
+                states.update(header)
+    return states

@@ -1,0 +1,350 @@
+"""One segment: a `.log` file named after its base offset, its indexes, and the way from an offset to a position.
+
+Finding where an offset lies, cheapest first:
+
+    1. `recent`: the last few hundred batches appended, as two parallel lists. Followers and tail consumers end here.
+    2. `resumes`: where a reader that was cut off by its size limit will ask next.
+    3. the sparse index, then a walk over batch headers (never over records).
+
+Positions given out are always boundaries of batches. Nothing here decides what may be read or cut: `log.py` does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from heirlog.env import Buffer, File, Files
+from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
+from heirlog.storage.config import LogConfig
+from heirlog.storage.index import OffsetIndex, TimeIndex, read_offset_index, read_time_index
+
+_MAX_RECENT = 512
+_MAX_RESUMES = 64
+_HEADER_CHUNK_BYTES = 4096
+_SCAN_CHUNK_BYTES = 1024 * 1024
+_MAX_RELATIVE_OFFSET = 2**31 - 1
+_REBUILD_INTERVAL_BYTES = 4096
+
+
+def segment_path(dir_path: str, base_offset: int, suffix: str) -> str:
+    return f"{dir_path}/{base_offset:020d}{suffix}"
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_index",
+        "_files",
+        "_offset_index",
+        "_recent_offsets",
+        "_recent_positions",
+        "_resumes",
+        "_time_index",
+        "base_offset",
+        "created_ms",
+        "dir_path",
+        "first_timestamp",
+        "log",
+        "max_timestamp",
+        "max_timestamp_offset",
+    )
+
+    def __init__(self, files: Files, dir_path: str, base_offset: int, log: File, created_ms: int) -> None:
+        self._files = files
+        self.dir_path = dir_path
+        self.base_offset = base_offset
+        self.log = log
+        self.created_ms = created_ms
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._bytes_since_index = 0
+        self._recent_offsets: list[int] = []
+        self._recent_positions: list[int] = []
+        self._resumes: dict[int, int] = {}
+        self.first_timestamp = -1
+        """Largest timestamp of the first batch: segment.ms counts from it."""
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        """Last offset of the batch with the largest timestamp."""
+
+    @classmethod
+    def create(cls, files: Files, dir_path: str, base_offset: int) -> Segment:
+        """A new empty segment, also where a crash or a failure left a file of that name."""
+        path = segment_path(dir_path, base_offset, ".log")
+        log = files.open(path, create=True)
+        if log.size:
+            log.truncate(0)
+        segment = cls(files, dir_path, base_offset, log, files.modified_ms(path))
+        segment.start_indexes()
+        return segment
+
+    @classmethod
+    def open(cls, files: Files, dir_path: str, base_offset: int) -> Segment:
+        path = segment_path(dir_path, base_offset, ".log")
+        segment = cls(files, dir_path, base_offset, files.open(path), files.modified_ms(path))
+        try:
+            segment.first_timestamp = segment.header_at(0).max_timestamp
+        except InvalidBatch:
+            pass  # empty or damaged: recovery or the first append says
+        return segment
+
+    @property
+    def size(self) -> int:
+        return self.log.size
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._load_indexes()
+        assert self._offset_index is not None
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._load_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    # appending
+
+    def append(self, data: Buffer, headers: list[BatchHeader], index_interval_bytes: int) -> None:
+        """Write whole batches whose headers (offsets as they will be stored) are given. All or nothing."""
+        position = self.log.append(data)
+        for header in headers:
+            self._appended(header, position, index_interval_bytes)
+            position += header.size
+
+    def _appended(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+        base_offset, size, last_offset_delta, timestamp_ms = header[0], header[1], header[6], header[8]
+        if timestamp_ms > self.max_timestamp:
+            self.max_timestamp = timestamp_ms
+            self.max_timestamp_offset = base_offset + last_offset_delta
+        if position == 0:
+            self.first_timestamp = timestamp_ms
+        if self._bytes_since_index > index_interval_bytes:
+            self.offset_index.append(base_offset + last_offset_delta, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._bytes_since_index = 0
+        self._bytes_since_index += size
+        offsets = self._recent_offsets
+        offsets.append(base_offset)
+        self._recent_positions.append(position)
+        if len(offsets) > _MAX_RECENT:
+            # half at a time, so that the cost per append stays constant
+            del offsets[: _MAX_RECENT // 2]
+            del self._recent_positions[: _MAX_RECENT // 2]
+
+    def must_roll(self, size: int, max_timestamp_ms: int, last_offset: int, wall_ms: int, config: LogConfig) -> bool:
+        """Would an append of `size` bytes up to `last_offset` belong into the next segment?
+
+        Source: Kafka's LogSegment.shouldRoll, without its jitter.
+        """
+        held = self.log.size
+        if not held:
+            return False
+        return (
+            held + size > config.segment_bytes
+            or self.waited_ms(max_timestamp_ms, wall_ms) > config.segment_ms
+            or last_offset - self.base_offset > _MAX_RELATIVE_OFFSET
+            or self._indexes_full(config)
+        )
+
+    def waited_ms(self, max_timestamp_ms: int, wall_ms: int) -> int:
+        """How long this segment has been filled: in record time if its first batch has one, else in wall time."""
+        if self.first_timestamp >= 0 and max_timestamp_ms >= 0:
+            return max_timestamp_ms - self.first_timestamp
+        return wall_ms - self.created_ms
+
+    def _indexes_full(self, config: LogConfig) -> bool:
+        return (
+            len(self.offset_index) >= config.max_index_entries or len(self.time_index) >= config.max_time_index_entries
+        )
+
+    # finding
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch begins that holds `offset`, which lies below the segment's end (else see `size`)."""
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            i = bisect_right(recent, offset) - 1
+            return self._recent_positions[i]
+        resume = self._resumes.get(offset)
+        if resume is not None:
+            return resume
+        for position, header in self.headers_from(self.offset_index.floor(offset)):
+            if header.next_offset > offset:
+                return position
+        return self.log.size
+
+    def boundary_at(self, start: int, limit: int) -> int:
+        """The last boundary between batches at or before `limit`, not before the boundary `start`."""
+        if limit >= self.log.size:
+            return self.log.size
+        recent = self._recent_positions
+        if recent and limit >= recent[0]:
+            return max(start, recent[bisect_right(recent, limit) - 1])
+        floor = max(start, self.offset_index.floor_of_position(limit))
+        for position, header in self.headers_from(floor):
+            if position + header.size > limit:
+                self._remember_resume(header.base_offset, position)
+                return position
+        return self.log.size
+
+    def _remember_resume(self, offset: int, position: int) -> None:
+        if len(self._resumes) >= _MAX_RESUMES:
+            del self._resumes[next(iter(self._resumes))]
+        self._resumes[offset] = position
+
+    def end_of_batch(self, position: int) -> int:
+        recent = self._recent_positions
+        i = bisect_left(recent, position)
+        if i < len(recent) and recent[i] == position:
+            return recent[i + 1] if i + 1 < len(recent) else self.log.size
+        return position + self.header_at(position).size
+
+    def modified_ms(self) -> int:
+        """Wall time of the last write."""
+        return self._files.modified_ms(self.log.path)
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.log.pread(HEADER_SIZE, position))
+
+    def headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers from a boundary on. Raises InvalidBatch where the file is damaged."""
+        chunk, chunk_start = b"", position
+        while position < self.log.size:
+            at = position - chunk_start
+            if at + HEADER_SIZE > len(chunk):
+                chunk, chunk_start, at = self.log.pread(_HEADER_CHUNK_BYTES, position), position, 0
+            header = read_header(chunk, at)
+            yield position, header
+            position += header.size
+
+    def scan(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Like `headers_from`, but reads everything and ends at the first batch that is torn or fails its CRC."""
+        size = self.log.size
+        chunk, chunk_start = b"", position
+        while size - position >= HEADER_SIZE:
+            at = position - chunk_start
+            if at + HEADER_SIZE > len(chunk):
+                chunk, chunk_start, at = self.log.pread(_SCAN_CHUNK_BYTES, position), position, 0
+            try:
+                header = read_header(chunk, at)
+            except InvalidBatch:
+                return
+            if position + header.size > size:
+                return
+            if at + header.size > len(chunk):
+                chunk = self.log.pread(max(_SCAN_CHUNK_BYTES, header.size), position)
+                chunk_start, at = position, 0
+            if not crc_matches(chunk, at, header):
+                return
+            yield position, header
+            position += header.size
+
+    def last_header(self) -> BatchHeader | None:
+        """Of the last batch; None in an empty segment."""
+        last: BatchHeader | None = None
+        for _, header in self.headers_from(self.offset_index.floor_of_position(self.log.size)):
+            last = header
+        return last
+
+    def torn_bytes(self) -> int:
+        """Bytes at the end that are no whole batch, as far as headers tell."""
+        end = self.offset_index.floor_of_position(self.log.size)
+        for position, header in self.headers_from(end):
+            end = position + header.size
+        return self.log.size - end
+
+    def read_batch(self, position: int) -> bytes:
+        return self.log.pread(self.header_at(position).size, position)
+
+    # cutting, closing
+
+    def truncate_to(self, position: int, offset: int) -> None:
+        """Cut the file at a boundary; `offset` is the first one that goes."""
+        self.log.truncate(position)
+        self.offset_index.truncate(position)
+        self.time_index.truncate(offset)
+        keep = bisect_left(self._recent_positions, position)
+        del self._recent_positions[keep:]
+        del self._recent_offsets[keep:]
+        self._resumes.clear()
+        # an entry is due once the interval is exceeded: counting from nothing only makes the next one come later
+        self._bytes_since_index = 0
+        self._find_max_timestamp()
+        if position == 0:
+            self.first_timestamp = -1
+
+    def _find_max_timestamp(self) -> None:
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last
+        for _, header in self.headers_from(self.offset_index.floor(self.max_timestamp_offset)):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+
+    def start_indexes(self) -> None:
+        """Empty indexes: what follows calls `index_batch` or appends for every batch."""
+        self._offset_index = OffsetIndex(self.base_offset)
+        self._time_index = TimeIndex(self.base_offset)
+        self._bytes_since_index = 0
+        self._recent_offsets.clear()
+        self._recent_positions.clear()
+        self._resumes.clear()
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+
+    def index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
+        """A batch that is in the file already, seen by a scan."""
+        self._appended(header, position, index_interval_bytes)
+
+    def write_indexes(self) -> list[File]:
+        """Write both index files; the caller flushes the returned files and closes them."""
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        written: list[File] = []
+        for suffix, data in ((".index", self.offset_index.encode()), (".timeindex", self.time_index.encode())):
+            file = self._files.open(segment_path(self.dir_path, self.base_offset, suffix), create=True)
+            file.truncate(0)
+            if data:
+                file.append(data)
+            written.append(file)
+        return written
+
+    def retire(self) -> None:
+        """No more appends: the lists that serve the tail are given back, the indexes load again when needed."""
+        self._recent_offsets = []
+        self._recent_positions = []
+        self._offset_index = None
+        self._time_index = None
+
+    def load_summary(self) -> None:
+        """The largest timestamp, from the time index; a missing or inconsistent index is rebuilt.
+
+        Raises InvalidBatch where that is not possible.
+        """
+        self._load_indexes()
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last
+
+    def _load_indexes(self) -> None:
+        offset_path = segment_path(self.dir_path, self.base_offset, ".index")
+        time_path = segment_path(self.dir_path, self.base_offset, ".timeindex")
+        self._offset_index = read_offset_index(self._files, offset_path, self.base_offset, max(self.log.size, 1))
+        self._time_index = read_time_index(self._files, time_path, self.base_offset)
+        if self._offset_index is None or self._time_index is None:
+            self._rebuild_indexes()
+
+    def _rebuild_indexes(self) -> None:
+        self.start_indexes()
+        for position, header in self.headers_from(0):
+            self._appended(header, position, _REBUILD_INTERVAL_BYTES)
+        for file in self.write_indexes():
+            file.close()
+
+    def unlink(self) -> None:
+        """The `.log` first: an index without a log is litter that loading removes, the reverse costs a rebuild."""
+        for suffix in (".log", ".index", ".timeindex"):
+            path = segment_path(self.dir_path, self.base_offset, suffix)
+            if self._files.exists(path):
+                self._files.unlink(path)
+
+    def close(self) -> None:
+        self.log.close()

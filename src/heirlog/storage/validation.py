@@ -1,0 +1,90 @@
+"""What a leader refuses of a producer, before anything is written. Only the header is read, and the CRC over the rest.
+
+One batch per partition and request, at base offset 0: Kafka's rule since Produce 3, which also keeps an idempotent
+batch from being half a duplicate. Control batches are a broker's own; transactions are not there yet.
+
+Source: Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+"""
+
+from __future__ import annotations
+
+from heirlog.env import Buffer
+from heirlog.protocol.batch import (
+    HEADER_SIZE,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    BatchHeader,
+    crc_matches,
+    read_header,
+)
+from heirlog.protocol.compression import ZSTD
+from heirlog.protocol.errors import ErrorCode
+from heirlog.storage.config import LogConfig
+from heirlog.storage.errors import LogError
+
+_CONTROL_OR_TRANSACTIONAL = 0x30
+
+
+def check_client_batch(records: Buffer, config: LogConfig) -> BatchHeader:
+    """The header of the one batch in `records`. Raises LogError or InvalidBatch with Kafka's code."""
+    if len(records) < HEADER_SIZE:
+        _check_not_empty(records)
+    header = read_header(records)
+    size = header.size
+    if size != len(records):
+        raise _wrong_size(header, len(records))
+    if size > config.max_message_bytes:
+        raise LogError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes; max.message.bytes of the topic is {config.max_message_bytes}",
+        )
+    if size > config.segment_bytes:
+        raise LogError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"a batch of {size} bytes; segment.bytes of the topic is {config.segment_bytes}",
+        )
+    if not crc_matches(records, 0, header):
+        raise LogError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match: it was damaged on its way")
+    if header.attributes & _CONTROL_OR_TRANSACTIONAL:
+        raise _not_for_clients(header)
+    if header.base_offset or header.record_count != header.last_offset_delta + 1 or header.compression > ZSTD:
+        raise _wrong_content(header)
+    if header.producer_id > NO_PRODUCER_ID and header.base_sequence <= NO_SEQUENCE:
+        raise LogError(
+            ErrorCode.INVALID_RECORD, f"base sequence {header.base_sequence} with producer id {header.producer_id}"
+        )
+    if header.log_append_time and not config.log_append_time:
+        raise LogError(
+            ErrorCode.INVALID_TIMESTAMP, "a producer may not say that timestamps are those of the log's appends"
+        )
+    return header
+
+
+def _check_not_empty(records: Buffer) -> None:
+    if not len(records):
+        raise LogError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+
+
+def _wrong_size(header: BatchHeader, available: int) -> LogError:
+    if header.size > available:
+        return LogError(
+            ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes of which only {available} have arrived"
+        )
+    return LogError(ErrorCode.INVALID_RECORD, "a Produce request has exactly one record batch per partition")
+
+
+def _not_for_clients(header: BatchHeader) -> LogError:
+    if header.is_control:
+        return LogError(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    return LogError(ErrorCode.INVALID_TXN_STATE, "transactions are not supported yet")
+
+
+def _wrong_content(header: BatchHeader) -> LogError:
+    if header.base_offset:
+        return LogError(ErrorCode.INVALID_RECORD, f"the base offset of a produced batch is 0, not {header.base_offset}")
+    if header.compression > ZSTD:
+        return LogError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{header.compression} is not a compression codec")
+    return LogError(
+        ErrorCode.INVALID_RECORD,
+        f"{header.record_count} records in a batch of {header.last_offset_delta + 1} offsets",
+    )
