@@ -3,7 +3,7 @@
     storage format     feature levels, written beside the log (`format_records`)
     first leader       one transaction: those levels, and what they need (`bootstrap_records`)
 
-With ELR on, the cluster-wide `min.insync.replicas` is written down too, so that no node ever falls back to its own file.
+With ELR on, the cluster-wide `min.insync.replicas` is written down too, so that no node falls back to its own file.
 kraft.version is not here: it lives in the quorum's control records.
 
 Source: KIP-778, KIP-1022; kafka-behaviour 2.14.

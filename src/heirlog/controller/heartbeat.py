@@ -142,7 +142,7 @@ def _note(
 
 
 def _caught_up(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
-    return bool(request.current_metadata_offset >= max(broker.epoch, broker.registration_offset))
+    return request.current_metadata_offset >= broker.registration_offset
 
 
 def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
