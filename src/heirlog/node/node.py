@@ -33,6 +33,7 @@ from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.quorum import Quorum
@@ -174,7 +175,13 @@ class Node:
             ),
         )
         if config.is_controller:
-            self._controller = Controller(self.env, config, self._quorum)
+            self._controller = Controller(
+                self.env,
+                config,
+                self._quorum,
+                cluster_id=self.cluster_id,
+                bootstrap=read_bootstrap_records(self.env.files, config.metadata_log_dir),
+            )
         if config.is_broker:
             self._broker = Broker(self.env, config, self._directories, self.controller_endpoint)
         self._quorum.start(self._quorum_ready)
