@@ -1,0 +1,242 @@
+"""A cluster of the product's own nodes in virtual time.
+
+    format every disk -> launch every node -> run: kill, stop, start, pause, partition, as a script or a swarm says
+
+Broker n lives on the host `broker-n`, the controller on `controller-100`; with `combined` broker 1 has both roles. A
+host keeps its disk and its configuration; each start makes a new `Node` on a new `SimEnv`.
+
+Session, heartbeat and lag times are shorter than Kafka's defaults (`FAST`), so that a fence and a return fit into a few
+seconds of virtual time; what is short in proportion stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.metadata.features import DEFAULT_FEATURES
+from heirlog.metadata.image import ELR_VERSION
+from heirlog.node.format import Format, format_node
+from heirlog.node.node import Node
+from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.raft.control import Voter
+from heirlog.sim.env import SimEnv
+from heirlog.sim.machines import Machines, Runnable
+from heirlog.sim.network import Network
+from heirlog.sim.world import Exit, Process, World
+
+C = TypeVar("C", bound=Runnable)
+
+CLUSTER_ID = "simulated-cluster-0001"
+CONTROLLER_ID = 100
+LOG_DIR = "/data/log"
+CLIENT_PORT = 9092
+CONTROLLER_PORT = 9093
+
+FAST: Mapping[str, str] = {
+    "broker.session.timeout.ms": "2500",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "200",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+
+
+class Machine:
+    """One host of the cluster: what is configured, and what runs now."""
+
+    def __init__(self, name: str, node_id: int, config: StaticConfig) -> None:
+        self.name = name
+        self.node_id = node_id
+        self.config = config
+        self.node: Node | None = None
+        self.process: Process | None = None
+
+    @property
+    def running(self) -> Node | None:
+        """The node, once it has opened its directories and as long as it has not ended. A paused one runs."""
+        if self.node is None or self.process is None or not self.process.alive or not self.node.directories:
+            return None
+        return self.node
+
+
+class Cluster:
+    def __init__(
+        self,
+        world: World,
+        *,
+        brokers: int = 3,
+        combined: bool = False,
+        elr: bool = True,
+        wire: bool = False,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.world = world
+        self.network = Network(world, wire=wire)
+        self.machines = Machines(world, self.network)
+        self.faults: list[str] = []
+        """What was done to it, with the time: the report prints it."""
+        controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
+        common = {**FAST, "min.insync.replicas": "2", **(config or {})}
+        self._by_name: dict[str, Machine] = {}
+        for number in range(1, brokers + 1):
+            roles = "broker,controller" if combined and number == 1 else "broker"
+            self._add(f"broker-{number}", number, roles, controller, common)
+        if not combined:
+            self._add(controller, CONTROLLER_ID, "controller", controller, common)
+        self._features = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0}
+
+    def _add(self, name: str, node_id: int, roles: str, controller: str, common: Mapping[str, str]) -> None:
+        listeners = []
+        if "broker" in roles:
+            listeners.append(f"PLAINTEXT://{name}:{CLIENT_PORT}")
+        if "controller" in roles:
+            listeners.append(f"CONTROLLER://{name}:{CONTROLLER_PORT}")
+        properties = {
+            "process.roles": roles,
+            "node.id": str(node_id),
+            "listeners": ",".join(listeners),
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": f"{controller}:{CONTROLLER_PORT}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": LOG_DIR,
+            **common,
+        }
+        self._by_name[name] = Machine(name, node_id, parse_static(properties))
+
+    # names
+
+    @property
+    def machines_by_host(self) -> Mapping[str, Machine]:
+        return self._by_name
+
+    @property
+    def all_machines(self) -> list[Machine]:
+        return list(self._by_name.values())
+
+    @property
+    def broker_names(self) -> list[str]:
+        return [machine.name for machine in self._by_name.values() if machine.config.is_broker]
+
+    @property
+    def controller_names(self) -> list[str]:
+        """Dedicated ones only."""
+        return [machine.name for machine in self._by_name.values() if not machine.config.is_broker]
+
+    @property
+    def controller(self) -> Machine:
+        return next(machine for machine in self._by_name.values() if machine.config.is_controller)
+
+    @property
+    def bootstrap(self) -> list[Endpoint]:
+        return [Endpoint(name, CLIENT_PORT) for name in self.broker_names]
+
+    def machine(self, name: str) -> Machine:
+        return self._by_name[name]
+
+    def broker(self, broker_id: int) -> Machine:
+        return self._by_name[f"broker-{broker_id}"]
+
+    # life
+
+    def format(self) -> None:
+        """Every disk, durably; takes no part of the run that anybody could disturb."""
+        for machine in self._by_name.values():
+            self._format(machine)
+
+    def _format(self, machine: Machine) -> None:
+        env = self.machines.boot(machine.name)
+        directory_id = Uuid(self.world.stream(f"directory {machine.name}").randbytes(16))
+        voters = []
+        if machine.config.is_controller:
+            endpoint = machine.config.advertised_controller_listeners[0].endpoint
+            voters = [Voter(BrokerId(machine.node_id), directory_id, endpoint)]
+        plan = Format(CLUSTER_ID, {LOG_DIR: directory_id}, self._features, voters)
+        results: list[OSError | None] = []
+        format_node(env.files, machine.config, plan, env.wall_ms(), results.append)
+        self.world.run_while(lambda: not results, 1000)
+        assert results == [None], f"formatting {machine.name}: {results}"
+        self.world.end(env.process, Exit("stopped", 0, "formatted"))
+        self.machines.disk(machine.name).settle()
+
+    def start_all(self) -> None:
+        for name in reversed(list(self._by_name)):
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        """A new incarnation; nothing happens if one runs."""
+        machine = self._by_name[name]
+        if self.is_up(name):
+            return
+        self.say(f"start {name}")
+        env = self.machines.boot(name)
+        node = Node(env, machine.config)
+        machine.node = node
+        machine.process = self.machines.launch(env, node, node.listeners, node.connected)
+
+    def run_client(self, name: str, make: Callable[[SimEnv], C]) -> C:
+        """A client on a machine of its own."""
+        env = self.machines.boot(name)
+        client = make(env)
+        self.machines.launch(env, client)
+        return client
+
+    def is_up(self, name: str) -> bool:
+        return self.machines.running(name) is not None
+
+    def kill(self, name: str, *, lose_unflushed: bool = False) -> None:
+        """SIGKILL, or with `lose_unflushed` a power cut."""
+        self.say(f"{'power-cut' if lose_unflushed else 'kill'} {name}")
+        self.machines.kill(name, lose_unflushed=lose_unflushed)
+
+    def stop(self, name: str) -> None:
+        """SIGTERM: as soon as the process runs, it begins to stop."""
+        machine = self._by_name[name]
+        process, node = machine.process, machine.node
+        if process is None or node is None or not process.alive:
+            return
+        self.say(f"stop {name}")
+        self.world.schedule(0, process, "SIGTERM", node.shutdown)
+
+    def pause(self, name: str) -> None:
+        self.say(f"pause {name}")
+        self.machines.pause(name)
+
+    def resume(self, name: str) -> None:
+        self.machines.resume(name)
+
+    # network
+
+    def block(self, source: str, target: str) -> None:
+        self.network.block(source, target)
+
+    def heal(self, source: str, target: str) -> None:
+        self.network.heal(source, target)
+
+    def reset_between(self, one: str, other: str) -> None:
+        self.network.reset_between(one, other)
+
+    def slow(self, name: str, extra_us: int) -> None:
+        """Latency of everything that this machine sends; 0 takes it back."""
+        for other in self._by_name:
+            if other != name:
+                self.network.link(name, other).low_us = self.network.low_us + extra_us
+
+    # the run
+
+    def after(self, delay_ms: int, label: str, fn: Callable[[], None]) -> None:
+        self.world.schedule(delay_ms * 1000, None, label, fn)
+
+    def say(self, what: str) -> None:
+        """Into the list of faults and into the trace."""
+        self.faults.append(f"{self.world.now_us / 1e6:9.3f}s {what}")
+        self.world.note("-", what)
+
+    def run_for(self, duration_ms: int) -> None:
+        self.world.run_for(duration_ms)
+
+    def run_until(self, done: Callable[[], bool], timeout_ms: int) -> bool:
+        """Whether it became true in time."""
+        return self.world.run_while(lambda: not done(), timeout_ms)

@@ -1,0 +1,92 @@
+"""The guards of the protocol, and how to take one away in a simulation.
+
+A guard is one named predicate in the module of its rule, called through that module's global name. Here each has its
+number, where it lives, and what "always passes" means for it: a run without it must lose something that a run with it
+does not, or nobody needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`predicate` of `module` says whether to go on; without the guard it is always true."""
+
+    number: int
+    module: str
+    predicate: str
+    rule: str
+
+    def passes_always(self) -> Callable[..., bool]:
+        """What stands in for the predicate."""
+
+        def always(*_: Any, **__: Any) -> bool:
+            return True
+
+        return always
+
+
+GUARDS: Mapping[int, Guard] = {
+    guard.number: guard
+    for guard in (
+        Guard(
+            6,
+            "heirlog.controller.alter_partition",
+            "member_is_eligible",
+            "AlterPartition: members unfenced and with the registered broker epoch (KIP-903)",
+        ),
+        Guard(
+            8,
+            "heirlog.broker.high_watermark",
+            "committed_isr_is_large_enough",
+            "the high watermark needs a committed ISR of at least the effective min ISR (KIP-966)",
+        ),
+        Guard(
+            9,
+            "heirlog.controller.registration",
+            "stopped_cleanly",
+            "an unclean registration leaves ISR and ELR before it can be unfenced (KIP-966)",
+        ),
+        Guard(
+            14,
+            "heirlog.raft.commit",
+            "flush_reached",
+            "an acknowledgement by the quorum waits for the flush",
+        ),
+    )
+}
+
+
+class UnknownGuard(ValueError):
+    """There is no guard of that number."""
+
+
+def guard(number: int) -> Guard:
+    """Raises UnknownGuard, naming those that exist."""
+    found = GUARDS.get(number)
+    if found is None:
+        known = ", ".join(map(str, sorted(GUARDS)))
+        raise UnknownGuard(f"there is no guard {number} here; there are {known}")
+    return found
+
+
+@contextmanager
+def without(number: int | None) -> Iterator[None]:
+    """Take a guard away while the block runs; None takes nothing away."""
+    if number is None:
+        yield
+        return
+    chosen = guard(number)
+    module = import_module(chosen.module)
+    before = getattr(module, chosen.predicate)
+    setattr(module, chosen.predicate, chosen.passes_always())
+    try:
+        yield
+    finally:
+        setattr(module, chosen.predicate, before)

@@ -1,0 +1,166 @@
+"""Checks of what clients saw: plain functions over a recorded history, for simulated and for real clients alike.
+
+A history is three lists: what was acknowledged, what was read, and where an election lost records by design. Values are
+anything that can be a dictionary's key; a partition is named by text ("t-0").
+
+    lost-write            acknowledged with acks=all, below the highest offset that was read, and never read
+    duplicate             a value that may stand in the log once stands there at two offsets
+    inconsistent-offsets  one offset, two values
+
+A lossy-basis election starts a new *lineage* of its partition at the winner's log end: what was acknowledged before and
+lies at or above that offset is gone by that election, not by a mistake here; the offsets are given out again. Which
+lineage a record belongs to follows from its batch's leader epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import dataclass
+
+LOST_WRITE = "lost-write"
+DUPLICATE = "duplicate"
+INCONSISTENT_OFFSETS = "inconsistent-offsets"
+LATEST_WENT_BACK = "high-watermark-regression"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A record that a producer with acks=all was told is written. `time_ms`: when the producer sent it (last)."""
+
+    partition: str
+    offset: int
+    value: Hashable
+    time_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A record that a consumer read. `leader_epoch` of its batch; -1 where the client does not tell."""
+
+    partition: str
+    offset: int
+    value: Hashable
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A lossy-basis election: what was sent until `time_ms`, from `start_offset` on, may be gone."""
+
+    partition: str
+    start_offset: int
+    leader_epoch: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """An answer to ListOffsets(latest), in the order in which one client got them."""
+
+    partition: str
+    offset: int
+    leader_epoch: int
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken rule, in one sentence."""
+
+    check: str
+    sentence: str
+
+
+def lost_write(
+    acknowledged: Iterable[Acknowledged], observed: Iterable[Observed], losses: Collection[Loss] = ()
+) -> list[Finding]:
+    """What was acknowledged and never came back, although something behind it did."""
+    read_at: dict[str, dict[int, set[Hashable]]] = {}
+    for seen in observed:
+        read_at.setdefault(seen.partition, {}).setdefault(seen.offset, set()).add(seen.value)
+    highest = {partition: max(offsets) for partition, offsets in read_at.items()}
+    found = []
+    for one in acknowledged:
+        if one.offset >= highest.get(one.partition, -1) or _is_excused(one, losses):
+            continue
+        if one.value not in read_at[one.partition].get(one.offset, ()):
+            sentence = (
+                f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset} and never read there, "
+                f"although offset {highest[one.partition]} was"
+            )
+            found.append(Finding(LOST_WRITE, sentence))
+    return found
+
+
+def duplicate(observed: Iterable[Observed], once: Collection[Hashable] | None = None) -> list[Finding]:
+    """Values at two offsets of one partition. `once`: those that may not be doubled (idempotent, or sent once)."""
+    first: dict[tuple[str, Hashable], int] = {}
+    found = []
+    for seen in observed:
+        if once is not None and seen.value not in once:
+            continue
+        before = first.setdefault((seen.partition, seen.value), seen.offset)
+        if before != seen.offset:
+            sentence = f"{seen.partition}: {seen.value!r} stands at offset {before} and again at {seen.offset}"
+            found.append(Finding(DUPLICATE, sentence))
+    return found
+
+
+def inconsistent_offsets(
+    acknowledged: Iterable[Acknowledged], observed: Iterable[Observed], losses: Collection[Loss] = ()
+) -> list[Finding]:
+    """Offsets at which two reads, or a read and an acknowledgement, name different values within one lineage."""
+    values: dict[tuple[str, int, int], Hashable] = {}
+    found = []
+    for seen in observed:
+        key = (seen.partition, seen.offset, _lineage(seen, losses))
+        before = values.setdefault(key, seen.value)
+        if before != seen.value:
+            sentence = f"{seen.partition}: offset {seen.offset} held {before!r} and then {seen.value!r}"
+            found.append(Finding(INCONSISTENT_OFFSETS, sentence))
+    for one in acknowledged:
+        if _is_excused(one, losses):
+            continue
+        key = (one.partition, one.offset, sum(1 for loss in losses if _touches(loss, one.partition, one.offset)))
+        read = values.get(key, one.value)
+        if read != one.value:
+            sentence = (
+                f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset}, where {read!r} was read"
+            )
+            found.append(Finding(INCONSISTENT_OFFSETS, sentence))
+    return found
+
+
+def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:
+    """ListOffsets(latest) that one client saw go back within a lineage."""
+    last: dict[tuple[str, str], Latest] = {}
+    found = []
+    for answer in answers:
+        key = (answer.client, answer.partition)
+        before = last.get(key)
+        last[key] = answer
+        if before is None or answer.offset >= before.offset:
+            continue
+        if any(loss.partition == answer.partition and loss.leader_epoch > before.leader_epoch for loss in losses):
+            continue
+        sentence = (
+            f"{answer.partition}: {answer.client} was told the latest offset is {before.offset} (leader epoch "
+            f"{before.leader_epoch}) and then {answer.offset} (leader epoch {answer.leader_epoch})"
+        )
+        found.append(Finding(LATEST_WENT_BACK, sentence))
+    return found
+
+
+def _touches(loss: Loss, partition: str, offset: int) -> bool:
+    return loss.partition == partition and loss.start_offset <= offset
+
+
+def _is_excused(one: Acknowledged, losses: Collection[Loss]) -> bool:
+    return any(one.time_ms <= loss.time_ms and _touches(loss, one.partition, one.offset) for loss in losses)
+
+
+def _lineage(seen: Observed, losses: Collection[Loss]) -> int:
+    """How many lossy elections gave this offset out anew before the record was written."""
+    return sum(
+        1 for loss in losses if _touches(loss, seen.partition, seen.offset) and seen.leader_epoch >= loss.leader_epoch
+    )

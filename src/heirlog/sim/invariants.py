@@ -1,0 +1,175 @@
+"""What must hold after every event, as small functions: each returns None, or one sentence that says what is broken.
+
+They read states that the caller holds side by side: what the controllers committed (`PartitionState`), what a broker
+has (`Partition` with its log), and what was told to clients.
+
+    T1   states are in their domain, fetchers agree with them     T7   applied metadata are a prefix of the committed
+    T2   seats (ISR, ELR) are consistent                          T9   reads do not change (`heirlog.sim.history`)
+    T4   members of ISR and ELR hold what is committed            T11  nobody sits down after an unclean stop unseen
+    T5   leaders hold what was acknowledged                       R1   committed metadata stay
+
+*True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
+lineage at the winner's log end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from heirlog.broker.partition import Role
+from heirlog.metadata.state import PartitionState
+
+
+class Epochs(Protocol):
+    def epoch_for_offset(self, offset: int) -> int: ...
+
+
+class LogView(Protocol):
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def epochs(self) -> Epochs: ...
+
+
+class Replica(Protocol):
+    """What is read of `heirlog.broker.partition.Partition`."""
+
+    role: Role
+    leader: int
+    leader_epoch: int
+    high_watermark: int
+
+    @property
+    def log(self) -> LogView: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The true high watermark, and the leader epoch of the record just below it."""
+
+    offset: int
+    epoch: int
+
+
+def t1_state_is_in_its_domain(broker: int, replica: Replica, fetched: bool, shutting_down: bool) -> str | None:
+    """A leader does not fetch; a follower with a leader does (unless it is shutting down); offsets are in order.
+
+    fetched: a fetcher of this broker copies the partition.
+    """
+    log = replica.log
+    if not log.log_start_offset <= replica.high_watermark <= log.log_end_offset:
+        return (
+            f"broker {broker}: the high watermark {replica.high_watermark} lies outside the log "
+            f"{log.log_start_offset} - {log.log_end_offset}"
+        )
+    if replica.role is Role.LEADER and replica.leader != broker:
+        return f"broker {broker} leads while it names broker {replica.leader} as the leader"
+    if replica.role is Role.LEADER and fetched:
+        return f"broker {broker} leads and fetches at the same time"
+    if replica.role is Role.FOLLOWER and replica.leader == broker:
+        return f"broker {broker} follows itself"
+    if replica.role is Role.FOLLOWER and replica.leader >= 0 and not fetched and not shutting_down:
+        return f"broker {broker} follows broker {replica.leader} in epoch {replica.leader_epoch} and no fetcher copies"
+    if (replica.role is Role.IDLE or replica.leader < 0) and fetched:
+        return f"broker {broker} fetches a partition that has no leader"
+    return None
+
+
+def t1_fenced_broker_does_not_lead(broker: int, fenced: bool, replica: Replica) -> str | None:
+    """Judged by the broker's own metadata: who knows that it is fenced leads nothing."""
+    if fenced and replica.role is Role.LEADER:
+        return f"broker {broker} leads in epoch {replica.leader_epoch} while its own metadata say that it is fenced"
+    return None
+
+
+def t2_seats_are_consistent(state: PartitionState, min_isr: int, fenced: Collection[int]) -> str | None:
+    """With ELR on: ISR and ELR are disjoint subsets of the replicas, an ISR of min ISR size needs no ELR, and a fenced
+    broker is in no ISR.
+    """
+    isr, elr = set(state.isr), set(state.elr)
+    if len(isr) != len(state.isr) or len(elr) != len(state.elr):
+        return f"a broker is listed twice: ISR {state.isr}, ELR {state.elr}"
+    if isr & elr:
+        return f"ISR {state.isr} and ELR {state.elr} share a member"
+    if not (isr | elr) <= set(state.replicas):
+        return f"ISR {state.isr} or ELR {state.elr} names a broker that is no replica of {state.replicas}"
+    if len(isr) >= min_isr and elr:
+        return f"the ISR {state.isr} has min ISR ({min_isr}) and the ELR {state.elr} is not empty"
+    fenced_members = [member for member in state.isr if member in fenced]
+    if fenced_members:
+        return f"the ISR {state.isr} holds fenced brokers {fenced_members}"
+    if state.leader >= 0 and state.leader not in isr:
+        return f"the leader {state.leader} is not in the ISR {state.isr}"
+    return None
+
+
+def t4_member_holds_what_is_committed(broker: int, state: PartitionState, true: Watermark, log: LogView) -> str | None:
+    """A member of ISR or ELR, registered in its current incarnation, has every record below the true high watermark."""
+    if broker not in state.isr and broker not in state.elr:
+        return None
+    seat = "ISR" if broker in state.isr else "ELR"
+    if log.log_end_offset < true.offset:
+        return (
+            f"broker {broker} in the {seat} ends at {log.log_end_offset}, below the high watermark {true.offset} "
+            "that a leader exposed"
+        )
+    if true.offset > log.log_start_offset:
+        epoch = log.epochs.epoch_for_offset(true.offset - 1)
+        if epoch != true.epoch:
+            return (
+                f"broker {broker} in the {seat} has a record of epoch {epoch} at offset {true.offset - 1}, where one "
+                f"of epoch {true.epoch} was committed"
+            )
+    return None
+
+
+def t5_leader_holds_what_was_acknowledged(broker: int, acknowledged_end: int, log: LogView) -> str | None:
+    """The leader of the current epoch reaches past everything acknowledged with acks=all in its lineage."""
+    if log.log_end_offset < acknowledged_end:
+        return (
+            f"the leader {broker} ends at {log.log_end_offset}; records up to {acknowledged_end} were acknowledged "
+            "with acks=all"
+        )
+    return None
+
+
+def t7_metadata_is_a_prefix(node: str, applied_offset: int, committed_end: int) -> str | None:
+    """Nobody applies metadata that is not committed."""
+    if applied_offset >= committed_end:
+        return f"{node} has applied metadata up to offset {applied_offset}, committed is what is below {committed_end}"
+    return None
+
+
+def t11_returned_uncleanly(broker: int, state: PartitionState, not_caught_up: bool) -> str | None:
+    """A broker back from an unclean stop sits in neither ISR nor ELR until it has caught up."""
+    if not not_caught_up:
+        return None
+    for seat, members in (("ISR", state.isr), ("ELR", state.elr)):
+        if broker in members:
+            return f"broker {broker} is in the {seat} {members} and has not caught up since it stopped uncleanly"
+    return None
+
+
+def r1_committed_metadata_stays(
+    before: Iterable[tuple[int, int]], now: dict[int, int], start: int, end: int
+) -> str | None:
+    """Every batch that was committed is still in the controller's log, unchanged.
+
+    before: (base offset, checksum) of what was committed; now: the same of the log, which reaches from start to end. A
+    snapshot covers what is below start.
+    """
+    for base_offset, checksum in before:
+        if base_offset < start:
+            continue
+        found = now.get(base_offset)
+        if found is None:
+            return f"committed metadata at offset {base_offset} are gone; the log ends at {end}"
+        if found != checksum:
+            return f"committed metadata at offset {base_offset} have changed"
+    return None

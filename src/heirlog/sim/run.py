@@ -1,0 +1,135 @@
+"""One seed, one run, one report.
+
+Whatever breaks first is *the* violation: a rule (T1 ... R1), a history check, a node that failed, or a cluster that did
+not come back in time (liveness).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+
+from heirlog.sim import guards
+from heirlog.sim.checker import Violation
+from heirlog.sim.history import Finding
+from heirlog.sim.scenarios import SCENARIOS
+from heirlog.sim.stage import Stage
+from heirlog.sim.world import World
+
+RARE_STATES = (
+    "elr_election",
+    "last_known_wait",
+    "truncation",
+    "unclean_registration",
+    "under_min_isr",
+    "failover",
+    "lossy_election",
+    "leaderless",
+    "isr_shrink",
+    "isr_expand",
+)
+
+
+@dataclass(slots=True)
+class Report:
+    seed: int
+    scenario: str
+    without_guard: int | None
+    hash: str
+    counters: Counter[str]
+    acknowledged: int
+    acknowledged_by_leader: int
+    readable: int
+    lost: int
+    """Acknowledged with acks=all and not readable at the end, excused or not."""
+    violation: Finding | None
+    faults: list[str]
+    last_events: list[str]
+    last_logs: list[str]
+    events: int
+    virtual_ms: int
+    traceback: list[str]
+    """Of the violation \"crash\"."""
+
+    @property
+    def passed(self) -> bool:
+        return self.violation is None
+
+    @property
+    def replay_command(self) -> str:
+        command = f"heirlog sim replay {self.seed}"
+        if self.scenario != "swarm":
+            command += f" --scenario {self.scenario}"
+        if self.without_guard is not None:
+            command += f" --without-guard {self.without_guard}"
+        return command
+
+    def __str__(self) -> str:
+        verdict = "passed" if self.violation is None else f"FAILED {self.violation.check}: {self.violation.sentence}"
+        lines = [
+            f"seed {self.seed} ({self.scenario}) {verdict}",
+            f"  {self.acknowledged} acknowledged, {self.events} events, {self.virtual_ms / 1000:.1f} virtual seconds, "
+            f"hash {self.hash}",
+        ]
+        if self.violation is not None:
+            lines += ["  faults:", *(f"    {fault}" for fault in self.faults)]
+            lines += ["  last log lines:", *(f"    {line}" for line in self.last_logs)]
+            lines += ["  last events:", *(f"    {event}" for event in self.last_events)]
+            lines += [f"    {line}" for line in self.traceback]
+            lines.append(f"  replay: {self.replay_command}")
+        return "\n".join(lines)
+
+
+def run_seed(
+    seed: int, *, without_guard: int | None = None, scenario: str = "swarm", elr: bool | None = None, wire: bool = False
+) -> Report:
+    """Run one seed to its end or to the first violation."""
+    chosen = SCENARIOS[scenario]
+    plan = chosen.plan(World(seed).stream("plan"))
+    plan.wire = wire
+    if elr is not None:
+        plan.elr = elr
+    stage = Stage(seed, plan)
+    violation: Finding | None = None
+    traced: list[str] = []
+    with guards.without(without_guard):
+        try:
+            stage.begin()
+            chosen.play(stage)
+            stage.heal()
+            stage.audit()
+            stage.judge()
+        except Violation as broken:
+            violation = Finding(broken.rule, broken.sentence)
+        except Exception as error:  # whatever escapes a node would end its process: that is a finding, too
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            violation = Finding("crash", f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
+            traced = traceback.format_exc().splitlines()
+    return _report(stage, scenario, without_guard, violation, traced)
+
+
+def _report(
+    stage: Stage, scenario: str, without_guard: int | None, violation: Finding | None, traced: list[str]
+) -> Report:
+    world = stage.world
+    counters = Counter(world.counters)
+    counters["truncation"] = counters.get("log.log-truncated", 0)
+    return Report(
+        seed=stage.seed,
+        scenario=scenario,
+        without_guard=without_guard,
+        hash=world.trace_hash(),
+        counters=counters,
+        acknowledged=len(stage.history.acknowledged),
+        acknowledged_by_leader=stage.history.acknowledged_by_leader,
+        readable=len({(one.partition, one.offset) for one in stage.history.observed}),
+        lost=stage.lost(),
+        violation=violation,
+        faults=list(stage.cluster.faults),
+        last_events=[f"{time_us / 1e6:10.6f} {node:14} {label}" for time_us, node, label in world.last_events],
+        last_logs=[str(line) for line in list(world.logs)[-60:]],
+        events=world.events_run,
+        virtual_ms=world.now_us // 1000,
+        traceback=traced,
+    )

@@ -1,0 +1,216 @@
+"""What happens in a run: a swarm of faults that each seed draws for itself, or a script.
+
+    swarm                   a mix of everything in `heirlog.sim.faults`
+    last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
+    kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
+    controller-power-cut    the controller loses power in the midst of registrations and ISR changes
+
+A script has an order, and chance in everything else: who is A, how long it takes, what the network does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from heirlog.broker.isr import PendingExpand
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.types import BrokerId
+from heirlog.sim.faults import Mix, Swarm, draw_mix
+from heirlog.sim.stage import Plan, Stage
+
+STEP_LIMIT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`plan` draws what the stage looks like, `play` acts on it."""
+
+    plan: Callable[[Random], Plan]
+    play: Callable[[Stage], None]
+
+
+# swarm
+
+
+def _swarm_plan(random: Random) -> Plan:
+    return Plan(
+        partitions=random.randrange(1, 4),
+        min_isr=(1, 2, 2, 2, 3)[random.randrange(0, 5)],
+        idempotent=bool(random.randrange(0, 2)),
+        leader_acks=bool(random.randrange(0, 2)),
+        batch_records=random.randrange(5, 20),
+        interval_ms=random.randrange(100, 300),
+    )
+
+
+def _swarm(stage: Stage) -> None:
+    random = stage.world.stream("faults")
+    mix = draw_mix(random)
+    _disturb(stage, mix)
+    swarm = Swarm(stage.cluster, mix, random)
+    swarm.start()
+    stage.cluster.run_for(20_000)
+    swarm.stop()
+    _calm(stage)
+
+
+def _disturb(stage: Stage, mix: Mix) -> None:
+    names = stage.cluster.all_machines
+    for one in names:
+        for other in names:
+            if one is not other:
+                link = stage.cluster.network.link(one.name, other.name)
+                link.loss, link.reset = mix.loss, mix.reset
+
+
+def _calm(stage: Stage) -> None:
+    for one in stage.cluster.all_machines:
+        for other in stage.cluster.all_machines:
+            if one is not other:
+                link = stage.cluster.network.link(one.name, other.name)
+                link.loss = link.reset = 0.0
+
+
+# last replica standing
+
+
+def _drill_plan(random: Random) -> Plan:
+    return Plan(
+        partitions=random.randrange(1, 3),
+        idempotent=bool(random.randrange(0, 2)),
+        batch_records=random.randrange(5, 20),
+        interval_ms=random.randrange(100, 250),
+    )
+
+
+def _last_replica_standing(stage: Stage) -> None:
+    random, cluster = stage.random, stage.cluster
+    _disturb(stage, Mix(1, 1, {}, (0.0, 0.0, 0.002)[random.randrange(0, 3)], (0.0, 0.0, 0.002)[random.randrange(0, 3)]))
+    order = [1, 2, 3]
+    random.shuffle(order)
+    a, b, c = (BrokerId(broker) for broker in order)
+    cluster.run_for(random.randrange(1000, 3000))
+    _stop_and_wait(stage, a)
+    _wait_states(stage, f"broker {a} is in no ISR", lambda state: a not in state.isr)
+    cluster.run_for(random.randrange(100, 2000))
+    _stop_and_wait(stage, b)
+    _wait_states(stage, f"broker {c} is alone", lambda state: tuple(state.isr) == (c,))
+    cluster.run_for(random.randrange(500, 2500))
+    cluster.kill(f"broker-{c}", lose_unflushed=True)
+    if random.randrange(0, 2):
+        _wait_states(stage, "nobody leads", lambda state: state.leader != c)
+    cluster.run_for(random.randrange(0, 2000))
+    back = [a, b]
+    random.shuffle(back)
+    for broker in back:
+        cluster.start(f"broker-{broker}")
+        cluster.run_for(random.randrange(0, 1500))
+    if random.randrange(0, 3):
+        stage.wait("two brokers serve again", lambda: _led_by_others(stage, c), STEP_LIMIT_MS)
+        cluster.run_for(random.randrange(500, 3000))
+    cluster.start(f"broker-{c}")
+    cluster.run_for(random.randrange(500, 3000))
+    _calm(stage)
+
+
+def _led_by_others(stage: Stage, broker: BrokerId) -> bool:
+    return all(state.leader >= 0 and state.leader != broker for state in _states(stage))
+
+
+def _stop_and_wait(stage: Stage, broker: BrokerId) -> None:
+    name = f"broker-{broker}"
+    stage.cluster.stop(name)
+    stage.wait(f"{name} has stopped", lambda: not stage.cluster.is_up(name), STEP_LIMIT_MS)
+
+
+def _states(stage: Stage) -> list[PartitionState]:
+    partitions = stage.checker.truth.image.partitions
+    return [state for _, each in sorted(partitions.items()) for _, state in sorted(each.items())]
+
+
+def _wait_states(stage: Stage, what: str, holds: Callable[[PartitionState], bool]) -> None:
+    stage.wait(what, lambda: all(holds(state) for state in _states(stage)), STEP_LIMIT_MS)
+
+
+# KIP-903
+
+
+def _race_plan(random: Random) -> Plan:
+    # the leader's session must outlive a short cut of its way to the controller
+    config = {"broker.session.timeout.ms": "9000"}
+    return Plan(partitions=1, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20), config=config)
+
+
+def _kip_903_race(stage: Stage) -> None:
+    """The leader's AlterPartition, which names the follower's old epoch, arrives after the follower came back anew."""
+    random, cluster = stage.random, stage.cluster
+    controller = cluster.controller.name
+    cluster.run_for(random.randrange(1000, 2000))
+    (state,) = _states(stage)
+    leader = state.leader
+    follower = next(broker for broker in state.isr if broker != leader)
+    victim, keeper = f"broker-{follower}", f"broker-{leader}"
+    cluster.kill(victim, lose_unflushed=bool(random.randrange(0, 2)))
+    _wait_states(stage, f"{victim} is out of the ISR", lambda state: follower not in state.isr)
+    cluster.run_for(random.randrange(200, 1500))
+    cluster.start(victim)
+    brokers = stage.checker.truth.image.brokers
+    stage.wait(f"{victim} is unfenced", lambda: not brokers[follower].fenced, STEP_LIMIT_MS)
+    cluster.say(f"partition {keeper}>{controller}")
+    cluster.block(keeper, controller)
+    if cluster.run_until(lambda: _asks_for(stage, leader, follower), 3000):
+        cluster.run_for(random.randrange(0, 50))
+        epoch = brokers[follower].epoch
+        cluster.kill(victim, lose_unflushed=True)
+        cluster.start(victim)
+        cluster.run_until(lambda: brokers[follower].epoch != epoch, 5000)
+        if random.randrange(0, 2):
+            cluster.run_for(random.randrange(0, 300))
+    cluster.say(f"heal {keeper}>{controller}")
+    cluster.heal(keeper, controller)
+    cluster.run_for(random.randrange(2000, 4000))
+
+
+def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
+    node = stage.cluster.broker(leader).running
+    if node is None:
+        return False
+    return any(
+        isinstance(partition.isr, PendingExpand) and partition.isr.added == follower
+        for partition in node.broker.replicas.all_partitions()
+    )
+
+
+# the controller's disk
+
+
+def _controller_plan(random: Random) -> Plan:
+    return Plan(partitions=2, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20))
+
+
+def _controller_power_cut(stage: Stage) -> None:
+    """Metadata change all the time, and the controller's power goes again and again."""
+    random, cluster = stage.random, stage.cluster
+    controller = cluster.controller.name
+    # a slow disk: what is acknowledged before its flush stays unflushed for a while
+    cluster.machines.disk(controller).flush_us = (5_000, 60_000)
+    for _ in range(6):
+        name = cluster.broker_names[random.randrange(0, len(cluster.broker_names))]
+        cluster.kill(name)
+        cluster.run_for(random.randrange(300, 1500))
+        cluster.start(name)
+        cluster.run_for(random.randrange(100, 1500))
+        cluster.kill(controller, lose_unflushed=True)
+        cluster.run_for(random.randrange(0, 500))
+        cluster.start(controller)
+        cluster.run_for(random.randrange(500, 2500))
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "swarm": Scenario(_swarm_plan, _swarm),
+    "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
+    "kip-903-race": Scenario(_race_plan, _kip_903_race),
+    "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
+}
