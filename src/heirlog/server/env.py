@@ -17,8 +17,8 @@ from heirlog.server.files import OsFiles
 class ServerEnv:
     """One node's world; made on the loop's thread.
 
-    on_stop: called once with the exit code and the reason, on the turn after `stop`. From `stop` on the node hears
-    nothing more: neither timers nor answers.
+    on_stop: called once with the exit code and the reason; has to end the loop and to keep files and connections from
+    telling the node anything more. Timers and answers of peers are silent from `stop` on.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ServerEnv:
         if self._stopped:
             return
         self._stopped = True
-        self._loop.call_soon(self._on_stop, exit_code, reason)
+        self._on_stop(exit_code, reason)
 
     def _run(self, fn: Callable[[], None]) -> None:
         if not self._stopped:

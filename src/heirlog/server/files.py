@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from heirlog.env import Buffer
+from heirlog.env import Buffer, File
 
 Deliver: TypeAlias = Callable[[Callable[[], None]], object]
 """Runs a function on the loop soon, called from any thread (`loop.call_soon_threadsafe`)."""
@@ -159,6 +159,8 @@ class Flusher:
         self._wake = threading.Condition()
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self.silent = False
+        """Nobody is told any more."""
 
     def ask(self, target: OsFile | str, on_synced: OnSynced) -> None:
         """`target`: a file, or the path of a directory."""
@@ -190,15 +192,18 @@ class Flusher:
                 return
             for target, callbacks in asked.items():
                 error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
-                self._deliver(Answer(target, callbacks, error))
+                self._deliver(Answer(self, target, callbacks, error))
 
 
 class Answer:
     """One finished flush on its way to the loop."""
 
-    __slots__ = ("_callbacks", "_error", "_target")
+    __slots__ = ("_callbacks", "_error", "_flusher", "_target")
 
-    def __init__(self, target: OsFile | str, callbacks: list[OnSynced], error: OSError | None) -> None:
+    def __init__(
+        self, flusher: Flusher, target: OsFile | str, callbacks: list[OnSynced], error: OSError | None
+    ) -> None:
+        self._flusher = flusher
         self._target = target
         self._callbacks = callbacks
         self._error = error
@@ -207,7 +212,8 @@ class Answer:
         for callback in self._callbacks:
             if isinstance(self._target, OsFile):
                 self._target.flush_ended()
-            callback(self._error)
+            if not self._flusher.silent:
+                callback(self._error)
 
 
 def sync_directory(path: str) -> OSError | None:
@@ -231,7 +237,8 @@ class OsFiles:
     def open(self, path: str, create: bool = False) -> OsFile:
         return OsFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644))
 
-    def flush(self, file: OsFile, on_flushed: OnSynced) -> None:
+    def flush(self, file: File, on_flushed: OnSynced) -> None:
+        assert isinstance(file, OsFile)
         self._flusher.ask(file, on_flushed)
 
     def sync_dir(self, path: str, on_synced: OnSynced) -> None:
@@ -260,6 +267,10 @@ class OsFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def hush(self) -> None:
+        """The node stopped: no callback runs from now on."""
+        self._flusher.silent = True
 
     def stop(self) -> None:
         """Wait for flushes under way; the node is gone, so nobody hears of them."""

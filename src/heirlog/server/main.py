@@ -155,6 +155,8 @@ class NodeProcess:
         self._log("info" if exit_code == 0 else "error", "stopped", exit_code=exit_code, reason=reason)
         if exit_code:
             _complain(reason)
+        self._server.hush()
+        self._files.hush()
         self._loop.stop()
 
     def _end(self) -> None:
@@ -169,7 +171,7 @@ class NodeProcess:
 def _files(loop: asyncio.AbstractEventLoop, ledger: str | None) -> OsFiles:
     if ledger is None:
         return OsFiles(loop.call_soon_threadsafe)
-    from heirlog.server.ledger import LedgerFiles  # none of its code runs otherwise
+    from heirlog.server.ledger_files import LedgerFiles  # none of its code runs otherwise
 
     return LedgerFiles(loop.call_soon_threadsafe, ledger)
 

@@ -67,6 +67,8 @@ class Connection:
     # for the stream
 
     def on_frame(self, frame: memoryview) -> bool:
+        if self._server.silent:
+            return False
         try:
             self._client.received_frame(frame)
         except Exception:
@@ -77,7 +79,8 @@ class Connection:
 
     def on_closed(self, reason: str) -> None:
         self._server.forget(self, reason)
-        self._client.closed()
+        if not self._server.silent:
+            self._client.closed()
 
     # for the server
 
@@ -109,6 +112,8 @@ class Server:
         self.connected = connected
         self.frame_limit = frame_limit
         self.staging = memoryview(bytearray(STAGING_SIZE)) if staging is None else staging
+        self.silent = False
+        """The node hears nothing any more."""
         self._log = log
         self._max_idle = max_idle_ms / 1000
         self._listening: dict[str, socket.socket] = {}
@@ -148,8 +153,12 @@ class Server:
             self.loop.remove_reader(sock.fileno())
             sock.close()
 
+    def hush(self) -> None:
+        """The node stopped: no frame and no closed connection is told from now on."""
+        self.silent = True
+
     def stop(self) -> None:
-        """Close everything now. The node hears of it on the next turn of the loop, if there is one."""
+        """Close everything now. Unless hushed, the node hears of it on the next turn of the loop."""
         self.stop_listening()
         self._sweep.cancel()
         for connection in list(self._connections):
