@@ -173,3 +173,51 @@ def test_a_download_survives_lost_messages(seed: int) -> None:
     write(world, *names)
     world.observers[0].start()
     world.run_until_all_have(*names)
+
+
+def test_a_snapshot_of_the_wrong_epoch_is_refused() -> None:
+    world = World()
+    world.start_leader()
+    offset = world.commit("a")
+    world.run_until(lambda: world.leader.seen.names == ["a"])
+    with pytest.raises(ValueError, match="not of epoch 9"):
+        world.leader.quorum.snapshot([topic("a")], offset, 9)
+
+
+@pytest.mark.parametrize("crash_after", range(1, 60, 2))
+def test_a_power_cut_at_any_event_of_a_download_leaves_an_observer_that_recovers(crash_after: int) -> None:
+    world = World(observers=1)
+    world.start()
+    observer = world.observers[0]
+    world.commit("a")
+    world.run_until_all_have("a")
+    # an uncommitted tail that reaches beyond the snapshot to come
+    world.leader.quorum.log.log.flush = lambda on_flushed: None
+    for i in range(6):
+        world.append(f"lost{i}")
+    world.run_until(lambda: observer.quorum.log_end_offset == world.leader.quorum.log_end_offset)
+    world.run_for(50)
+    observer.kill()
+    world.leader.power_cut()
+    world.leader.config = type(world.leader.config)(segment_bytes=200, max_retention_bytes=1)
+    world.start_leader()
+    names = ["a"]
+    for i in range(4):
+        names.append(f"t{i}")
+        world.commit(names[-1])
+    for _ in range(2):
+        names.append(f"u{len(names)}")
+        world.commit(names[-1])
+        write(world, *names)
+    assert world.leader.quorum.log.start_offset > 4
+    observer.disk.events, observer.disk.crash_after = 0, crash_after
+    try:
+        observer.start()
+        world.run_for(3_000)
+    except BaseException as cut:
+        assert type(cut).__name__ == "PowerCut"
+        observer.power_cut()
+    observer.power_cut()
+    observer.start()
+    world.run_until_all_have(*names)
+    assert observer.stopped_because is None

@@ -19,7 +19,7 @@ def replace_file(
 ) -> None:
     """Write `data` as directory/name through directory/name+suffix; `on_done` when it would survive a power cut.
 
-    Raises OSError if the first write fails; a failed flush goes to `on_done`, and the file under `name` is the old one.
+    Raises OSError if writing fails; what fails later goes to `on_done`, and the file under `name` is the old one.
     """
     temporary = f"{directory}/{name}{suffix}"
     if files.exists(temporary):
@@ -33,7 +33,11 @@ def replace_file(
         if error is not None:
             on_done(error)
             return
-        files.rename(temporary, f"{directory}/{name}")
+        try:
+            files.rename(temporary, f"{directory}/{name}")
+        except OSError as failure:
+            on_done(failure)
+            return
         files.sync_dir(directory, on_done)
 
     files.flush(file, flushed)

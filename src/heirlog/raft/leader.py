@@ -97,8 +97,8 @@ class Leader:
     def append(self, records: Sequence[Message]) -> int:
         """One batch; the offset of its first record. Committed when `on_commit` shows it.
 
-        Raises NotLeader, BatchTooLarge, ValueError without records, OSError and LogError from the log; nothing is
-        appended then.
+        Raises NotLeader, BatchTooLarge, ValueError without records; nothing is appended then. A disk that refuses the
+        write ends the node (NotLeader is raised as well, for the caller's own answer).
         """
         if self._closed or not self.announced:
             raise NotLeader("this node does not lead the metadata quorum, or not yet")
@@ -110,7 +110,11 @@ class Leader:
         batch = encode_batch([(None, encode_value(record), (), now_ms) for record in records], base_offset, epoch)
         if len(batch) > MAX_BATCH_BYTES:
             raise BatchTooLarge(f"a batch of {len(batch)} bytes; at most {MAX_BATCH_BYTES}: split the records")
-        self._log.append(batch, epoch)
+        try:
+            self._log.append(batch, epoch)
+        except OSError as error:
+            self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
+            raise NotLeader("the disk of the metadata log failed") from error
         self._replay.remember(CommittedBatch(base_offset, self._log.end_offset - 1, epoch, now_ms, list(records)))
         self._turn_soon()
         return base_offset

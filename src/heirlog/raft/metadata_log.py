@@ -155,22 +155,34 @@ class MetadataLog:
     def write_snapshot(
         self, records: Iterable[Message], snapshot_id: SnapshotId, wall_ms: int, on_done: OnDone
     ) -> bool:
-        """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists."""
+        """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists.
+
+        Raises ValueError for an epoch that is not the log's at that offset: a start would take the log for another's.
+        """
         if self._writing_snapshot or (self.snapshots and snapshot_id <= self.snapshots[-1]):
             return False
+        if snapshot_id.epoch != self._epoch_of(snapshot_id.end_offset - 1):
+            raise ValueError(f"the record below offset {snapshot_id.end_offset} is not of epoch {snapshot_id.epoch}")
         self._writing_snapshot = True
         voters = self.voters
 
         def written(error: OSError | None) -> None:
             self._writing_snapshot = False
-            if error is None:
-                self._adopt(snapshot_id, voters)
-                self._shorten()
-            on_done(error)
+            failure = error
+            if failure is None:
+                try:
+                    self._adopt(snapshot_id, voters)
+                    self._shorten()
+                except OSError as refused:
+                    failure = refused
+            on_done(failure)
 
         data = snapshot.encode(records, snapshot_id.epoch, wall_ms, voters)
         replace_file(self.env.files, self.directory, snapshot_id.file_name, data, written, snapshot.PART)
         return True
+
+    def _epoch_of(self, offset: int) -> int | None:
+        return next((epoch for epoch, start in reversed(self.log.epochs.entries) if start <= offset), None)
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
         """Start the log again at the end of a snapshot that is durable under its name."""
@@ -205,7 +217,7 @@ class MetadataLog:
 
 
 def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog:
-    """Create or recover the log in `directory`. Raises OSError or MetadataLogLost."""
+    """Create or recover the log in `directory`. Raises OSError, StorageFormatError or MetadataLogLost."""
     files = env.files
     files.mkdirs(directory)
     _remove_leftovers(files, directory)
@@ -225,8 +237,9 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
         wall_ms=env.wall_ms(),
     )
     log.set_topic_id(METADATA_TOPIC_ID)
-    if log.log_end_offset < base:
-        # the snapshot is newer than the log: a download was installed and the crash came before the log's turn
+    if loaded is not None and not _continues(log, loaded.id):
+        # a downloaded snapshot was durable, and the crash came before that of the log which began again at its end
+        env.log("warning", "metadata-log-replaced", snapshot=loaded.id.file_name, end_offset=log.log_end_offset)
         log.truncate_fully_and_start_at(base)
     if log.log_start_offset > base:
         raise MetadataLogLost(
@@ -238,6 +251,16 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
     opened._snapshot_voters = loaded.voters if loaded else ()
     opened.scan_voters()
     return opened
+
+
+def _continues(log: Log, snapshot_id: SnapshotId) -> bool:
+    """Does the log hold the very records that the snapshot ends with, or start where it ends?"""
+    if log.log_end_offset < snapshot_id.end_offset:
+        return False
+    if snapshot_id == BOOTSTRAP or log.log_start_offset >= snapshot_id.end_offset:
+        return True
+    epoch, end_offset = log.end_offset_for_epoch(snapshot_id.epoch)
+    return epoch == snapshot_id.epoch and end_offset >= snapshot_id.end_offset
 
 
 def _newest_loadable(env: Env, directory: str, snapshots: list[SnapshotId]) -> tuple[Snapshot | None, list[SnapshotId]]:
