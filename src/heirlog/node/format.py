@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from heirlog.controller.bootstrap import format_records
 from heirlog.env import Files
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import KRAFT_VERSION
-from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import Uuid
 from heirlog.raft.bootstrap import write_bootstrap, write_bootstrap_records
 from heirlog.raft.control import Voter
-from heirlog.storage.identity import MetaProperties, write_meta_properties
+from heirlog.storage.identity import format_directory
 
 OnDone = Callable[[OSError | None], None]
 
@@ -40,49 +40,42 @@ class Format:
 
 
 def format_node(files: Files, config: StaticConfig, plan: Format, wall_ms: int, on_done: OnDone) -> None:
-    """Everything is durable when `on_done` gets None. Raises OSError where a directory cannot be made or written."""
+    """Everything is durable when `on_done` gets None.
+
+    Raises ValueError for feature levels that cannot be, StorageFormatError for a directory that is formatted already,
+    OSError where one cannot be made or written.
+    """
+    records = format_records(plan.features)
     for path in plan.directory_ids:
         files.mkdirs(path)
     steps: list[Callable[[OnDone], None]] = []
     if config.metadata_log_dir in plan.directory_ids:
-        records = feature_records(plan.features)
         metadata_dir = config.metadata_log_dir
         if config.is_controller and plan.voters:
             steps.append(lambda done: write_bootstrap(files, metadata_dir, plan.voters, wall_ms, done))
         steps.append(lambda done: write_bootstrap_records(files, metadata_dir, records, wall_ms, done))
     for path, directory_id in plan.directory_ids.items():
-        identity = MetaProperties(plan.cluster_id, config.node_id, directory_id)
-        steps.append(lambda done, path=path, identity=identity: write_meta_properties(files, path, identity, done))  # type: ignore[misc]
+        steps.append(partial(_identify, files, path, plan.cluster_id, config.node_id, directory_id))
     _in_order(steps, on_done)
 
 
-def feature_records(features: Mapping[str, int]) -> list[FeatureLevelRecord]:
-    """kraft.version is the quorum's own and lives in its control records; level 0 is said by saying nothing."""
-    return [
-        FeatureLevelRecord(name=name, feature_level=level)
-        for name, level in sorted(features.items(), key=_metadata_version_first)
-        if name != KRAFT_VERSION and level
-    ]
-
-
-def _metadata_version_first(item: tuple[str, int]) -> tuple[bool, str]:
-    # the level decides how every record after it is written
-    return item[0] != "metadata.version", item[0]
+def _identify(files: Files, path: str, cluster_id: str, node_id: int, directory_id: Uuid, on_done: OnDone) -> None:
+    format_directory(files, path, cluster_id, node_id, directory_id, on_done)
 
 
 def _in_order(steps: Sequence[Callable[[OnDone], None]], on_done: OnDone) -> None:
     """The next step starts once the one before is durable; the first failure is the last step."""
 
+    remaining = iter(steps)
+
     def next_after(error: OSError | None) -> None:
-        nonlocal position
-        if error is not None or position == len(steps):
+        step = next(remaining, None)
+        if error is not None or step is None:
             on_done(error)
             return
-        position += 1
         try:
-            steps[position - 1](next_after)
+            step(next_after)
         except OSError as failure:
             on_done(failure)
 
-    position = 0
     next_after(None)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heirlog.context import Context
-from heirlog.env import Buffer, Endpoint, Env, Region, SendFailure
+from heirlog.env import Buffer, Env, Region, SendFailure
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import (
@@ -28,6 +28,7 @@ from heirlog.protocol.frames import (
     parse_header,
 )
 from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from heirlog.protocol.types import Endpoint
 
 FIRST_BACKOFF_MS = 20
 MAX_BACKOFF_MS = 500

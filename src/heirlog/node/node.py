@@ -38,8 +38,10 @@ from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.quorum import Quorum
 from heirlog.raft.replay import CommittedBatch
-from heirlog.storage.directory import LogDirectory
+from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.identity import MetaProperties, read_meta_properties
+from heirlog.storage.log_directory import LogDirectory
 
 NO_NODE = -1
 BROKER_DEFAULT = -1
@@ -152,16 +154,18 @@ class Node:
         return [(listener.name, listener.bind) for listener in self._by_name.values()]
 
     def start(self) -> None:
+        config = self.config
         try:
             self._open_directories()
-        except (StorageFormatError, OSError) as error:
+            metadata_directory_id = self._metadata_directory_id()
+            bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir)
+        except (StorageFormatError, InvalidSnapshot, OSError) as error:
             self.env.stop(1, str(error))
             return
-        config = self.config
         self._quorum = Quorum(
             self.env,
             node_id=config.node_id,
-            directory_id=self._metadata_directory_id(),
+            directory_id=metadata_directory_id,
             voters=self._configured_voters(),
             cluster_id=self.cluster_id,
             directory=config.metadata_log_dir,
@@ -180,26 +184,42 @@ class Node:
                 config,
                 self._quorum,
                 cluster_id=self.cluster_id,
-                bootstrap=read_bootstrap_records(self.env.files, config.metadata_log_dir),
+                bootstrap=bootstrap,
             )
         if config.is_broker:
-            self._broker = Broker(self.env, config, self._directories, self.controller_endpoint)
+            self._broker = Broker(
+                self.env,
+                config,
+                self._directories,
+                self.controller_endpoint,
+                lambda: self.image,
+                cluster_id=self.cluster_id,
+                on_caught_up=self._publisher.publish,
+            )
         self._quorum.start(self._quorum_ready)
 
     def _open_directories(self) -> None:
         """Raises StorageFormatError, OSError."""
         config = self.config
-        self._directories = [LogDirectory.open(self.env.files, path, config.node_id) for path in config.log_dirs]
-        ids = {directory.cluster_id for directory in self._directories}
-        if len(ids) > 1:
-            raise StorageFormatError(f"the log directories belong to different clusters: {', '.join(sorted(ids))}")
-        (self.cluster_id,) = ids
+        metadata = self._metadata_identity()
+        self.cluster_id = metadata.cluster_id
+        self._directories = [
+            LogDirectory.open(self.env.files, path, cluster_id=self.cluster_id, node_id=config.node_id)
+            for path in config.log_dirs
+        ]
+
+    def _metadata_identity(self) -> MetaProperties:
+        path = self.config.metadata_log_dir
+        found = read_meta_properties(self.env.files, path)
+        if found is None:
+            raise StorageFormatError(
+                f"{path} is not formatted: run `heirlog storage format --cluster-id <id> "
+                "--config <server.properties>` first"
+            )
+        return found
 
     def _metadata_directory_id(self) -> Uuid:
-        for directory in self._directories:
-            if directory.path == self.config.metadata_log_dir:
-                return directory.directory_id
-        raise StorageFormatError("metadata.log.dir must be one of log.dirs")
+        return self._metadata_identity().directory_id
 
     def _configured_voters(self) -> list[Voter]:
         """This node as a voter under the address that it has now; others are known from the log or by asking."""
@@ -211,7 +231,7 @@ class Node:
 
     def _quorum_ready(self) -> None:
         if self._broker is not None and not self._stopping:
-            self._broker.start(self._publisher.publish)
+            self._broker.start()
 
     def shutdown(self) -> None:
         """SIGTERM: stop cleanly; ends with `env.stop(0)`. A second call changes nothing."""
@@ -269,7 +289,7 @@ class Node:
 
     def _applied(self) -> None:
         if self._broker is not None:
-            self._broker.on_metadata_offset(self.image.offset)
+            self._broker.on_metadata_applied()
 
     def _published(self, image: Image, changed: Journal) -> None:
         if self._broker is not None:

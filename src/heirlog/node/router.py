@@ -16,7 +16,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
-from heirlog.env import Endpoint
+from heirlog.protocol.types import Endpoint
 
 
 class Role(Enum):

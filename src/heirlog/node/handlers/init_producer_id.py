@@ -1,7 +1,7 @@
 """InitProducerId (key 22): an id for an idempotent producer (KIP-98).
 
-v2 flexible, v3 the current id and epoch of a producer that wants a higher epoch, v4 PRODUCER_FENCED, v5 transactions v2.
-A transactional id is refused: transactions are not there yet. The rules are in `broker.init_producer_id`.
+v2 flexible, v3 the current id and epoch of a producer that wants a higher epoch, v4 PRODUCER_FENCED, v5 transactions
+v2. A transactional id is refused: transactions are not there yet. The rules are in `broker.init_producer_id`.
 """
 
 from __future__ import annotations
