@@ -57,8 +57,12 @@ def run(arguments: list[str]) -> int:
         # typer hands back the code of an Exit instead of raising it
         return result if isinstance(result, int) else 0
     except typer.TyperException as error:
-        # no arguments at all: the help text was the answer
-        return _fail(error.format_message() or "see heirlog --help", EXIT_USAGE)
+        message = error.format_message()
+        if message.startswith("Usage:"):
+            # a command group without a command: what typer raises is its help text
+            print(message)
+            return EXIT_USAGE
+        return _fail(message, EXIT_USAGE)
     except (CommandError, ConfigError, KafkaError) as error:
         return _fail(str(error), EXIT_FAILED)
     except BrokenPipeError:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heirlog.cli.errors import CommandError
+
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
 
@@ -21,15 +23,27 @@ BootstrapServer = Annotated[
     ),
 ]
 DEFAULT_BOOTSTRAP = "localhost:9092"
+REACH_TIMEOUT_S = 3.0
+"""Until somebody answers at all; a request may take longer than that (an election, a leader that returns)."""
 
 
 @contextmanager
 def connected(bootstrap_servers: str) -> Iterator[BlockingClient]:
-    """A client that is closed afterwards. Its errors (OSError, KafkaError) are sentences already."""
+    """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
+
+    Raises CommandError if nobody answers.
+    """
     from heirlog.blocking.cluster import BlockingClient
 
-    client = BlockingClient(bootstrap_servers)
     try:
+        client = BlockingClient(bootstrap_servers)
+    except ValueError as error:
+        raise CommandError(f"--bootstrap-server: {error}") from error
+    try:
+        try:
+            client.metadata([], timeout_s=REACH_TIMEOUT_S)
+        except OSError as error:
+            raise CommandError(f"{error}; is a cluster running there? heirlog up starts one") from error
         yield client
     finally:
         client.close()

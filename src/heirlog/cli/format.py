@@ -23,10 +23,8 @@ from heirlog.node.format import Format
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
 from heirlog.server.files import OsFiles
+from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import MetaProperties, read_meta_properties
-
-RESERVED_IDS = 100
-"""Directory ids below this number have a meaning of their own in Kafka (unassigned, lost, migrating)."""
 
 
 def new_uuid() -> Uuid:
@@ -35,8 +33,9 @@ def new_uuid() -> Uuid:
         raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40
         raw[8] = raw[8] & 0x3F | 0x80
-        if int.from_bytes(raw, "big") >= RESERVED_IDS and not uuid_text(raw).startswith("-"):
-            return Uuid(bytes(raw))
+        made = Uuid(bytes(raw))
+        if not uuid_text(made).startswith("-"):
+            return made
 
 
 def features_wanted(release_version: str | None, given: Sequence[str]) -> dict[str, int]:
@@ -217,8 +216,8 @@ class Disk:
             begin(ended.append)
             while not ended:
                 self._due.get()()
-        except OSError as error:
-            ended.append(error)
+        except (OSError, ValueError, StorageFormatError) as error:
+            raise CommandError(f"{doing} failed: {error}") from error
         if ended[0] is not None:
             raise CommandError(f"{doing} failed: {ended[0]}")
 
@@ -227,5 +226,5 @@ def _identity(files: Disk, path: str) -> MetaProperties | None:
     """None for a directory that is not formatted. Raises CommandError for one that cannot be read."""
     try:
         return read_meta_properties(files.files, path)
-    except (OSError, ValueError) as error:
-        raise CommandError(f"{path} has no readable meta.properties: {error}") from error
+    except (OSError, StorageFormatError) as error:
+        raise CommandError(str(error)) from error

@@ -10,7 +10,7 @@ part of the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,7 +40,9 @@ def heirlog_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     cluster = item.stash.get(_cluster_of_test, None)
     if cluster is not None and report.when == "call" and report.failed:

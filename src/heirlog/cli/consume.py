@@ -1,0 +1,119 @@
+"""`heirlog consume TOPIC`: print records, from now on or from the beginning."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError
+from heirlog.cli.produce import partition_count
+from heirlog.protocol.batch import Record, decode_records, walk
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+IDLE_WAIT_MS = 500
+"""How long a round over all partitions may wait for records when the round before brought none."""
+
+
+def consume(
+    topic: Annotated[str, typer.Argument()],
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Not only what is new.")] = False,
+    max_records: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many records.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
+    print_key: Annotated[bool, typer.Option("--print-key", help="key TAB value")] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
+) -> None:
+    """Print each record's value as a line, until Ctrl-C or --max."""
+    out = sys.stdout.buffer
+    left = max_records
+    with connected(bootstrap_server) as client:
+        for number, records in Reader(client, topic, partition, from_beginning).batches():
+            wanted = records if left is None else records[:left]
+            for record in wanted:
+                out.write(_as_json(topic, number, record) if as_json else _as_text(record, print_key))
+            out.flush()
+            if left is not None:
+                left -= len(wanted)
+                if not left:
+                    return
+
+
+class Reader:
+    def __init__(self, client: BlockingClient, topic: str, partition: int | None, from_beginning: bool) -> None:
+        """Raises CommandError if there is no such topic or partition, KafkaError, OSError."""
+        from heirlog.blocking.cluster import EARLIEST, LATEST
+
+        self._client = client
+        self._topic = topic
+        count = partition_count(client, topic)
+        if partition is not None and partition >= count:
+            raise CommandError(f"{topic} has partitions 0 to {count - 1}, but no {partition}")
+        start = EARLIEST if from_beginning else LATEST
+        numbers = range(count) if partition is None else [partition]
+        self._next = {number: client.offset(topic, number, start) for number in numbers}
+
+    def batches(self) -> Iterator[tuple[int, list[Record]]]:
+        """(partition, records) without end. Raises CommandError, KafkaError, OSError."""
+        wait_ms = 0
+        while True:
+            found = False
+            for partition in self._next:
+                records = self._fetch(partition, wait_ms)
+                if records:
+                    found = True
+                    yield partition, records
+            wait_ms = 0 if found else max(1, IDLE_WAIT_MS // len(self._next))
+
+    def _fetch(self, partition: int, wait_ms: int) -> list[Record]:
+        wanted = self._next[partition]
+        data = self._client.fetch(self._topic, partition, wanted, max_wait_ms=wait_ms)
+        if data.error_code:
+            raise CommandError(
+                f"{self._topic}-{partition} cannot be read at offset {wanted}: {error_code(data.error_code).name}"
+            )
+        records: list[Record] = []
+        fetched = data.records or b""
+        assert not isinstance(fetched, list), "a decoded answer has its records in one piece"
+        for position, header in walk(fetched, partial_tail=True):
+            if not header.is_control:
+                # the first batch may begin before the offset that was asked for
+                records += [record for record in decode_records(fetched, position) if record.offset >= wanted]
+            self._next[partition] = header.next_offset
+        return records
+
+
+def _as_text(record: Record, print_key: bool) -> bytes:
+    value = record.value if record.value is not None else b""
+    return b"%s\t%s\n" % (record.key or b"", value) if print_key else value + b"\n"
+
+
+def _as_json(topic: str, partition: int, record: Record) -> bytes:
+    """Bytes that are no UTF-8 appear as `{"base64": ...}`."""
+    shown = {
+        "topic": topic,
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        "headers": [[name, _text(value)] for name, value in record.headers],
+    }
+    return json.dumps(shown).encode() + b"\n"
+
+
+def _text(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

@@ -1,0 +1,183 @@
+"""`heirlog produce TOPIC < file`: each line becomes a record.
+
+Lines are sent as they arrive: whatever one read of standard input brings makes one batch per partition, so that a file
+goes in big batches and a person's line at once. Batches carry a producer id and sequence numbers (KIP-98), so that a
+repeat after a lost answer is not stored twice.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError
+from heirlog.cli.render import Json, show_json
+from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+READ_BYTES = 256 * 1024
+"""Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
+
+
+class Acks(StrEnum):
+    ALL = "all"
+    LEADER = "1"
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class Codec(IntEnum):
+    """Numbers in a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def produce(
+    topic: Annotated[str, typer.Argument(help="The topic; it must exist.")],
+    acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
+    key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
+    key_separator: Annotated[
+        str | None, typer.Option(help="What stands before this text in a line is the record's key.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Default: by key, or one after the other.")] = None,
+    compression: Annotated[Compression, typer.Option()] = Compression.NONE,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Append each line of standard input to TOPIC as a record."""
+    if key is not None and key_separator is not None:
+        raise CommandError("--key and --key-separator exclude each other")
+    fixed_key = key.encode() if key is not None else None
+    separator = key_separator.encode() if key_separator else None
+    with connected(bootstrap_server) as client:
+        writer = Writer(client, topic, partition, -1 if acks is Acks.ALL else 1, Codec[compression.name])
+        for lines in chunks_of_lines(0):
+            writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
+    if as_json:
+        show_json({"topic": topic, "records": writer.count, "partitions": writer.offsets})
+    else:
+        print(f"{writer.count} record{'s' if writer.count != 1 else ''} appended to {topic}", file=sys.stderr)
+
+
+def chunks_of_lines(descriptor: int) -> Iterator[list[bytes]]:
+    """The whole lines that each read completes, without their line feeds; at the end, what has none."""
+    rest = b""
+    while chunk := os.read(descriptor, READ_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield lines
+    if rest:
+        yield [rest]
+
+
+def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
+    key, found, value = line.partition(separator)
+    return (key, value) if found else (None, line)
+
+
+class Writer:
+    """An idempotent producer for one topic; `offsets` is partition → [first, last] of what it appended."""
+
+    def __init__(self, client: BlockingClient, topic: str, partition: int | None, acks: int, compression: int) -> None:
+        """Raises CommandError if the topic does not exist, KafkaError, OSError."""
+        from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
+
+        self._client = client
+        self._topic = topic
+        self._partition = partition
+        self._acks = acks
+        self._compression = compression
+        self._partitions = partition_count(client, topic)
+        if partition is not None and partition >= self._partitions:
+            raise CommandError(f"{topic} has partitions 0 to {self._partitions - 1}, but no {partition}")
+        identity = client.admin(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))
+        if identity.error_code:
+            raise CommandError(f"the cluster gave no producer id: {error_code(identity.error_code).name}")
+        self._producer = (identity.producer_id, identity.producer_epoch)
+        self._sequences = [0] * self._partitions
+        self._turn = 0
+        self.count = 0
+        self.offsets: dict[int, list[int]] = {}
+
+    def append(self, pairs: Iterable[tuple[bytes | None, bytes]]) -> None:
+        """Returns once everything is acknowledged. Raises CommandError."""
+        now_ms = time.time_ns() // 1_000_000
+        batches: dict[int, list[NewRecord]] = {}
+        for key, value in pairs:
+            batches.setdefault(self._place(key), []).append((key, value, (), now_ms))
+        for partition, records in batches.items():
+            self._send(partition, records)
+        self._turn += 1
+
+    def _place(self, key: bytes | None) -> int:
+        if self._partition is not None:
+            return self._partition
+        if key is not None:
+            return (murmur2(key) & 0x7FFFFFFF) % self._partitions
+        return self._turn % self._partitions
+
+    def _send(self, partition: int, records: list[NewRecord]) -> None:
+        producer_id, producer_epoch = self._producer
+        batch = encode_batch(
+            records,
+            compression=self._compression,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=self._sequences[partition],
+        )
+        answer = self._client.produce(self._topic, partition, batch, acks=self._acks)
+        if answer.error_code:
+            reason = error_code(answer.error_code).name
+            raise CommandError(
+                f"{self._topic}-{partition} refused a batch of {len(records)} records: {reason}"
+                f"{f', {answer.error_message}' if answer.error_message else ''}; {self.count} were appended before it"
+            )
+        self._sequences[partition] = advance_sequence(self._sequences[partition], len(records))
+        self.count += len(records)
+        last = answer.base_offset + len(records) - 1
+        self.offsets.setdefault(partition, [answer.base_offset, last])[1] = last
+
+
+def partition_count(client: BlockingClient, topic: str) -> int:
+    """Raises CommandError if there is no such topic."""
+    found = client.metadata([topic]).topics[0]
+    if found.error_code:
+        raise CommandError(
+            f"there is no topic {topic} ({error_code(found.error_code).name}); heirlog topics create {topic} makes it"
+        )
+    return len(found.partitions)
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's hash of keys (its default partitioner), so that a key goes where Java clients send it."""
+    mask, m = 0xFFFFFFFF, 0x5BD1E995
+    value = 0x9747B28C ^ len(data)
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * m & mask
+        word = (word ^ word >> 24) * m & mask
+        value = value * m & mask ^ word
+    if tail := data[whole:]:
+        value = (value ^ int.from_bytes(tail, "little")) * m & mask
+    value = (value ^ value >> 13) * m & mask
+    return value ^ value >> 15

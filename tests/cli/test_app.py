@@ -1,0 +1,84 @@
+"""How commands fail: an exit code and one sentence on stderr."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from cli.conftest import Heirlog
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["frobnicate"], 2, "frobnicate"),
+        (["topics", "create", "--partitions", "many", "t"], 2, "--partitions"),
+        (["elect"], 2, "--election-type"),
+        (["topics", "create"], 1, "at least one topic"),
+        (["topics", "create", "t", "--config", "novalue"], 1, "NAME=VALUE"),
+        (["elect", "--election-type", "preferred", "--topic", "t"], 1, "--partition"),
+        (["elect", "--election-type", "unclean"], 1, "--all-topic-partitions"),
+        (["node", "--config", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
+        (["storage", "info", "-c", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
+        (["produce", "t", "--key", "a", "--key-separator", ":"], 1, "exclude each other"),
+        (["topics", "list", "--bootstrap-server", "nonsense"], 1, "nonsense"),
+    ],
+)
+def test_misuse_is_one_sentence_on_stderr(heirlog: Heirlog, arguments: list[str], code: int, sentence: str) -> None:
+    outcome = heirlog(*arguments)
+    assert outcome.code == code
+    assert outcome.out == ""
+    assert sentence in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["topics"], ["storage"]])
+def test_a_group_without_a_command_shows_its_help(heirlog: Heirlog, arguments: list[str]) -> None:
+    outcome = heirlog(*arguments)
+    assert outcome.code == 2
+    assert "Commands" in outcome.out
+
+
+def test_where_nobody_listens_the_address_is_named(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heirlog.cli.connect.REACH_TIMEOUT_S", 0.05)
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        monkeypatch.setenv("HEIRLOG_BOOTSTRAP", f"127.0.0.1:{port}")
+        outcome = heirlog("topics", "list")
+    assert outcome.code == 1
+    assert f"127.0.0.1:{port}" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_file_of_partitions_that_is_no_such_file_is_refused(heirlog: Heirlog, tmp_path: Path) -> None:
+    file = tmp_path / "partitions.json"
+    file.write_text('{"partitions": [{"topic": "t"}]}')
+    outcome = heirlog("elect", "--election-type", "preferred", "--path-to-json-file", str(file))
+    assert outcome.code == 1
+    assert "partitions.json" in outcome.err
+
+
+def test_up_refuses_a_busy_port_and_writes_nothing(heirlog: Heirlog, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        outcome = heirlog("up", "--nodes", "1", "--port", str(port), "--data", str(tmp_path / "data"))
+    assert outcome.code == 1
+    assert f"port {port} is in use" in outcome.err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [(["--nodes", "3"], "1 brokers, not 3"), (["--port", "7000"], "not 7000"), (["--combined"], "process of its own")],
+)
+def test_up_refuses_options_that_contradict_the_data_folder(
+    heirlog: Heirlog, tmp_path: Path, options: list[str], sentence: str
+) -> None:
+    from heirlog.cli import layout as layouts
+
+    layouts.create(tmp_path, [19092], 19093)
+    outcome = heirlog("up", "--data", str(tmp_path), *options)
+    assert outcome.code == 1
+    assert sentence in outcome.err

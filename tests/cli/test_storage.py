@@ -1,0 +1,168 @@
+"""`heirlog storage`: Kafka's options and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli.conftest import Heirlog
+
+from heirlog.cli import layout as layouts
+from heirlog.cli import properties
+from heirlog.cli.format import Disk, format_cluster
+from heirlog.cli.layout import NodeLayout
+from heirlog.protocol.records import FeatureLevelRecord
+from heirlog.protocol.types import uuid_from_text, uuid_text
+from heirlog.raft.bootstrap import read_bootstrap_records, read_bootstrap_voters
+
+CLUSTER = "Zk9TtPR5SOudlCIhjXenNw"
+OTHER = "AAAAtPR5SOudlCIhjXenNw"
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> NodeLayout:
+    return layouts.create(tmp_path, [19092], 19093).controllers[0]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> NodeLayout:
+    return layouts.create(tmp_path, [19092], 19093).brokers[0]
+
+
+def features(node: NodeLayout) -> dict[str, int]:
+    with Disk() as disk:
+        records = read_bootstrap_records(disk.files, str(node.log_dir))
+    return {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
+
+
+def test_random_uuid_prints_an_id_that_never_looks_like_an_option(heirlog: Heirlog) -> None:
+    first, second = (heirlog("storage", "random-uuid").out.strip() for _ in range(2))
+    assert first != second
+    assert len(uuid_from_text(first)) == 16
+    assert not first.startswith("-")
+
+
+def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broker: NodeLayout) -> None:
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    assert outcome.code == 0, outcome.err
+    identity = properties.read(broker.log_dir / "meta.properties")
+    assert (identity["version"], identity["cluster.id"], identity["node.id"]) == ("1", CLUSTER, "1")
+    assert not (broker.log_dir / "__cluster_metadata-0").exists()
+    assert features(broker) == {"metadata.version": 27, "eligible.leader.replicas.version": 1}
+
+
+def test_a_standalone_controller_names_itself_the_only_voter(heirlog: Heirlog, controller: NodeLayout) -> None:
+    outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "--standalone")
+    assert outcome.code == 0, outcome.err
+    with Disk() as disk:
+        (voter,) = read_bootstrap_voters(disk.files, str(controller.log_dir))
+    identity = properties.read(controller.log_dir / "meta.properties")
+    assert (voter.id, uuid_text(voter.directory_id)) == (100, identity["directory.id"])
+    assert (voter.endpoint.host, voter.endpoint.port, voter.listener) == ("127.0.0.1", 19093, "CONTROLLER")
+
+
+def test_initial_controllers_give_this_node_its_directory_id(heirlog: Heirlog, controller: NodeLayout) -> None:
+    mine, theirs = "KvZ5tPR5SOudlCIhjXenNw", "BvZ5tPR5SOudlCIhjXenNw"
+    voters = f"100@127.0.0.1:19093:{mine},101@127.0.0.1:19094:{theirs}"
+    outcome = heirlog(
+        "storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "--initial-controllers", voters
+    )
+    assert outcome.code == 0, outcome.err
+    assert properties.read(controller.log_dir / "meta.properties")["directory.id"] == mine
+    with Disk() as disk:
+        found = read_bootstrap_voters(disk.files, str(controller.log_dir))
+    assert [(voter.id, uuid_text(voter.directory_id)) for voter in found] == [(100, mine), (101, theirs)]
+
+
+def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLayout) -> None:
+    outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER)
+    assert outcome.code == 1
+    assert "--standalone" in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not controller.log_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--standalone"], "is no controller"),
+        (["--release-version", "3.0"], "metadata version 3.0"),
+        (["--feature", "share.version=1"], "share.version is not a feature"),
+        (["--feature", "eligible.leader.replicas.version=7"], "has levels 0 to 1"),
+        (["--feature", "kraft.version=0"], "kraft.version=0 is not supported"),
+        (["--no-initial-controllers", "--standalone"], "only one of"),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused_in_one_sentence(
+    heirlog: Heirlog, broker: NodeLayout, options: list[str], sentence: str
+) -> None:
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER, *options)
+    assert outcome.code == 1
+    assert sentence in outcome.err
+    assert outcome.err.count("\n") == 1
+    assert not broker.log_dir.exists()
+
+
+def test_release_version_and_feature_choose_levels(heirlog: Heirlog, broker: NodeLayout) -> None:
+    outcome = heirlog(
+        "storage", "format", "-c", broker.properties_path, "-t", CLUSTER,
+        "--release-version", "4.0-IV3", "--feature", "eligible.leader.replicas.version=0",
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert features(broker) == {"metadata.version": 25}
+
+
+def test_a_formatted_directory_is_left_alone(heirlog: Heirlog, broker: NodeLayout) -> None:
+    command = ("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    heirlog(*command)
+    before = (broker.log_dir / "meta.properties").read_text()
+    again = heirlog(*command)
+    assert again.code == 1
+    assert "already formatted" in again.err and "--ignore-formatted" in again.err
+    assert heirlog(*command, "--ignore-formatted").code == 0
+    assert (broker.log_dir / "meta.properties").read_text() == before
+
+
+def test_ignore_formatted_does_not_ignore_another_cluster(heirlog: Heirlog, broker: NodeLayout) -> None:
+    heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", OTHER, "--ignore-formatted")
+    assert outcome.code == 1
+    assert f"belongs to cluster {CLUSTER}" in outcome.err
+
+
+def test_info_shows_identity_and_problems(heirlog: Heirlog, broker: NodeLayout) -> None:
+    before = heirlog("storage", "info", "-c", broker.properties_path)
+    assert (before.code, "is not formatted" in before.out) == (1, True)
+    heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    after = heirlog("storage", "info", "-c", broker.properties_path, "--json")
+    assert after.code == 0
+    found = json.loads(after.out)
+    assert found["problems"] == []
+    assert found["directories"][str(broker.log_dir)]["cluster.id"] == CLUSTER
+
+
+def test_info_names_a_damaged_file(heirlog: Heirlog, broker: NodeLayout) -> None:
+    broker.log_dir.mkdir()
+    (broker.log_dir / "meta.properties").write_text("version=1\n")
+    outcome = heirlog("storage", "info", "-c", broker.properties_path)
+    assert outcome.code == 1
+    assert "meta.properties is damaged" in outcome.out
+
+
+def test_a_bad_property_is_named(heirlog: Heirlog, broker: NodeLayout) -> None:
+    with broker.properties_path.open("a") as file:
+        file.write("log.segmnt.bytes=5\n")
+    outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    assert outcome.code == 1
+    assert "log.segmnt.bytes" in outcome.err
+
+
+def test_a_local_cluster_is_formatted_with_one_cluster_id_and_only_once(tmp_path: Path) -> None:
+    layout = layouts.create(tmp_path, [19092, 19093], 19094)
+    format_cluster(layout, {})
+    identities = [(node.log_dir / "meta.properties").read_text() for node in layout.nodes]
+    assert len({properties.parse(text)["cluster.id"] for text in identities}) == 1
+    assert len({properties.parse(text)["directory.id"] for text in identities}) == 3
+    format_cluster(layout, {})
+    assert [(node.log_dir / "meta.properties").read_text() for node in layout.nodes] == identities
