@@ -1,0 +1,259 @@
+"""`env.send` over real sockets, against the real server end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from heirlog.env import SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
+from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from heirlog.protocol.messages.envelope import EnvelopeRequest
+from heirlog.protocol.types import Endpoint
+from heirlog.server import client_pool
+from heirlog.server.client_pool import ClientPool
+
+HEARTBEAT = 63
+Step = Callable[[Any, RequestHeader, Any], None]
+
+
+def heartbeat(broker_id: int) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(broker_id=broker_id)
+
+
+class Peer:
+    """Greets like a node that serves heartbeats, and leaves them to `step`."""
+
+    def __init__(self, fake_node: Any, step: Step, newest_greeting: int = 4) -> None:
+        self.greetings: list[int] = []
+        self._step = step
+        self._newest = newest_greeting
+        self.node = fake_node(self._answer)
+        self.endpoint: Endpoint = self.node.endpoint
+
+    def _answer(self, client: Any, header: RequestHeader, frame: memoryview) -> None:
+        if header.api_key != 18:
+            self._step(client, header, decode_request(header, frame, parse_header(frame)[1]))
+            return
+        self.greetings.append(header.api_version)
+        keys = [
+            ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=self._newest),
+            ApiVersionsResponse.ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=1),
+        ]
+        if header.api_version > self._newest:
+            old = RequestHeader(18, 0, header.correlation_id, None)
+            client.transport.send(old, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys))
+        else:
+            client.transport.send(header, ApiVersionsResponse(api_keys=keys))
+
+
+def pool() -> ClientPool:
+    return ClientPool(asyncio.get_running_loop(), "test", memoryview(bytearray(65536)))
+
+
+def echo_epoch(client: Any, header: RequestHeader, request: Any) -> None:
+    client.transport.send(header, BrokerHeartbeatResponse(throttle_time_ms=request.broker_id))
+
+
+def silent(client: Any, header: RequestHeader, request: Any) -> None:
+    return None
+
+
+async def all_of(results: list[Any], count: int) -> list[Any]:
+    async with asyncio.timeout(5):
+        while len(results) < count:
+            await asyncio.sleep(0.001)
+    return results
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(scenario())
+
+
+def test_requests_of_a_channel_share_a_connection_and_are_answered_in_order(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, echo_epoch), pool()
+        results: list[Any] = []
+        for n in range(50):
+            ours.send(peer.endpoint, "heartbeat", heartbeat(n), results.append, 5000)
+        assert results == [], "never inside send"
+        answers = await all_of(results, 50)
+        assert [answer.throttle_time_ms for answer in answers] == list(range(50))
+        ours.send(peer.endpoint, "forward", heartbeat(1), results.append, 5000)
+        await all_of(results, 51)
+        assert peer.greetings == [4, 4], "one connection per channel"
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_a_peer_that_knows_only_an_older_greeting_is_greeted_again(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, echo_epoch, newest_greeting=2), pool()
+        results: list[Any] = []
+        ours.send(peer.endpoint, "heartbeat", heartbeat(3), results.append, 5000)
+        assert (await all_of(results, 1))[0].throttle_time_ms == 3
+        assert peer.greetings == [4, 2]
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_what_the_peer_does_not_serve_is_unsupported(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, echo_epoch), pool()
+        results: list[Any] = []
+        ours.send(peer.endpoint, "forward", EnvelopeRequest(request_data=b""), results.append, 5000)
+        ours.send(peer.endpoint, "forward", heartbeat(1), results.append, 5000)
+        await all_of(results, 2)
+        assert {getattr(result, "kind", "answered") for result in results} == {"unsupported", "answered"}
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_nobody_there_fails_at_once_and_again_after_a_rest(fake_node: Any) -> None:
+    async def scenario() -> None:
+        ours = pool()
+        results: list[Any] = []
+        started = asyncio.get_running_loop().time()
+        for n in range(1, 4):
+            ours.send(Endpoint("127.0.0.1", 1), "raft", heartbeat(1), results.append, 5000)
+            await all_of(results, n)
+        took = asyncio.get_running_loop().time() - started
+        assert [result.kind for result in results] == ["disconnected"] * 3
+        assert client_pool.FIRST_REST <= took < 2
+        ours.stop()
+
+    run(scenario)
+
+
+def test_a_request_that_times_out_takes_its_connection_along(fake_node: Any) -> None:
+    def sometimes(client: Any, header: RequestHeader, request: Any) -> None:
+        if request.broker_id == 9:
+            echo_epoch(client, header, request)
+
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, sometimes), pool()
+        results: list[tuple[int, Any]] = []
+        ours.send(peer.endpoint, "raft", heartbeat(7), lambda got: results.append((7, got)), 50)
+        ours.send(peer.endpoint, "raft", heartbeat(8), lambda got: results.append((8, got)), 5000)
+        await all_of(results, 2)
+        assert {number: got.kind for number, got in results} == {7: "timed-out", 8: "disconnected"}
+        ours.send(peer.endpoint, "raft", heartbeat(9), lambda got: results.append((9, got)), 5000)
+        await all_of(results, 3)
+        assert results[-1][1].throttle_time_ms == 9
+        assert len(peer.greetings) == 2
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_a_request_times_out_while_the_peer_does_not_even_greet(fake_node: Any) -> None:
+    async def scenario() -> None:
+        node, ours = fake_node(silent), pool()
+        results: list[Any] = []
+        ours.send(node.endpoint, "raft", heartbeat(1), results.append, 30)
+        assert (await all_of(results, 1))[0].kind == "timed-out"
+        ours.stop()
+        node.server.stop()
+
+    run(scenario)
+
+
+def test_a_closed_connection_is_told_at_once_and_the_next_request_opens_another(fake_node: Any) -> None:
+    def close_first(client: Any, header: RequestHeader, request: Any) -> None:
+        if request.broker_id == 1:
+            client.transport.close()
+        else:
+            echo_epoch(client, header, request)
+
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, close_first), pool()
+        results: list[Any] = []
+
+        def again(got: Any) -> None:
+            results.append(got)
+            ours.send(peer.endpoint, "heartbeat", heartbeat(2), results.append, 5000)
+
+        ours.send(peer.endpoint, "heartbeat", heartbeat(1), again, 60_000)
+        await all_of(results, 2)
+        assert results[0].kind == "disconnected"
+        assert results[1].throttle_time_ms == 2
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_the_queue_of_a_channel_is_bounded(fake_node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_pool, "MAX_REQUESTS", 5)
+
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, silent), pool()
+        results: list[Any] = []
+        for n in range(7):
+            ours.send(peer.endpoint, "raft", heartbeat(n), results.append, 5000)
+        assert results == []
+        await all_of(results, 2)
+        assert all(isinstance(result, SendFailure) and "unanswered" in result.detail for result in results)
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_an_answer_that_is_none_ends_the_connection(fake_node: Any) -> None:
+    def garble(client: Any, header: RequestHeader, request: Any) -> None:
+        client.transport._stream.write([b"\x00\x00\x00\x06" + b"\xff" * 6])
+
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, garble), pool()
+        results: list[Any] = []
+        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, 5000)
+        assert (await all_of(results, 1))[0].kind == "disconnected"
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_an_answer_out_of_order_ends_the_connection(fake_node: Any) -> None:
+    def second_first(client: Any, header: RequestHeader, request: Any) -> None:
+        if request.broker_id == 2:
+            echo_epoch(client, header, request)
+
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, second_first), pool()
+        results: list[Any] = []
+        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, 5000)
+        ours.send(peer.endpoint, "raft", heartbeat(2), results.append, 5000)
+        assert [result.kind for result in await all_of(results, 2)] == ["disconnected"] * 2
+        ours.stop()
+        peer.node.server.stop()
+
+    run(scenario)
+
+
+def test_after_stop_nobody_is_told(fake_node: Any) -> None:
+    async def scenario() -> None:
+        peer, ours = Peer(fake_node, silent), pool()
+        results: list[Any] = []
+        ours.send(peer.endpoint, "raft", heartbeat(1), results.append, 20)
+        ours.send(Endpoint("127.0.0.1", 1), "raft", heartbeat(1), results.append, 20)
+        await asyncio.sleep(0)
+        ours.stop()
+        await asyncio.sleep(0.05)
+        assert results == []
+        peer.node.server.stop()
+
+    run(scenario)
