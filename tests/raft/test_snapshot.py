@@ -221,3 +221,28 @@ def test_a_power_cut_at_any_event_of_a_download_leaves_an_observer_that_recovers
     observer.start()
     world.run_until_all_have(*names)
     assert observer.stopped_because is None
+
+
+def test_a_downloaded_snapshot_wins_over_the_log_of_a_lost_leader_that_reaches_beyond_it() -> None:
+    """The crash came after the snapshot was durable and before the log that it replaces was cut."""
+    world = World(observers=1)
+    world.start()
+    observer = world.observers[0]
+    world.leader.quorum.log.log.flush = lambda on_flushed: None
+    for i in range(9):
+        world.append(f"lost{i}")
+    world.run_until(lambda: observer.quorum.flushed_offset == world.leader.quorum.log_end_offset)
+    observer.kill()
+    world.leader.power_cut()
+    world.start_leader()
+    world.commit("a")
+    write(world, "a")
+    world.commit("b")
+    snapshot = world.leader.quorum.log.snapshots[-1]
+    assert snapshot.epoch == 2 and snapshot.end_offset < observer.quorum.log_end_offset
+    path = f"{observer.log_directory}/{snapshot.file_name}"
+    observer.disk.now[path] = world.leader.disk.now[path]
+    observer.start()
+    assert any(event == "metadata-log-replaced" for _, _, event, _ in world.logged)
+    world.run_until_all_have("a", "b")
+    assert observer.stopped_because is None
