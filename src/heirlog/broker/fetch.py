@@ -59,7 +59,17 @@ class _Entry:
 class _Fetch:
     """A request on its way, also while it waits."""
 
-    __slots__ = ("_by_key", "_handler", "context", "entries", "number", "pending", "replica_epoch", "replica_id", "request")
+    __slots__ = (
+        "_by_key",
+        "_handler",
+        "context",
+        "entries",
+        "number",
+        "pending",
+        "replica_epoch",
+        "replica_id",
+        "request",
+    )
 
     def __init__(self, handler: FetchHandler, request: FetchRequest, context: Context) -> None:
         self._handler = handler
@@ -194,7 +204,7 @@ class FetchHandler:
                 return
             found = log.read(asked.fetch_offset, max_bytes, upto, min_one)
             if found.size:
-                data.records = found.regions
+                data.records = [*found.regions]
                 entry.size = found.size
         except KafkaError as error:
             self._fail(entry, error)

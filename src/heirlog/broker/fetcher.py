@@ -61,7 +61,7 @@ class FetchSettings:
 class _Followed:
     """One partition that a fetcher copies, in one leader epoch."""
 
-    __slots__ = ("idle_until_ms", "initial_offset", "leader_epoch", "locating", "partition", "start", "stale")
+    __slots__ = ("idle_until_ms", "initial_offset", "leader_epoch", "locating", "partition", "stale", "start")
 
     def __init__(self, partition: Partition, start: FetchStart) -> None:
         self.partition = partition
@@ -115,7 +115,9 @@ class Fetcher:
             return
         due = [(key, followed) for key, followed in self.followed.items() if followed.is_due(now_ms)]
         later = [
-            f.idle_until_ms for f in self.followed.values() if not f.stale and not f.locating and f.idle_until_ms > now_ms
+            f.idle_until_ms
+            for f in self.followed.values()
+            if not f.stale and not f.locating and f.idle_until_ms > now_ms
         ]
         if later:
             self._wake_up_at(min(later))
@@ -203,6 +205,7 @@ class Fetcher:
                 if len(records):
                     partition.append_from_leader(records, followed.leader_epoch)
                     followed.start = partition.fetch_position()
+                    self._fetchers.replicas.flush_if_due(partition)
                 partition.follow(data.high_watermark, data.log_start_offset)
         except KafkaError as error:
             self._back_off(followed, str(error))

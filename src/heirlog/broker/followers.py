@@ -26,7 +26,7 @@ NEVER_MS = -(1 << 60)
 
 
 class Peers:
-    """What partitions know about brokers: who they run on, and who is registered. One object per broker, kept current."""
+    """What partitions know about brokers: who they run on, and who is registered. One per broker, kept current."""
 
     __slots__ = ("broker_epoch", "broker_id", "brokers")
 

@@ -78,7 +78,7 @@ Isr: TypeAlias = Committed | PendingExpand | PendingShrink
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IsrProposal:
-    """One partition of an AlterPartition request. Compared by identity: an answer belongs to the proposal it answers."""
+    """One partition of an AlterPartition request. Compared by identity: an answer belongs to one proposal."""
 
     topic_id: Uuid
     partition: int

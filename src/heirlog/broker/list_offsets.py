@@ -84,7 +84,7 @@ def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, 
         if timestamp >= 0 and upto < log.log_end_offset:
             _check_known(partition, for_follower)
         return _Answer()
-    return _Answer(timestamp=found.timestamp_ms, offset=found.offset, leader_epoch=log.epochs.epoch_for_offset(found.offset))
+    return _Answer(timestamp=found.timestamp_ms, offset=found.offset, leader_epoch=found.leader_epoch)
 
 
 def _check_known(partition: Partition, for_follower: bool) -> None:

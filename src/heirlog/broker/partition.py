@@ -209,7 +209,7 @@ class Partition:
         if acks == ALL_IN_SYNC and len(self.isr.committed) < self.min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"the ISR of {self.topic}-{self.index} has {len(self.isr.committed)} members, acks=all needs {self.min_isr}",
+                f"the ISR of {self.topic}-{self.index} is {list(self.isr.committed)}, acks=all needs {self.min_isr}",
             )
         appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
         # with a follower in the ISR the watermark waits for its fetch, not for our own log
@@ -234,7 +234,8 @@ class Partition:
         if self.offline:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {self.topic}-{self.index} has failed")
         return KafkaError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.topic}-{self.index} (now: {self.leader})"
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"this broker does not lead {self.topic}-{self.index} (now: {self.leader})",
         )
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
@@ -256,9 +257,7 @@ class Partition:
         """Raises KafkaError if a fetch of this replica must not be served (kafka-behaviour 4.3, KIP-903)."""
         if BrokerId(broker_id) not in self.followers:
             # with a leader epoch the follower knows a newer assignment than we do, and should come again
-            code = (
-                ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH
-            )
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
         if self._peers.is_from_before_its_registration(broker_id, broker_epoch):
             raise KafkaError(
@@ -407,7 +406,8 @@ class Partition:
     def out_of_range(self, fetch_offset: int) -> KafkaError:
         return KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {fetch_offset} of {self.topic}-{self.index} is outside {self.log.log_start_offset} - {self.log.log_end_offset}",
+            f"offset {fetch_offset} of {self.topic}-{self.index} is outside the log, which begins at "
+            f"{self.log.log_start_offset} and ends at {self.log.log_end_offset}",
         )
 
     @property
@@ -469,10 +469,7 @@ class Partition:
         return True
 
     def truncate_to(self, offset: int) -> None:
-        if offset < self.log.log_start_offset:
-            self.log.truncate_fully_and_start_at(offset)
-        elif offset < self.log.log_end_offset:
-            self.log.truncate_to(offset)
+        self.log.truncate_to(offset)
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def start_over_at(self, offset: int) -> None:

@@ -8,8 +8,8 @@
               NOT_LEADER_OR_FOLLOWER when leadership is lost
     others   INVALID_REQUIRED_ACKS for every partition
 
-Each partition of a request stands for itself. Followers that wait for records are woken once, after all of the request's
-appends, so that one fetch carries them all.
+Each partition of a request stands for itself. Followers that wait for records are woken once, after all appends of the
+request, so that one fetch carries them all.
 
 Trap: a failed batch must leave nothing behind that the watermark could expose; `Log.append_as_leader` validates all of
 a partition's batches before it writes any.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
+from heirlog.broker.partition import ALL_IN_SYNC, Partition
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
 from heirlog.context import CLOSE, NO_ANSWER, Context
@@ -175,7 +175,12 @@ class ProduceHandler:
         _fail(answer, error.code)
         answer.error_message = error.message
         self._env.log(
-            "debug", "produce-refused", error=error.code.name, topic=topic.name, partition=index, client=context.client_id
+            "debug",
+            "produce-refused",
+            error=error.code.name,
+            topic=topic.name,
+            partition=index,
+            client=context.client_id,
         )
 
     def _wait(

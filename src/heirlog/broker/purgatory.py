@@ -110,9 +110,7 @@ class Purgatory(Generic[Key]):
         self._cancel_timer = None
         now_ms = self._env.now_ms()
         expired = []
-        while self._deadlines and (
-            self._deadlines[0][0] <= now_ms or self._deadlines[0][1] not in self._waiting
-        ):
+        while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][1] not in self._waiting):
             wait = self._waiting.get(heappop(self._deadlines)[1])
             if wait is not None:
                 expired.append(wait)

@@ -5,8 +5,7 @@ first (their names may be taken again in the same change), then leaders (followe
 followers. Logs are opened by the log directories before the first image; the first image decides which of them are
 still wanted, and the others are strays: topics deleted while this broker was away.
 
-It also runs what has to happen from time to time: the ISR's lag check, the high watermark checkpoint, retention, roll by
-age, flush by age, and the expiry of idle producers. And it is the one place that wakes who waits for a partition:
+It is the one place that wakes who waits for a partition:
 
     the high watermark moved   produce (acks=all), consumer fetches
     the log grew               follower fetches
@@ -18,7 +17,8 @@ next heartbeat (`offline_directories`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
@@ -71,6 +71,10 @@ class ReplicaManager:
         self.produce_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.consumer_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
+        for directory in directories:
+            directory.on_failure = partial(self.directory_failed, directory)
+        self.on_directory_failed: Callable[[], None] = lambda: None
+        """Set by the broker: the controller should hear of it."""
         fetchers.replicas = self
 
     # -- finding partitions -------------------------------------------------------------------------------------
@@ -205,14 +209,14 @@ class ReplicaManager:
         try:
             log = directory.create_log(topic, key[1], key[0], log_config_of(self._image, self._static, topic))
         except OSError as error:
-            self._directory_failed(directory, error)
+            self.directory_failed(directory, error)
             return None
         return self._add(directory, key, topic, log, high_watermark=0)
 
     def _directory_for(self, state: PartitionState) -> LogDirectory | None:
         """The one that the controller named, else the online one with the fewest logs."""
         named = state.directory_of(self._peers.broker_id)
-        online = [directory for directory in self._directories if directory not in self._offline]
+        online = self.online_directories
         for directory in online:
             if directory.directory_id == named:
                 return directory
@@ -264,10 +268,20 @@ class ReplicaManager:
             self._delete_log(directory, partition.topic, key[1])
 
     def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
+        delay_ms = directory.logs[(topic, index)].config.file_delete_delay_ms
+
+        def remove() -> None:
+            try:
+                remove_bytes()
+            except OSError as error:
+                self.directory_failed(directory, error)
+
         try:
-            directory.delete_log(topic, index)
+            remove_bytes = directory.delete_log(topic, index)
         except OSError as error:
-            self._directory_failed(directory, error)
+            self.directory_failed(directory, error)
+            return
+        self._env.call_later(delay_ms, remove)
 
     def _on_configs(self, changed: Journal) -> None:
         resources = changed.changed_config_resources()
@@ -293,6 +307,7 @@ class ReplicaManager:
     # -- waking -------------------------------------------------------------------------------------------------
 
     def log_grew(self, partition: Partition, watermark_before: int) -> None:
+        self.flush_if_due(partition)
         key = (partition.topic_id, partition.index)
         self.follower_fetch_waits.wake(key)
         if partition.high_watermark != watermark_before:
@@ -314,6 +329,13 @@ class ReplicaManager:
         watermark = partition.high_watermark
         if partition.advance_high_watermark(self._env.now_ms()):
             self.watermark_may_have_moved(partition, watermark)
+
+    def stop_serving(self) -> None:
+        """The broker is about to close its logs: nobody leads or follows here any more, and who waits is told so."""
+        for partition in self.all_partitions():
+            self._fetchers.remove(partition)
+            partition.become_idle()
+            self._wake_all((partition.topic_id, partition.index))
 
     # -- ISR changes --------------------------------------------------------------------------------------------
 
@@ -353,6 +375,7 @@ class ReplicaManager:
         self.watermark_may_have_moved(partition, watermark)
 
     def check_isr_lag(self) -> None:
+        """Every `replica.lag.time.max.ms` / 2: ask for the removal of members that fell behind."""
         now_ms = self._env.now_ms()
         for partition in self.all_partitions():
             proposal = partition.check_lag(now_ms)
@@ -364,16 +387,28 @@ class ReplicaManager:
     # -- disks --------------------------------------------------------------------------------------------------
 
     @property
+    def online_directories(self) -> list[LogDirectory]:
+        return [directory for directory in self._directories if directory not in self._offline]
+
+    @property
     def offline_directories(self) -> list[Uuid]:
         return [directory.directory_id for directory in self._offline]
+
+    def flush_if_due(self, partition: Partition) -> None:
+        """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
+        if partition.log.needs_flush(self._env.wall_ms()):
+            try:
+                partition.log.flush(lambda _: None)
+            except OSError as error:
+                self.storage_failed(partition, error)
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         """A read or write of this partition failed: its directory is offline from now on."""
         directory = self._directory_of.get((partition.topic_id, partition.index))
         if directory is not None:
-            self._directory_failed(directory, error)
+            self.directory_failed(directory, error)
 
-    def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         if directory in self._offline:
             return
         self._offline.append(directory)
@@ -385,39 +420,6 @@ class ReplicaManager:
                 self._fetchers.remove(partition)
                 partition.become_idle()
                 self._wake_all(key)
-        if len(self._offline) == len(self._directories):
+        self.on_directory_failed()
+        if not self.online_directories:
             self._env.stop(1, f"every log directory has failed, the last one, {directory.path}, with: {error}")
-
-    # -- from time to time --------------------------------------------------------------------------------------
-
-    def checkpoint_high_watermarks(self) -> None:
-        by_directory: dict[int, dict[tuple[str, int], int]] = {}
-        for partition in self.all_partitions():
-            directory = self._directory_of[(partition.topic_id, partition.index)]
-            by_directory.setdefault(id(directory), {})[(partition.topic, partition.index)] = partition.high_watermark
-        for directory in self._directories:
-            if directory not in self._offline:
-                self._guarded(directory, by_directory.get(id(directory), {}))
-
-    def _guarded(self, directory: LogDirectory, watermarks: dict[tuple[str, int], int]) -> None:
-        try:
-            directory.write_checkpoints(watermarks)
-        except OSError as error:
-            self._directory_failed(directory, error)
-
-    def enforce_retention(self) -> None:
-        """Roll what is old enough, and delete whole segments below the watermark that retention no longer keeps."""
-        wall_ms = self._env.wall_ms()
-        for partition in list(self.all_partitions()):
-            if partition.offline:
-                continue
-            try:
-                partition.log.maybe_roll(wall_ms)
-                partition.log.delete_old_segments(wall_ms, partition.high_watermark)
-            except OSError as error:
-                self.storage_failed(partition, error)
-
-    def expire_producers(self) -> None:
-        wall_ms = self._env.wall_ms()
-        for partition in self.all_partitions():
-            partition.log.producers.remove_expired(wall_ms, partition.log.config.producer_id_expiration_ms)

@@ -1,0 +1,253 @@
+"""The broker role of a node: its parts, tied together.
+
+    start      the clean-shutdown files are read, then the logs are loaded (which removes those files), then the broker
+               registers. Any other order could let a crash pass for a clean stop
+    caught up  the image holds our own registration: the node may publish metadata to us (`on_caught_up`)
+    on_image   partitions are created, led, followed, deleted
+    shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
+               the clean-shutdown files with this registration's epoch
+
+Every request method returns a response or a `Pending`; `produce` may also return NO_ANSWER or CLOSE
+(`heirlog.context`). Requests that arrive before the first image find no partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heirlog.broker import leader_epochs, list_offsets
+from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.fetch import FetchHandler
+from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
+from heirlog.broker.followers import Peers
+from heirlog.broker.init_producer_id import ProducerIds
+from heirlog.broker.isr import IsrProposal
+from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
+from heirlog.broker.log_config import log_config_of
+from heirlog.broker.partition import Role
+from heirlog.broker.produce import ProduceHandler
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.upkeep import Upkeep
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
+from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Endpoint
+from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
+from heirlog.storage.log_directory import LogDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """Kafka's kafka.server:type=ReplicaManager, as plain numbers."""
+
+    partition_count: int
+    leader_count: int
+    under_min_isr_partition_count: int
+    at_min_isr_partition_count: int
+    under_replicated_partitions: int
+    offline_replica_count: int
+    reassigning_partitions: int
+    isr_expands: int
+    isr_shrinks: int
+    failed_isr_updates: int
+
+
+class Broker:
+    def __init__(
+        self,
+        env: Env,
+        static: StaticConfig,
+        log_directories: list[LogDirectory],
+        controller_endpoint: Callable[[], Endpoint | None],
+        image: Callable[[], Image],
+        *,
+        cluster_id: str,
+        on_caught_up: Callable[[], None],
+    ) -> None:
+        """`image`: the committed one, current at every call. `on_caught_up`: from now on call `on_image`."""
+        self._env = env
+        self._static = static
+        self._directories = log_directories
+        self._image = image
+        self._loading = 0
+        self._closing = 0
+        self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._has_image = False
+        self._on_shut_down: Callable[[], None] | None = None
+        self.peers = Peers(static.node_id, image().brokers)
+        controller_timeout_ms = static.int("controller.socket.timeout.ms")
+        self._sender = AlterPartitionSender(
+            env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
+        )
+        self._fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
+        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers)
+        self._produce = ProduceHandler(env, self.replicas)
+        self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"))
+        self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
+        self._upkeep = Upkeep(env, static, self.replicas)
+        self.lifecycle = Lifecycle(
+            env,
+            static,
+            cluster_id,
+            self.peers,
+            controller_endpoint,
+            lambda: image().offset,
+            lambda: self.replicas.offline_directories,
+            LifecycleEvents(self._upkeep.start, on_caught_up, self._let_go),
+        )
+        self.replicas.on_directory_failed = self.lifecycle.directory_failed
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> BrokerState:
+        return self.lifecycle.state
+
+    def start(self) -> None:
+        """Load the logs and register. Log configurations follow with the first image."""
+        epochs = [directory.clean_broker_epoch for directory in self._directories]
+        # a directory that the node could not open counts as one without a clean-shutdown file
+        missing: list[BrokerEpoch | None] = [None] * (len(self._static.log_dirs) - len(epochs))
+        image = self._image()
+        self._previous_broker_epoch = decide_previous_broker_epoch([*epochs, *missing])
+        self._loading = len(self._directories)
+        for directory in self._directories:
+            try:
+                directory.load_logs(
+                    lambda topic: log_config_of(image, self._static, topic), self._env.wall_ms(), self._loaded
+                )
+            except OSError as error:
+                self.replicas.directory_failed(directory, error)
+                self._loaded(error)
+
+    def _loaded(self, error: OSError | None) -> None:
+        if error is not None:
+            # what is in that directory nobody vouches for
+            self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._loading -= 1
+        if self._loading == 0 and self._on_shut_down is None:
+            self.lifecycle.start(
+                [directory.directory_id for directory in self.replicas.online_directories],
+                self._previous_broker_epoch,
+            )
+
+    def on_metadata_applied(self) -> None:
+        """The image has grown, also while it is not yet published to us."""
+        self.lifecycle.metadata_applied()
+
+    def on_image(self, image: Image, changed: Journal | None) -> None:
+        """`changed`: what is different since the last call; None for everything."""
+        self.replicas.on_image(image, changed if self._has_image else None)
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._stop_fetching_outside_isr()
+        self._has_image = True
+        self.lifecycle.first_image_applied()
+
+    def shutdown(self, on_done: Callable[[], None]) -> None:
+        """Stop cleanly: leaders move away, logs are flushed, the clean-shutdown files are written last."""
+        if self._on_shut_down is not None:
+            return
+        self._on_shut_down = on_done
+        self.lifecycle.shut_down()
+        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            self._stop_fetching_outside_isr()
+
+    def _stop_fetching_outside_isr(self) -> None:
+        self._fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
+
+    def _let_go(self) -> None:
+        """The controller has let go of us: serve no more, then close what is on disk."""
+        self._upkeep.stop()
+        watermarks = self._upkeep.high_watermarks()
+        self.replicas.stop_serving()
+        closing = self.replicas.online_directories
+        self._closing = len(closing)
+        for directory in closing:
+            try:
+                directory.close_cleanly(self.peers.broker_epoch, self._closed, watermarks)
+            except OSError as error:
+                self._closed(error)
+
+    def _closed(self, error: OSError | None) -> None:
+        if error is not None:
+            self._env.log("warning", "log-directory-not-closed-cleanly", error=str(error))
+        self._closing -= 1
+        if self._closing == 0 and self._on_shut_down is not None:
+            self._on_shut_down()
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def produce(self, request: ProduceRequest, context: Context) -> Any:
+        return self._produce.produce(request, context)
+
+    def fetch(self, request: FetchRequest, context: Context) -> Any:
+        return self._fetch.fetch(request, context)
+
+    def list_offsets(self, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+        return list_offsets.list_offsets(self.replicas, request, context)
+
+    def offset_for_leader_epoch(
+        self, request: OffsetForLeaderEpochRequest, context: Context
+    ) -> OffsetForLeaderEpochResponse:
+        return leader_epochs.offset_for_leader_epoch(self.replicas, request)
+
+    def init_producer_id(self, request: InitProducerIdRequest, context: Context) -> Any:
+        return self._producer_ids.init_producer_id(request)
+
+    # -- what others see ----------------------------------------------------------------------------------------
+
+    def gauges(self) -> Gauges:
+        partitions = list(self.replicas.all_partitions())
+        image = self._image()
+        states = [(p, image.partition(p.topic_id, p.index)) for p in partitions]
+        return Gauges(
+            partition_count=len(partitions),
+            leader_count=sum(p.role is Role.LEADER for p in partitions),
+            under_min_isr_partition_count=sum(p.is_under_min_isr for p in partitions),
+            at_min_isr_partition_count=sum(p.is_at_min_isr for p in partitions),
+            under_replicated_partitions=sum(p.is_under_replicated for p in partitions),
+            offline_replica_count=sum(p.offline for p in partitions),
+            reassigning_partitions=sum(
+                p.role is Role.LEADER and state is not None and state.is_reassigning for p, state in states
+            ),
+            isr_expands=sum(p.isr_expands for p in partitions),
+            isr_shrinks=sum(p.isr_shrinks for p in partitions),
+            failed_isr_updates=sum(p.failed_isr_updates for p in partitions),
+        )
+
+    def high_watermarks(self) -> Mapping[tuple[str, int], int]:
+        return self._upkeep.high_watermarks()
+
+    # -- between the parts --------------------------------------------------------------------------------------
+
+    def _on_alter_partition_answer(self, proposal: IsrProposal, answer: AlterPartitionResponse.PartitionData) -> None:
+        self.replicas.on_alter_partition_answer(proposal, answer)
+
+    def _endpoint_of(self, broker: BrokerId) -> Endpoint | None:
+        state = self.peers.brokers.get(broker)
+        return None if state is None else state.endpoint(self._static.inter_broker_listener_name)
+
+
+def _fetch_settings(static: StaticConfig) -> FetchSettings:
+    return FetchSettings(
+        channels=static.int("num.replica.fetchers"),
+        wait_max_ms=static.int("replica.fetch.wait.max.ms"),
+        min_bytes=static.int("replica.fetch.min.bytes"),
+        max_bytes=static.int("replica.fetch.max.bytes"),
+        response_max_bytes=static.int("replica.fetch.response.max.bytes"),
+        backoff_ms=static.int("replica.fetch.backoff.ms"),
+        timeout_ms=static.int("replica.socket.timeout.ms"),
+    )
