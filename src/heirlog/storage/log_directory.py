@@ -1,8 +1,8 @@
 """One entry of `log.dirs`: who it belongs to, how it was stopped, and the logs in it.
 
-    open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read; nothing is changed yet, so that
-                  a node that is killed here is as clean as before
-    load_logs     .kafka_cleanshutdown unlinked and the directory synced, only then logs are opened (and cut or repaired)
+    open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read; nothing is changed yet: a
+                  node that is killed here is as clean as before
+    load_logs     .kafka_cleanshutdown unlinked and the directory synced; only then logs are opened, cut or repaired
     running       create_log, delete_log, write_checkpoints
     close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
     failed        a background write failed: `failure` is set, `on_failure` told once; never closed cleanly
