@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller.fakes import CLUSTER, Harness, static
+
 from heirlog.controller.configs import alter_configs
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.election import Election
@@ -267,10 +268,14 @@ class Runner:
         )
         response = self.harness.ask("broker_registration", request, event.get("version", 4))
         error = ErrorCode(response.error_code).name
-        return {"error": error} if error != "NONE" else {
-            "error": error,
-            "response": {"brokerEpoch": response.broker_epoch},
-        }
+        return (
+            {"error": error}
+            if error != "NONE"
+            else {
+                "error": error,
+                "response": {"brokerEpoch": response.broker_epoch},
+            }
+        )
 
     def _elect_leaders(self, event: Mapping[str, Any]) -> dict[str, Any]:
         asked: list[Any] | None = None

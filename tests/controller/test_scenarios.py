@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from controller.scenarios import SUPPORTED, Runner
 
 _FILE = Path(__file__).parent / "data" / "elr-scenarios.json"

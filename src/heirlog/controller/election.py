@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from heirlog.metadata.state import Ids
 from heirlog.protocol.types import NO_LEADER, BrokerId
@@ -60,8 +61,7 @@ class Basis(Enum):
 _LOSSY = (Basis.LAST_KNOWN, Basis.RECOVERED, Basis.UNCLEAN, Basis.DESIGNATED)
 
 
-@dataclass(frozen=True, slots=True)
-class Elected:
+class Elected(NamedTuple):
     leader: BrokerId
     basis: Basis | None
     """None if nobody was chosen, or the current leader simply goes on."""
@@ -70,7 +70,7 @@ class Elected:
 NOBODY = Elected(NO_LEADER, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Candidates:
     """What an election looks at: the assignment and the lists as they will be once the change is applied."""
 

@@ -45,7 +45,9 @@ def eligible_after(
 def last_known_after(before: PartitionState, named_leader: BrokerId | None, replicas: Collection[BrokerId]) -> Ids:
     """LastKnownELR after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
     # a name outside the assignment would wait for a broker that has no replica any more
-    known = tuple(replica for replica in before.last_known_elr if replica in replicas)
+    known = before.last_known_elr
+    if known:
+        known = tuple(replica for replica in known if replica in replicas)
     if named_leader is None:
         return known
     if named_leader != NO_LEADER:

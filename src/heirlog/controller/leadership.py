@@ -51,6 +51,8 @@ class Leadership:
         # resolved once per topic, not once per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
+        self._elr_enabled = image.elr_enabled
+        self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
 
     def min_isr(self, topic_id: Uuid) -> int:
         found = self._min_isr.get(topic_id)
@@ -75,10 +77,10 @@ class Leadership:
         self, state: PartitionState, leaving: BrokerId | None = None, joining: BrokerId | None = None
     ) -> Acceptable:
         def is_acceptable(replica: BrokerId) -> bool:
-            broker = self._image.brokers.get(replica)
-            if broker is None or replica == leaving:
+            if replica == leaving or (replica not in self._active and replica != joining):
                 return False
-            return (broker.is_active or replica == joining) and broker.has_online(state.directory_of(replica))
+            broker = self._image.brokers.get(replica)
+            return broker is not None and broker.has_online(state.directory_of(replica))
 
         return is_acceptable
 
@@ -104,7 +106,7 @@ class Leadership:
             election=election or self.usual_election(topic_id),
             acceptable=acceptable or self.acceptable(before, leaving, joining),
             min_isr=self.min_isr(topic_id),
-            elr_enabled=self._image.elr_enabled,
+            elr_enabled=self._elr_enabled,
             isr=isr,
             lost=lost,
             recovery_state=recovery_state,
@@ -145,4 +147,6 @@ class Leadership:
 
 
 def without(ids: Ids, broker: BrokerId) -> Ids:
-    return tuple(member for member in ids if member != broker)
+    if broker not in ids:
+        return ids
+    return tuple([member for member in ids if member != broker])

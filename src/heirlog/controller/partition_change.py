@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from heirlog.controller.election import Acceptable, Basis, Candidates, Elected, Election, elect
 from heirlog.controller.eligible import eligible_after, last_known_after
@@ -40,8 +41,7 @@ def _unassigned(broker: BrokerId) -> Uuid:
     return UNASSIGNED_DIRECTORY
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(NamedTuple):
     record: PartitionChangeRecord | None
     """None: nothing would change."""
     basis: Basis | None
@@ -49,9 +49,12 @@ class Built:
     completes_reassignment: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PartitionChange:
-    """What shall become of one partition. None in a target means: as it is."""
+    """What shall become of one partition. None in a target means: as it is.
+
+    Not frozen only because building ten thousand of these is what fencing a broker costs.
+    """
 
     topic_id: Uuid
     partition: int
@@ -143,7 +146,9 @@ class _Build:
 
     def _name_leader(self, elected: Elected) -> None:
         before = self.before
-        replica_left = any(replica not in self.replicas for replica in before.replicas)
+        replica_left = self.replicas is not before.replicas and any(
+            replica not in self.replicas for replica in before.replicas
+        )
         if elected.leader != before.leader or elected.basis is not None or replica_left:
             self.record.leader = elected.leader
         if self.change.elr_enabled:

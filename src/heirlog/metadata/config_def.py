@@ -56,7 +56,7 @@ class StaticConfig:
         self.roles: tuple[str, ...] = _roles(self)
         self.is_broker = "broker" in self.roles
         self.is_controller = "controller" in self.roles
-        self.controller_listener_names: tuple[str, ...] = self["controller.listener.names"] or ()
+        self.controller_listener_names = _controller_listener_names(self)
         protocols = _protocols(self)
         self.all_listeners: tuple[Listener, ...] = _listeners(self, "listeners", protocols)
         """Every listener of the process, broker's and controller's."""
@@ -133,9 +133,19 @@ def _roles(config: StaticConfig) -> tuple[str, ...]:
     return roles
 
 
+def _controller_listener_names(config: StaticConfig) -> tuple[str, ...]:
+    names: tuple[str, ...] = config["controller.listener.names"] or ()
+    if not names:
+        raise ConfigError(
+            "controller.listener.names",
+            "controller.listener.names is missing: say which listener name the controllers use",
+        )
+    return names
+
+
 def _protocols(config: StaticConfig) -> dict[str, str]:
     """Listener name → security protocol. Controller listeners default to PLAINTEXT as in Kafka."""
-    protocols: dict[str, str] = dict.fromkeys(config["controller.listener.names"] or (), "PLAINTEXT")
+    protocols: dict[str, str] = dict.fromkeys(config.controller_listener_names, "PLAINTEXT")
     for entry in config["listener.security.protocol.map"]:
         name, _, protocol = entry.partition(":")
         if not name or protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
@@ -208,8 +218,6 @@ def _address(key: str, text: str) -> Endpoint:
 
 def _check_together(config: StaticConfig) -> None:
     """What no single property can show."""
-    if not config.controller_listener_names:
-        raise ConfigError("controller.listener.names", "controller.listener.names is missing: name at least one")
     if not config.voters and not config.bootstrap_servers:
         raise ConfigError(
             "controller.quorum.bootstrap.servers",

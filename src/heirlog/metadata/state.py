@@ -35,6 +35,16 @@ LOST_DIRECTORY: Final = Uuid(bytes(15) + b"\x02")
 """The replica's directory is known to be offline (Kafka's DirectoryId.LOST)."""
 RESERVED_DIRECTORIES: Final = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY)
 
+METADATA_VERSION: Final = "metadata.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+KRAFT_VERSION: Final = "kraft.version"
+
+TOPIC_RESOURCE: Final = 2
+BROKER_RESOURCE: Final = 4
+
+LEADER_UNCHANGED: Final = -2
+RECOVERY_STATE_UNCHANGED: Final = -1
+
 Ids = tuple[BrokerId, ...]
 
 

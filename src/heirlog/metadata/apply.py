@@ -1,0 +1,269 @@
+"""What each metadata record does to an image: one function per record type.
+
+Traps. ClearElr and a topic's deletion may stand in one batch: a topic that is gone must not come back (KAFKA-19383). A
+leader epoch grows exactly when a record names a leader, also the same one again. Record types that are not in `APPLY`
+are refused: to skip one would be to believe in a wrong cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.state import (
+    LEADER_UNCHANGED,
+    RECOVERY_STATE_UNCHANGED,
+    TOPIC_RESOURCE,
+    BrokerState,
+    ControllerState,
+    ListenerState,
+    PartitionState,
+    SupportedFeature,
+    TopicState,
+)
+from heirlog.protocol.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    ZkMigrationStateRecord,
+)
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
+
+if TYPE_CHECKING:
+    from heirlog.metadata.image import Image
+
+
+class UnsupportedRecord(Exception):
+    """The log holds a record this version cannot apply: to go on would be to believe in a wrong cluster."""
+
+
+def _apply_register_broker(image: Image, record: RegisterBrokerRecord, offset: int, journal: Journal | None) -> None:
+    broker_id = BrokerId(record.broker_id)
+    state = BrokerState(
+        id=broker_id,
+        epoch=BrokerEpoch(record.broker_epoch),
+        incarnation_id=Uuid(record.incarnation_id),
+        listeners=_listeners(record.end_points),
+        features=_features(record.features),
+        rack=record.rack,
+        fenced=record.fenced,
+        in_controlled_shutdown=record.in_controlled_shutdown,
+        directories=tuple(sorted(Uuid(directory) for directory in record.log_dirs or ())),
+        registration_offset=offset,
+    )
+    image.set_broker(broker_id, state, journal)
+
+
+def _apply_unregister_broker(
+    image: Image, record: UnregisterBrokerRecord, offset: int, journal: Journal | None
+) -> None:
+    image.set_broker(BrokerId(record.broker_id), None, journal)
+
+
+def _apply_broker_change(
+    image: Image, record: BrokerRegistrationChangeRecord, offset: int, journal: Journal | None
+) -> None:
+    before = _registered(image, record.broker_id, record.broker_epoch, offset)
+    directories = before.directories
+    if record.log_dirs:
+        directories = tuple(sorted(Uuid(directory) for directory in record.log_dirs))
+    after = replace(
+        before,
+        fenced=before.fenced if record.fenced == 0 else record.fenced == 1,
+        in_controlled_shutdown=before.in_controlled_shutdown or record.in_controlled_shutdown == 1,
+        directories=directories,
+    )
+    image.set_broker(before.id, after, journal)
+
+
+def _apply_fence_broker(image: Image, record: FenceBrokerRecord, offset: int, journal: Journal | None) -> None:
+    before = _registered(image, record.id, record.epoch, offset)
+    image.set_broker(before.id, replace(before, fenced=True), journal)
+
+
+def _apply_unfence_broker(image: Image, record: UnfenceBrokerRecord, offset: int, journal: Journal | None) -> None:
+    before = _registered(image, record.id, record.epoch, offset)
+    image.set_broker(before.id, replace(before, fenced=False), journal)
+
+
+def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> BrokerState:
+    broker = image.brokers.get(BrokerId(broker_id))
+    if broker is None or broker.epoch != epoch:
+        raise UnsupportedRecord(
+            f"offset {offset} of the metadata log changes broker {broker_id} with epoch {epoch}, "
+            f"but the registration at hand is {broker and broker.epoch}"
+        )
+    return broker
+
+
+def _apply_topic(image: Image, record: TopicRecord, offset: int, journal: Journal | None) -> None:
+    topic_id = Uuid(record.topic_id)
+    other = image.topic_ids.get(record.name)
+    if other is not None and other != topic_id:
+        raise UnsupportedRecord(f"offset {offset} of the metadata log creates topic {record.name!r} a second time")
+    image.set_topic(topic_id, TopicState(record.name, topic_id), journal)
+
+
+def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int, journal: Journal | None) -> None:
+    topic_id = Uuid(record.topic_id)
+    topic = image.topics[topic_id]
+    for partition in list(image.partitions[topic_id]):
+        image.set_partition(topic_id, partition, None, journal)
+    image.set_topic(topic_id, None, journal)
+    for key in list(image.configs.get((TOPIC_RESOURCE, topic.name), ())):
+        image.set_config(TOPIC_RESOURCE, topic.name, key, None, journal)
+
+
+def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal: Journal | None) -> None:
+    ids = image.share_ids
+    state = PartitionState(
+        replicas=ids(record.replicas),
+        isr=ids(record.isr),
+        leader=BrokerId(record.leader),
+        leader_epoch=LeaderEpoch(record.leader_epoch),
+        partition_epoch=PartitionEpoch(record.partition_epoch),
+        elr=ids(sorted(record.eligible_leader_replicas or ())),
+        last_known_elr=ids(record.last_known_elr or ()),
+        adding=ids(record.adding_replicas),
+        removing=ids(record.removing_replicas),
+        directories=image.share_directories(record.directories or ()),
+        leader_recovery_state=record.leader_recovery_state,
+    )
+    image.set_partition(Uuid(record.topic_id), record.partition_id, state, journal)
+
+
+def _apply_partition_change(image: Image, record: PartitionChangeRecord, offset: int, journal: Journal | None) -> None:
+    topic_id = Uuid(record.topic_id)
+    before = image.partitions[topic_id][record.partition_id]
+    image.set_partition(topic_id, record.partition_id, merged(image, before, record), journal)
+
+
+def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) -> PartitionState:
+    """`before` with the record's fields laid over it: what a reader of the record will see."""
+    ids = image.share_ids
+    names_leader = record.leader != LEADER_UNCHANGED
+    recovery = record.leader_recovery_state
+    return PartitionState(
+        replicas=before.replicas if record.replicas is None else ids(record.replicas),
+        isr=before.isr if record.isr is None else ids(record.isr),
+        leader=BrokerId(record.leader) if names_leader else before.leader,
+        leader_epoch=LeaderEpoch(before.leader_epoch + 1) if names_leader else before.leader_epoch,
+        partition_epoch=PartitionEpoch(before.partition_epoch + 1),
+        elr=before.elr if record.eligible_leader_replicas is None else ids(sorted(record.eligible_leader_replicas)),
+        last_known_elr=before.last_known_elr if record.last_known_elr is None else ids(record.last_known_elr),
+        adding=before.adding if record.adding_replicas is None else ids(record.adding_replicas),
+        removing=before.removing if record.removing_replicas is None else ids(record.removing_replicas),
+        directories=before.directories if record.directories is None else image.share_directories(record.directories),
+        leader_recovery_state=before.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
+    )
+
+
+def _apply_clear_elr(image: Image, record: ClearElrRecord, offset: int, journal: Journal | None) -> None:
+    if record.topic_name:
+        topic_id = image.topic_ids.get(record.topic_name)
+        cleared = [] if topic_id is None else [topic_id]
+    else:
+        cleared = list(image.partitions)
+    for topic_id in cleared:
+        for partition, before in list(image.partitions[topic_id].items()):
+            if before.elr or before.last_known_elr:
+                epoch = PartitionEpoch(before.partition_epoch + 1)
+                after = replace(before, elr=(), last_known_elr=(), partition_epoch=epoch)
+                image.set_partition(topic_id, partition, after, journal)
+
+
+def _apply_config(image: Image, record: ConfigRecord, offset: int, journal: Journal | None) -> None:
+    image.set_config(record.resource_type, record.resource_name, record.name, record.value, journal)
+
+
+def _apply_feature_level(image: Image, record: FeatureLevelRecord, offset: int, journal: Journal | None) -> None:
+    # level 0 of metadata.version does not exist; of every other feature it means "off", which is no entry
+    image.set_feature(record.name, record.feature_level or None, journal)
+
+
+def _apply_producer_ids(image: Image, record: ProducerIdsRecord, offset: int, journal: Journal | None) -> None:
+    if journal is not None and journal.next_producer_id is None:
+        journal.next_producer_id = image.next_producer_id
+    image.next_producer_id = record.next_producer_id
+
+
+def _apply_register_controller(
+    image: Image, record: RegisterControllerRecord, offset: int, journal: Journal | None
+) -> None:
+    node_id = BrokerId(record.controller_id)
+    state = ControllerState(
+        id=node_id,
+        incarnation_id=Uuid(record.incarnation_id),
+        listeners=_listeners(record.end_points),
+        features=_features(record.features),
+    )
+    image.set_controller(node_id, state, journal)
+
+
+def _apply_begin_transaction(
+    image: Image, record: BeginTransactionRecord, offset: int, journal: Journal | None
+) -> None:
+    image.open_transaction = []
+
+
+def _apply_end_outside(
+    image: Image, record: EndTransactionRecord | AbortTransactionRecord, offset: int, journal: Journal | None
+) -> None:
+    raise UnsupportedRecord(f"offset {offset} of the metadata log ends a transaction that was never begun")
+
+
+def _apply_nothing(image: Image, record: Any, offset: int, journal: Journal | None) -> None:
+    """NoOp, and the ZooKeeper migration state (always "none") that Kafka writes into every bootstrap."""
+
+
+APPLY: Final[dict[type[Any], Callable[[Image, Any, int, Journal | None], None]]] = {
+    RegisterBrokerRecord: _apply_register_broker,
+    UnregisterBrokerRecord: _apply_unregister_broker,
+    BrokerRegistrationChangeRecord: _apply_broker_change,
+    FenceBrokerRecord: _apply_fence_broker,
+    UnfenceBrokerRecord: _apply_unfence_broker,
+    TopicRecord: _apply_topic,
+    RemoveTopicRecord: _apply_remove_topic,
+    PartitionRecord: _apply_partition,
+    PartitionChangeRecord: _apply_partition_change,
+    ClearElrRecord: _apply_clear_elr,
+    ConfigRecord: _apply_config,
+    FeatureLevelRecord: _apply_feature_level,
+    ProducerIdsRecord: _apply_producer_ids,
+    RegisterControllerRecord: _apply_register_controller,
+    BeginTransactionRecord: _apply_begin_transaction,
+    EndTransactionRecord: _apply_end_outside,
+    AbortTransactionRecord: _apply_end_outside,
+    NoOpRecord: _apply_nothing,
+    ZkMigrationStateRecord: _apply_nothing,
+}
+
+
+def _listeners(end_points: Iterable[Any]) -> tuple[ListenerState, ...]:
+    return tuple(
+        ListenerState(point.name, Endpoint(point.host, point.port), point.security_protocol) for point in end_points
+    )
+
+
+def _features(features: Iterable[Any]) -> tuple[SupportedFeature, ...]:
+    return tuple(
+        SupportedFeature(feature.name, feature.min_supported_version, feature.max_supported_version)
+        for feature in features
+    )

@@ -1,0 +1,81 @@
+"""States as the records that recreate them: what a snapshot is written from, and a new partition is logged as."""
+
+from __future__ import annotations
+
+from heirlog.metadata.state import BrokerState, ControllerState, PartitionState
+from heirlog.protocol.records import PartitionRecord, RegisterBrokerRecord, RegisterControllerRecord
+from heirlog.protocol.types import Uuid
+
+
+def broker_record(broker: BrokerState) -> RegisterBrokerRecord:
+    """The registration record that recreates `broker`, its fencing and shutdown flags included."""
+    return RegisterBrokerRecord(
+        broker_id=broker.id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=broker.epoch,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=listener.name,
+                host=listener.endpoint.host,
+                port=listener.endpoint.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in broker.listeners
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_version,
+                max_supported_version=feature.max_version,
+            )
+            for feature in broker.features
+        ],
+        rack=broker.rack,
+        fenced=broker.fenced,
+        in_controlled_shutdown=broker.in_controlled_shutdown,
+        log_dirs=list(broker.directories),
+    )
+
+
+def partition_record(topic_id: Uuid, partition: int, state: PartitionState) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=partition,
+        topic_id=topic_id,
+        replicas=list(state.replicas),
+        isr=list(state.isr),
+        removing_replicas=list(state.removing),
+        adding_replicas=list(state.adding),
+        leader=state.leader,
+        leader_recovery_state=state.leader_recovery_state,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        directories=list(state.directories),
+        # null and empty mean the same to a reader; null is what Kafka writes and costs no bytes
+        eligible_leader_replicas=list(state.elr) or None,
+        last_known_elr=list(state.last_known_elr) or None,
+    )
+
+
+def controller_record(controller: ControllerState) -> RegisterControllerRecord:
+    return RegisterControllerRecord(
+        controller_id=controller.id,
+        incarnation_id=controller.incarnation_id,
+        zk_migration_ready=False,
+        end_points=[
+            RegisterControllerRecord.ControllerEndpoint(
+                name=listener.name,
+                host=listener.endpoint.host,
+                port=listener.endpoint.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in controller.listeners
+        ],
+        features=[
+            RegisterControllerRecord.ControllerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_version,
+                max_supported_version=feature.max_version,
+            )
+            for feature in controller.features
+        ],
+    )

@@ -1,0 +1,156 @@
+"""Configurations: what server.properties may say, what counts for a topic, and what DescribeConfigs shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
+from heirlog.metadata.configs import Source, describe, describe_broker, describe_topic, server_value, topic_value
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.min_isr import effective_min_isr
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
+from heirlog.protocol.records import ConfigRecord, PartitionRecord, TopicRecord
+from heirlog.protocol.types import Endpoint
+
+BASE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@localhost:9093",
+}
+FOO = b"f" * 16
+
+
+def node(**more: str) -> StaticConfig:
+    return parse_static(BASE | {name.replace("_", "."): value for name, value in more.items()})
+
+
+def image_of(*configs: ConfigRecord) -> Image:
+    image = Image()
+    image.apply_all([TopicRecord(name="foo", topic_id=FOO), *configs], 0, 1)
+    return image
+
+
+def config(kind: int, resource: str, name: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+
+
+def test_a_combined_node_knows_its_listeners_and_what_it_advertises() -> None:
+    static = node()
+    assert static.is_broker and static.is_controller
+    assert [listener.name for listener in static.listeners] == ["PLAINTEXT"]
+    assert [listener.name for listener in static.controller_listeners] == ["CONTROLLER"]
+    assert static.advertised_listeners[0].endpoint == Endpoint("localhost", 9092)
+
+
+def test_defaults_are_kafkas() -> None:
+    static = node()
+    assert static["log.segment.bytes"] == 1_073_741_824
+    assert static["broker.session.timeout.ms"] == 9000
+    assert static["log.retention.ms"] is None
+    assert static.log_dirs == ("/tmp/kafka-logs",) and static.metadata_log_dir == "/tmp/kafka-logs"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("min.insync.replica", "2", "min.insync.replica is not a configuration"),
+        ("zookeeper.connect", "x", "zookeeper.connect is not a configuration"),
+        ("min.insync.replicas", "0", "min.insync.replicas: value must be at least 1"),
+        ("num.partitions", "many", "num.partitions: not a number"),
+        ("auto.create.topics.enable", "yes", "auto.create.topics.enable: expected true or false"),
+        ("log.cleanup.policy", "compact", "log.cleanup.policy"),
+        ("unclean.recovery.manager.enabled", "true", "unclean recovery manager does not ship"),
+        ("ssl.keystore.location", "/x", "PLAINTEXT only"),
+        ("listener.security.protocol.map", "PLAINTEXT=SSL", "not of the form NAME:PROTOCOL"),
+        ("listeners", "PLAINTEXT://:9092,CONTROLLER://:9093,SSL://:9094", "SSL asks for SSL"),
+        ("listeners", "CONTROLLER://:9093", "needs a listener for its clients"),
+        ("listeners", "PLAINTEXT:9092", "not of the form NAME://host:port"),
+        ("controller.quorum.voters", "localhost:9093", "not of the form id@host:port"),
+        ("process.roles", "broker,broker", "names a role twice"),
+        ("node.id", "-1", "node.id: value must be at least 0"),
+        ("inter.broker.listener.name", "INTERNAL", "INTERNAL is not among the listeners"),
+        ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "needs an address"),
+        ("compression.type", "gzip", "as the producer compressed them"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_a_sentence_that_names_it(name: str, value: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        parse_static(BASE | {name: value})
+    assert sentence in refusal.value.sentence
+    assert refusal.value.name == name
+
+
+@pytest.mark.parametrize("name", ["node.id", "process.roles", "controller.listener.names"])
+def test_what_a_node_cannot_do_without_is_asked_for(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        parse_static({key: value for key, value in BASE.items() if key != name})
+
+
+def test_a_topic_value_beats_a_cluster_value_beats_the_file() -> None:
+    static = node(log_retention_ms="5")
+    cluster = config(BROKER_RESOURCE, "", "log.retention.ms", "6")
+    own = config(TOPIC_RESOURCE, "foo", "retention.ms", "7")
+    assert topic_value(image_of(), static, "foo", "retention.ms") == 5
+    assert topic_value(image_of(cluster), static, "foo", "retention.ms") == 6
+    assert topic_value(image_of(cluster, own), static, "foo", "retention.ms") == 7
+
+
+def test_minutes_and_hours_become_milliseconds_and_the_finer_unit_wins() -> None:
+    assert topic_value(image_of(), node(log_retention_hours="2"), "foo", "retention.ms") == 7_200_000
+    both = node(log_retention_hours="2", log_retention_minutes="3")
+    assert topic_value(image_of(), both, "foo", "retention.ms") == 180_000
+    assert topic_value(image_of(), node(log_retention_hours="-1"), "foo", "retention.ms") == -1
+
+
+def test_every_topic_configuration_has_a_default_of_its_type() -> None:
+    image, static = image_of(), node()
+    for name in TOPIC_CONFIGS:
+        topic_value(image, static, "foo", name)
+
+
+def test_describe_shows_sources_and_synonyms() -> None:
+    image = image_of(config(TOPIC_RESOURCE, "foo", "retention.ms", "7"))
+    static = node(log_retention_hours="2")
+    (entry,) = [e for e in describe_topic(image, static, "foo") if e.name == "retention.ms"]
+    assert (entry.value, entry.source) == ("7", Source.DYNAMIC_TOPIC)
+    assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
+        ("retention.ms", "7", Source.DYNAMIC_TOPIC),
+        ("log.retention.hours", "7200000", Source.STATIC_BROKER),
+        ("log.retention.hours", "604800000", Source.DEFAULT),
+    ]
+
+
+def test_describe_of_a_broker_says_what_can_change() -> None:
+    entries = {entry.name: entry for entry in describe(image_of(), node(), BROKER_RESOURCE, "1")}
+    assert entries["node.id"].read_only and entries["node.id"].source == Source.STATIC_BROKER
+    assert not entries["log.retention.ms"].read_only
+    image = image_of(config(BROKER_RESOURCE, "", "min.insync.replicas", "2"))
+    assert [(e.name, e.value) for e in describe_broker(image, node(), "")] == [("min.insync.replicas", "2")]
+    assert server_value(image, node(), "min.insync.replicas") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("retention", "1"), ("retention.ms", "-2"), ("cleanup.policy", "compact"), ("segment.bytes", "1024")],
+)
+def test_topic_configurations_are_checked(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        validate_topic_configs({name: value})
+
+
+def test_min_isr_is_capped_by_each_partitions_own_assignment() -> None:
+    image = image_of(config(TOPIC_RESOURCE, "foo", "min.insync.replicas", "3"))
+    image.apply(PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2], isr=[1], leader=1), 2, 1)
+    image.apply(PartitionRecord(topic_id=FOO, partition_id=1, replicas=[1, 2, 3, 4], isr=[1], leader=1), 3, 1)
+    assert [effective_min_isr(image, node(), FOO, number) for number in (0, 1)] == [2, 3]
+
+
+def test_min_isr_ignores_a_value_stored_for_an_ordinary_broker() -> None:
+    partition = PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2, 3], isr=[1], leader=1)
+    image = image_of(config(BROKER_RESOURCE, "2", "min.insync.replicas", "3"))
+    image.apply(partition, 2, 1)
+    assert effective_min_isr(image, node(), FOO, 0) == 1
+    image.apply(config(BROKER_RESOURCE, "", "min.insync.replicas", "2"), 3, 1)
+    assert effective_min_isr(image, node(), FOO, 0) == 2
