@@ -32,10 +32,10 @@ NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic 
 def create(
     names: Names = None,
     topic: NamedTopics = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Default: the cluster's num.partitions.")] = BROKER_DEFAULT,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Default: the cluster's num.partitions.")] = None,
     replication_factor: Annotated[
-        int, typer.Option(min=1, help="Default: the cluster's default.replication.factor.")
-    ] = BROKER_DEFAULT,
+        int | None, typer.Option(min=1, help="Default: the cluster's default.replication.factor.")
+    ] = None,
     config: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Topic config; repeatable.")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -49,7 +49,10 @@ def create(
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(
-                name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs
+                name=name,
+                num_partitions=partitions or BROKER_DEFAULT,
+                replication_factor=replication_factor or BROKER_DEFAULT,
+                configs=configs,
             )
             for name in _wanted(names, topic)
         ],

@@ -75,7 +75,7 @@ def up(
                 [processes[node.node_id] for node in layout.controllers],
                 READY_TIMEOUT_S,
             )
-            _greet(layout, known)
+            _greet(layout, processes, known)
             _watch(list(processes.values()))
         except KeyboardInterrupt:
             print("stopping", flush=True)
@@ -124,7 +124,7 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path) -> None:
                 ) from error
 
 
-def _greet(layout: Layout, known: bool) -> None:
+def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> None:
     heirlog = _this_command()
     ids = ", ".join(str(broker.node_id) for broker in layout.brokers)
     controller = f"controller {layout.controllers[0].node_id}" if layout.controllers else "broker 1 as controller"
@@ -137,6 +137,7 @@ def _greet(layout: Layout, known: bool) -> None:
         f"\n"
         f"  bootstrap servers  {bootstrap}\n"
         f"  data folder        {layout.data}\n"
+        f"  process ids        {', '.join(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
         f"  a node's output    {layout.brokers[0].output_path}\n"
         f"  not as in Kafka    {_differences(layout.brokers[0])}\n"
         f"\n"

@@ -28,6 +28,7 @@ from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import Layout
 from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
 from heirlog.metadata.image import ELR_VERSION
+from heirlog.server.ledger import PowerCut, apply_power_cut
 from heirlog.testing.ports import PortReservation
 
 READY_TIMEOUT_S = 30.0
@@ -181,19 +182,17 @@ class Cluster:
         """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all)."""
         self._process(node).start()
 
-    def lose_unflushed(self, node: int, seed: int | None = None) -> None:
+    def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
         """What a power cut does to the files of `node`, which is killed if it still runs.
 
         Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
-        may tear), and creates, renames and unlinks whose directory was not synced are undone.
+        may tear), and creates, renames and unlinks whose directory was not synced are undone. Returns what was lost.
         """
-        from heirlog.server.ledger import apply_power_cut
-
         process = self._process(node)
         if not self._ledger:
             raise ClusterError("this cluster keeps no ledger of what its nodes flushed")
         process.kill()
-        apply_power_cut(str(process.layout.ledger_path), seed)
+        return apply_power_cut(str(process.layout.ledger_path), seed)
 
     def _process(self, node: int) -> NodeProcess:
         found = self._processes.get(node)

@@ -1,0 +1,154 @@
+"""The commands against a real cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog
+
+from heirlog.testing import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=3) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
+
+
+def piped(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, timeout=60)
+
+
+def described(heirlog: Heirlog, topic: str) -> list[dict[str, Any]]:
+    outcome = heirlog("topics", "describe", topic, "--json")
+    assert outcome.code == 0, outcome.err
+    rows: list[dict[str, Any]] = json.loads(outcome.out)
+    return rows
+
+
+def wait_for(heirlog: Heirlog, topic: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    deadline = time.monotonic() + 30
+    while True:
+        (row,) = described(heirlog, topic)
+        if condition(row):
+            return row
+        assert time.monotonic() < deadline, row
+        time.sleep(0.05)
+
+
+def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog) -> None:
+    created = heirlog("topics", "create", "life", "--partitions", "2", "--config", "retention.ms=1000", "--json")
+    assert created.code == 0, created.err
+    (made,) = json.loads(created.out)
+    assert (made["topic"], made["partitions"], made["replication_factor"]) == ("life", 2, 3)
+
+    names = [row["topic"] for row in json.loads(heirlog("topics", "list", "--json").out)]
+    assert "life" in names
+
+    rows = described(heirlog, "life")
+    assert [(row["partition"], sorted(row["replicas"]), row["elr"], row["last_known_elr"]) for row in rows] == [
+        (0, [1, 2, 3], [], []),
+        (1, [1, 2, 3], [], []),
+    ]
+
+    assert heirlog("topics", "delete", "life").code == 0
+    gone = heirlog("topics", "describe", "life")
+    assert (gone.code, gone.err) == (1, "heirlog: cannot describe topic life: it does not exist\n")
+
+
+def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog) -> None:
+    heirlog("topics", "create", "table")
+    text = heirlog("topics", "describe", "table").out
+    assert text.split("\n")[0].split() == [
+        "Topic", "Partition", "Leader", "LeaderEpoch", "Replicas", "Isr", "Elr", "LastKnownElr",
+    ]  # fmt: skip
+
+
+def test_describe_follows_the_cursor_over_all_pages(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
+    heirlog("topics", "create", "paged-a", "paged-b", "--partitions", "5")
+    monkeypatch.setattr("heirlog.cli.topics.PAGE_PARTITIONS", 3)
+    outcome = heirlog("topics", "describe", "paged-a", "paged-b", "--json")
+    found = [(row["topic"], row["partition"]) for row in json.loads(outcome.out)]
+    assert found == [(topic, partition) for topic in ("paged-a", "paged-b") for partition in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["topics", "create", "twice"], "TOPIC_ALREADY_EXISTS"),
+        (["topics", "create", "bad/name"], "INVALID_TOPIC_EXCEPTION"),
+        (["topics", "create", "many", "--replication-factor", "9"], "INVALID_REPLICATION_FACTOR"),
+        (["topics", "create", "odd", "--config", "retention.msec=1"], "INVALID_CONFIG"),
+        (["topics", "delete", "nobody"], "does not exist"),
+        (["consume", "nobody"], "there is no topic nobody"),
+        (["consume", "twice", "--partition", "7"], "no 7"),
+        (["elect", "--election-type", "preferred", "--topic", "nobody", "--partition", "0"], "elections failed"),
+    ],
+)
+def test_what_the_cluster_refuses_is_one_sentence(heirlog: Heirlog, arguments: list[str], sentence: str) -> None:
+    heirlog("topics", "create", "twice", "--partitions", "1")
+    outcome = heirlog(*arguments)
+    assert outcome.code == 1
+    assert sentence in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_lines_come_back_byte_for_byte(heirlog: Heirlog) -> None:
+    heirlog("topics", "create", "lines", "--partitions", "1")
+    lines = [b"first", b"", b"\xff\x00 not text", b"last"] + [b"x" * 1000] * 2000
+    written = piped("produce", "lines", "--compression", "zstd", stdin=b"\n".join(lines) + b"\n")
+    assert written.returncode == 0, written.stderr
+    read = piped("consume", "lines", "--from-beginning", "--max", str(len(lines)))
+    assert read.returncode == 0, read.stderr
+    assert read.stdout.split(b"\n")[:-1] == lines
+
+
+def test_produce_from_nothing_appends_nothing(heirlog: Heirlog) -> None:
+    heirlog("topics", "create", "none")
+    done = piped("produce", "none", "--json")
+    assert json.loads(done.stdout) == {"topic": "none", "records": 0, "partitions": {}}
+
+
+def test_a_key_chooses_the_partition(heirlog: Heirlog) -> None:
+    heirlog("topics", "create", "keyed", "--partitions", "4")
+    done = piped("produce", "keyed", "--key-separator", ":", "--acks", "1", stdin=b"21:a\nfoobar:b\n21:c\n")
+    assert done.returncode == 0, done.stderr
+    read = piped("consume", "keyed", "--from-beginning", "--max", "3", "--json")
+    records = [json.loads(line) for line in read.stdout.splitlines()]
+    places = {(record["key"], record["value"]): record["partition"] for record in records}
+    # murmur2 & 0x7fffffff modulo 4, as Java clients place them
+    assert places == {("21", "a"): 0, ("21", "c"): 0, ("foobar", "b"): 2}
+
+
+def test_preferred_leaders_that_lead_already_are_no_failure(heirlog: Heirlog) -> None:
+    heirlog("topics", "create", "elected", "--partitions", "1")
+    outcome = heirlog("elect", "--election-type", "preferred", "--topic", "elected", "--partition", "0", "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)[0]["result"] in ("ELECTED", "ELECTION_NOT_NEEDED")
+
+
+def test_describe_shows_who_is_eligible_while_the_isr_is_too_small(heirlog: Heirlog, cluster: Cluster) -> None:
+    heirlog("topics", "create", "standing", "--partitions", "1")
+    first, second, third = described(heirlog, "standing")[0]["replicas"]
+    try:
+        cluster.stop(third)
+        wait_for(heirlog, "standing", lambda row: len(row["isr"]) == 2)
+        cluster.stop(second)
+        row = wait_for(heirlog, "standing", lambda row: len(row["isr"]) == 1)
+        assert (row["leader"], row["isr"], row["elr"]) == (first, [first], [second])
+    finally:
+        for node in (second, third):
+            if node not in cluster.pids:
+                cluster.start(node)
+        cluster.wait_until_ready()

@@ -1,0 +1,115 @@
+"""`heirlog up` as a person runs it: a process, its output, and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from heirlog.cli import layout as layouts
+from heirlog.cli import properties
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row that nobody uses now."""
+    for port in range(20000, 32000, count):
+        try:
+            for number in range(port, port + count):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+        except OSError:
+            continue
+        return port
+    raise AssertionError("no free ports")
+
+
+@contextmanager
+def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """The running command and its greeting."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heirlog", "up", "--data", str(data), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, list(greeting(process.stdout))
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def greeting(output: IO[str]) -> Iterator[str]:
+    for line in output:
+        yield line.rstrip("\n")
+        if line.startswith("Ctrl-C"):
+            return
+
+
+def run(*arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path: Path) -> None:
+    port = free_ports(2)
+    address = f"127.0.0.1:{port}"
+    with up(tmp_path / "d", "--nodes", "1", "--port", str(port)) as (process, lines):
+        text = "\n".join(lines)
+        assert f"bootstrap servers  {address}" in text
+        assert str(tmp_path / "d") in text
+        assert "offsets.topic.replication.factor=1 (Kafka: 3)" in text
+        run("topics", "create", "kept", "-b", address)
+        run("produce", "kept", "-b", address, stdin="hello\n")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    (broker,) = layouts.load(tmp_path / "d").brokers  # type: ignore[union-attr]
+    assert (broker.log_dir / ".kafka_cleanshutdown").exists()
+    with up(tmp_path / "d") as (process, lines):
+        assert "with the data of before" in lines[0]
+        assert run("consume", "kept", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+def test_three_combined_brokers_say_what_they_set_differently(tmp_path: Path) -> None:
+    port = free_ports(4)
+    with up(tmp_path, "--combined", "--port", str(port)) as (_, lines):
+        text = "\n".join(lines)
+        assert "default.replication.factor=3 (Kafka: 1), min.insync.replicas=2 (Kafka: 1)" in text
+        assert "broker 1 as controller" in lines[0]
+    roles = properties.read(tmp_path / "broker-1" / "server.properties")["process.roles"]
+    assert roles == "broker,controller"
+
+
+def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    port = free_ports(3)
+    with up(tmp_path, "--nodes", "2", "--port", str(port)) as (process, lines):
+        os.kill(pid_of("broker 2", lines), signal.SIGKILL)
+        assert process.stderr is not None
+        report = process.stderr.readline()
+        assert report.startswith("broker 2 was killed by SIGKILL; the others go on")
+        run("topics", "list", "-b", f"127.0.0.1:{port}")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+def pid_of(name: str, lines: list[str]) -> int:
+    """`process ids  broker 1: 4711, ...` of the greeting."""
+    found = next(line for line in lines if "process ids" in line).partition("process ids")[2]
+    return int(dict(part.strip().split(": ") for part in found.split(","))[name])

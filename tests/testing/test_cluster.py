@@ -1,0 +1,107 @@
+"""A real cluster of processes, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from heirlog.blocking.cluster import BlockingClient
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.testing import Cluster
+from heirlog.testing.cluster import ClusterError
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    # nobody may be there to reap an orphan in a container
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def brokers_known_to(address: str) -> set[int]:
+    with BlockingClient(address, timeout_s=5.0) as client:
+        return {broker.node_id for broker in client.metadata([]).brokers}
+
+
+def test_it_is_ready_when_every_broker_knows_every_broker() -> None:
+    with Cluster(nodes=3) as cluster:
+        assert sorted(cluster.pids) == [1, 2, 3, 100]
+        assert cluster.brokers == [1, 2, 3]
+        for address in cluster.bootstrap_servers.split(","):
+            assert brokers_known_to(address) == {1, 2, 3}
+        data = cluster.data
+    assert not data.exists()
+
+
+def test_a_node_can_be_killed_stopped_and_started_again() -> None:
+    with Cluster(nodes=1) as cluster:
+        before = cluster.pids[1]
+        cluster.kill(1)
+        assert 1 not in cluster.pids
+        cluster.start(1)
+        cluster.wait_until_ready()
+        assert cluster.pids[1] != before
+        cluster.stop(1)
+        assert 1 not in cluster.pids
+        cluster.start(1)
+        cluster.wait_until_ready()
+        assert brokers_known_to(cluster.bootstrap_servers) == {1}
+
+
+@pytest.mark.heirlog(nodes=2, combined=True, config={"num.partitions": 5})
+def test_the_fixture_takes_its_parameters_from_the_marker(heirlog_cluster: Cluster) -> None:
+    assert sorted(heirlog_cluster.pids) == [1, 2]
+    with BlockingClient(heirlog_cluster.bootstrap_servers) as client:
+        topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1)
+        created = client.admin(CreateTopicsRequest(topics=[topic])).topics[0]
+    assert (created.error_code, created.num_partitions, created.replication_factor) == (0, 5, 2)
+
+
+def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> None:
+    with Cluster(nodes=1, data=tmp_path) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
+        topic = CreateTopicsRequest.CreatableTopic(name="kept", num_partitions=1, replication_factor=1)
+        assert client.admin(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
+        address = cluster.bootstrap_servers
+    with Cluster(nodes=1, data=tmp_path) as again, BlockingClient(again.bootstrap_servers) as client:
+        assert again.bootstrap_servers == address
+        assert [topic.name for topic in client.metadata().topics] == ["kept"]
+
+
+def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:
+    with pytest.raises(ClusterError, match="log\\.segmnt\\.bytes"), Cluster(nodes=1, config={"log.segmnt.bytes": 5}):
+        pass
+
+
+def test_nodes_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
+    program = (
+        "from heirlog.testing import Cluster\n"
+        f"with Cluster(nodes=1, data={str(tmp_path)!r}) as cluster:\n"
+        "    print(*cluster.pids.values(), flush=True)\n"
+        "    input()\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2 and all(map(alive, pids))
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.communicate()
+    wait_until(lambda: not any(map(alive, pids)), "the nodes to end")
