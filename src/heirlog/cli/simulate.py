@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from heirlog.cli.errors import CommandError
-from heirlog.cli.render import Json
+from heirlog.cli.render import Json, show_json
 
 app = typer.Typer(help="The seeded simulator: the product's nodes in virtual time.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """The seeded simulator: the product's nodes in virtual time."""
 
 
 @app.command("replay")
 def replay(
     seed: Annotated[int, typer.Argument(help="The seed of the run.")],
     without_guard: Annotated[
-        list[int] | None, typer.Option("--without-guard", help="Switch a guard off, to see it needed; repeatable.")
+        int | None, typer.Option("--without-guard", help="Switch this guard off, to see that it is needed.")
     ] = None,
+    scenario: Annotated[str, typer.Option(help="What is played.")] = "swarm",
     as_json: Json = False,
 ) -> None:
     """Run SEED again; exit code 1 if it breaks an invariant."""
+    from heirlog.sim.guards import GUARDS
     from heirlog.sim.run import run_seed
+    from heirlog.sim.scenarios import SCENARIOS
 
-    result = run_seed(seed, without_guards=frozenset(without_guard or ()))
-    raise CommandError(str(result))
+    if scenario not in SCENARIOS:
+        raise CommandError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
+    if without_guard is not None and without_guard not in GUARDS:
+        raise CommandError(f"there is no guard {without_guard}; there are {', '.join(map(str, GUARDS))}")
+    report = run_seed(seed, without_guard=without_guard, scenario=scenario)
+    if as_json:
+        show_json({**asdict(report), "passed": report.passed})
+    else:
+        print(report)
+    if report.violation is not None:
+        raise CommandError(f"seed {seed} breaks {report.violation.check}: {report.violation.sentence}")
