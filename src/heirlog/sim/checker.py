@@ -17,11 +17,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from heirlog.broker.lifecycle import BrokerState
 from heirlog.broker.partition import Partition, Role
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import BrokerState as RegisteredBroker
+from heirlog.metadata.state import PartitionState
 from heirlog.node.node import Node
 from heirlog.protocol.records import RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
@@ -34,6 +36,7 @@ from heirlog.sim.truth import Truth
 from heirlog.sim.world import Process
 
 SWEEP_EVENTS = 400
+NOTHING_EXPOSED = Watermark(0, -1)
 
 Key = tuple[Uuid, int]
 
@@ -52,7 +55,7 @@ class Lineage:
     """What is known of one partition."""
 
     name: str
-    true: Watermark = Watermark(0, -1)
+    true: Watermark = NOTHING_EXPOSED
     begins_at_epoch: int | None = None
     """A lossy-basis election was committed; its winner has not taken over yet."""
     not_caught_up: dict[BrokerId, None] = field(default_factory=dict)
@@ -146,8 +149,9 @@ class Checker:
         self._check_member(me, node, state, partition, lineage)
 
     def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
-        fetched = key in node.broker.fetchers.fetched_partitions
-        shutting_down = node.broker.is_shutting_down
+        # private, because only a bystander asks: requests and images are all that a broker is told
+        fetched = key in node.broker._fetchers.fetched_partitions
+        shutting_down = node.broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
         self._must_not("T1", invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down), name)
         known = node.image.brokers.get(me)
         fenced = known is not None and known.fenced
@@ -243,7 +247,7 @@ class Checker:
             if partition is not None:
                 self._check_member(BrokerId(machine.node_id), node, after, partition, lineage)
 
-    def _registered(self, broker: BrokerId, before: BrokerState | None, after: BrokerState) -> None:
+    def _registered(self, broker: BrokerId, before: RegisteredBroker | None, after: RegisteredBroker) -> None:
         if before is None or before.incarnation_id == after.incarnation_id:
             return
         ended = self._process_of.get(before.incarnation_id)

@@ -32,8 +32,9 @@ from heirlog.sim.history import Acknowledged, Latest, Observed
 RETRY_MS = 150
 REQUEST_TIMEOUT_MS = 2000
 LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
 ACKS_ALL = -1
+CONSUMER = -1
+"""As a replica id: none."""
 
 _NEVER_APPENDED = frozenset(
     {
@@ -472,6 +473,7 @@ class Consumer(Client):
             partition_index=leader.index, current_leader_epoch=leader.epoch, timestamp=LATEST_TIMESTAMP
         )
         topic = ListOffsetsRequest.ListOffsetsTopic(name=leader.topic, partitions=[partition])
+        request = ListOffsetsRequest(replica_id=CONSUMER, topics=[topic])
         asked_epoch = leader.epoch
 
         def answered(response: Any) -> None:
@@ -485,4 +487,4 @@ class Consumer(Client):
                 # the epoch we asked under: the leader answered because it was the current one there
                 told(answer.offset, asked_epoch)
 
-        self.env.send(endpoint, f"list-{name}", ListOffsetsRequest(topics=[topic]), answered, REQUEST_TIMEOUT_MS)
+        self.env.send(endpoint, f"list-{name}", request, answered, REQUEST_TIMEOUT_MS)

@@ -53,6 +53,8 @@ class Machine:
         self.config = config
         self.node: Node | None = None
         self.process: Process | None = None
+        self.stopping = False
+        """Asked to stop cleanly."""
 
     @property
     def running(self) -> Node | None:
@@ -174,6 +176,7 @@ class Cluster:
         env = self.machines.boot(name)
         node = Node(env, machine.config)
         machine.node = node
+        machine.stopping = False
         machine.process = self.machines.launch(env, node, node.listeners, node.connected)
 
     def run_client(self, name: str, make: Callable[[SimEnv], C]) -> C:
@@ -198,6 +201,7 @@ class Cluster:
         if process is None or node is None or not process.alive:
             return
         self.say(f"stop {name}")
+        machine.stopping = True
         self.world.schedule(0, process, "SIGTERM", node.shutdown)
 
     def pause(self, name: str) -> None:

@@ -211,14 +211,15 @@ class Swarm:
 
     def _stop_and_start(self, name: str, down_ms: int, then: Callable[[], None]) -> None:
         self._busy[name] = name
-        self._target.stop(name)
-        self._wait_until_down(name, 200, lambda: self._target.after(down_ms, f"restart {name}", restart))
 
         def restart() -> None:
             self._busy.pop(name, None)
             if not self._stopped:
                 self._target.start(name)
                 then()
+
+        self._target.stop(name)
+        self._wait_until_down(name, 200, lambda: self._target.after(down_ms, f"restart {name}", restart))
 
     def _wait_until_down(self, name: str, tries: int, then: Callable[[], None]) -> None:
         if not self._target.is_up(name):

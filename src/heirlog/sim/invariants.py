@@ -40,10 +40,17 @@ class LogView(Protocol):
 class Replica(Protocol):
     """What is read of `heirlog.broker.partition.Partition`."""
 
-    role: Role
-    leader: int
-    leader_epoch: int
-    high_watermark: int
+    @property
+    def role(self) -> Role: ...
+
+    @property
+    def leader(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
 
     @property
     def log(self) -> LogView: ...

@@ -147,9 +147,7 @@ class Stage:
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
 
     def _bring_back(self, name: str) -> None:
-        machine = self.cluster.machine(name)
-        node = machine.node
-        if self.cluster.is_up(name) and node is not None and node.is_stopping:
+        if self.cluster.is_up(name) and self.cluster.machine(name).stopping:
             self.cluster.run_until(lambda: not self.cluster.is_up(name), START_LIMIT_MS)
         self.cluster.start(name)
 
