@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +49,103 @@ def test_log_lines_are_logfmt_from_their_level_up() -> None:
     stamp, line = out.getvalue().split(" ", 1)
     assert stamp.endswith("Z")
     assert line == 'warning node=3 isr-shrunk topic=t isr="[1, 2]" why="a \\"b\\"\\nc" empty=""\n'
+
+
+CHILD = """
+import sys
+import heirlog.server.main as main
+from heirlog.metadata.config_def import parse_static
+from heirlog.protocol.types import Endpoint
+
+class Node:
+    def __init__(self, env, config):
+        self.env = env
+        self.listeners = [(each.name, each.endpoint) for each in config.all_listeners]
+
+    def start(self):
+        START
+
+    def shutdown(self):
+        SHUTDOWN
+
+    def connected(self, transport):
+        raise AssertionError
+
+main.Node = Node
+config = parse_static({
+    "process.roles": "broker", "node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:" + sys.argv[2],
+    "controller.listener.names": "C", "controller.quorum.voters": "2@localhost:1", "log.dirs": sys.argv[1],
+})
+sys.exit(main.run_node(config, on_listening=lambda: print("listening", flush=True)))
+"""
+
+
+class Running:
+    """`run_node` in a child, around a node whose `start` and `shutdown` are these lines."""
+
+    def __init__(self, directory: Path, *, start: str = "pass", shutdown: str = "pass", port: int = 0) -> None:
+        code = CHILD.replace("START", start).replace("SHUTDOWN", shutdown)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, str(directory), str(port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def wait_until_listening(self) -> None:
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "listening\n"
+
+    def end(self) -> tuple[int, str]:
+        """Exit code and the last line on stderr."""
+        _, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, (errors.splitlines() or [""])[-1]
+
+
+def test_a_signal_asks_the_node_to_shut_down_and_its_exit_code_is_the_process_s(tmp_path: Path) -> None:
+    running = Running(tmp_path, shutdown="self.env.call_later(1, lambda: self.env.stop(0, 'done'))")
+    running.wait_until_listening()
+    running.process.send_signal(signal.SIGTERM)
+    code, last = running.end()
+    assert code == 0
+    assert "exit_code=0 reason=done" in last
+
+
+def test_a_second_signal_does_not_wait_for_the_clean_stop(tmp_path: Path) -> None:
+    running = Running(tmp_path, shutdown="print('shutting down', flush=True)")
+    running.wait_until_listening()
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.stdout is not None
+    assert running.process.stdout.readline() == "shutting down\n"
+    running.process.send_signal(signal.SIGINT)
+    code, last = running.end()
+    assert code == 1
+    assert last == "heirlog: stopped by a second signal, before the clean stop was done"
+
+
+def test_a_node_that_stops_itself_leaves_its_sentence(tmp_path: Path) -> None:
+    code, last = Running(tmp_path, start="self.env.stop(1, 'the directory is not formatted')").end()
+    assert (code, last) == (1, "heirlog: the directory is not formatted")
+
+
+def test_an_error_inside_the_brain_ends_the_node(tmp_path: Path) -> None:
+    code, last = Running(tmp_path, start="self.env.call_later(1, lambda: 1 // 0)").end()
+    assert code == 1
+    assert last.startswith("heirlog: an internal error ended the node: ZeroDivisionError")
+
+
+def test_after_stop_the_node_hears_nothing(tmp_path: Path) -> None:
+    start = "self.env.call_later(0, lambda: print('late')); self.env.stop(0, 'at once')"
+    running = Running(tmp_path, start=start)
+    out, _ = running.process.communicate(timeout=20)
+    assert running.process.returncode == 0
+    assert "late" not in out
+
+
+def test_a_port_in_use_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, last = Running(tmp_path, port=taken.getsockname()[1]).end()
+    assert code == 1
+    assert "listener PLAINTEXT cannot listen on 127.0.0.1:" in last
