@@ -6,17 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from heirlog.broker.broker import Broker
 from heirlog.broker.followers import Peers
 from heirlog.broker.partition import Partition
+from heirlog.context import Context
 from heirlog.env import Cancel
 from heirlog.metadata.config_def import StaticConfig, parse_static
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.state import BrokerState, ListenerState, PartitionState, TopicState
+from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages.produce import ProduceRequest
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.sim.disk import SimDisk, SimFiles
 from heirlog.sim.world import World
 from heirlog.storage.config import LogConfig
+from heirlog.storage.identity import format_directory
 from heirlog.storage.log import Log
+from heirlog.storage.log_directory import LogDirectory
 
 TOPIC_ID = Uuid(b"topic-id-of-foo!")
 CONTROLLER = Endpoint("controller", 9093)
@@ -155,3 +166,168 @@ def static_config(broker: int = 1, **properties: str) -> StaticConfig:
     }
     given.update({name.replace("_", "."): value for name, value in properties.items()})
     return parse_static(given)
+
+
+CLUSTER_ID = "heirlog-cluster-test-1"
+TOPIC_IDS = {name: Uuid(name.encode().ljust(16, b"-")) for name in ("foo", "bar", "baz")}
+
+
+class Rig:
+    """A whole broker on a `FakeEnv`: the test is its controller, its peers and its clients."""
+
+    def __init__(self, broker_id: int = 1, env: FakeEnv | None = None, **properties: str) -> None:
+        self.env = env or FakeEnv()
+        self.static = static_config(broker_id, **properties)
+        for number, path in enumerate(self.static.log_dirs):
+            if not self.env.files.is_dir(path):
+                identity = Uuid(b"directory" + bytes([number]) * 7)
+                format_directory(self.env.files, path, CLUSTER_ID, broker_id, identity, lambda error: None)
+        self.env.advance(10)
+        self.directories = [
+            LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=broker_id)
+            for path in self.static.log_dirs
+        ]
+        self.image = Image()
+        self.journal = Journal(self.image)
+        self.caught_up = 0
+        self.done = 0
+        self.broker = Broker(
+            self.env,
+            self.static,
+            self.directories,
+            lambda: CONTROLLER,
+            lambda: self.image,
+            cluster_id=CLUSTER_ID,
+            on_caught_up=self._on_caught_up,
+        )
+
+    def _on_caught_up(self) -> None:
+        self.caught_up += 1
+
+    def started(self, epoch: int | None = None) -> Rig:
+        """Loaded, registered, with an image of brokers 1-3 and running."""
+        self.broker.start()
+        self.env.advance(10)
+        me = self.static.node_id
+        self.env.take("heartbeat").on_result(
+            BrokerRegistrationResponse(broker_epoch=100 + me if epoch is None else epoch)
+        )
+        for broker in (1, 2, 3):
+            self.set_broker(broker)
+        self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
+        self.publish()
+        self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+        return self
+
+    def set_broker(self, broker: int, epoch: int | None = None, **kwargs: Any) -> None:
+        listeners = (ListenerState("PLAINTEXT", Endpoint(f"broker{broker}", 9092)),)
+        self.image.set_broker(BrokerId(broker), registered(broker, epoch, listeners=listeners, **kwargs), self.journal)
+
+    def set_partition(self, to: PartitionState, topic: str = "foo", index: int = 0) -> None:
+        topic_id = TOPIC_IDS[topic]
+        if topic_id not in self.image.topics:
+            self.image.set_topic(topic_id, TopicState(topic, topic_id), self.journal)
+        self.image.set_partition(topic_id, index, to, self.journal)
+
+    def delete_topic(self, topic: str = "foo") -> None:
+        topic_id = TOPIC_IDS[topic]
+        for index in list(self.image.partitions[topic_id]):
+            self.image.set_partition(topic_id, index, None, self.journal)
+        self.image.set_topic(topic_id, None, self.journal)
+
+    def set_config(self, name: str, value: str, topic: str = "foo") -> None:
+        self.image.set_config(2, topic, name, value, self.journal)
+
+    def publish(self) -> None:
+        self.image.offset += 1
+        journal, self.journal = self.journal, Journal(self.image)
+        self.broker.on_image(self.image, journal)
+
+    def show(self, to: PartitionState, topic: str = "foo", index: int = 0) -> Partition:
+        """Publish the partition in that state; what the broker made of it."""
+        self.set_partition(to, topic, index)
+        self.publish()
+        return self.partition(topic, index)
+
+    def partition(self, topic: str = "foo", index: int = 0) -> Partition:
+        found = self.broker.replicas.partition((TOPIC_IDS[topic], index))
+        assert found is not None
+        return found
+
+    def produce(
+        self,
+        acks: int,
+        *records: bytearray,
+        topic: str = "foo",
+        timeout_ms: int = 1000,
+        version: int = 12,
+        index: int = 0,
+    ) -> Any:
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=[
+                ProduceRequest.TopicProduceData(
+                    name=topic if version < 13 else "",
+                    topic_id=TOPIC_IDS[topic] if version >= 13 else bytes(16),
+                    partition_data=[
+                        ProduceRequest.PartitionProduceData(index=number, records=memoryview(each))
+                        for number, each in enumerate(records or [batch()])
+                    ],
+                )
+            ],
+        )
+        return self.broker.produce(request, context(version))
+
+    def fetch(
+        self,
+        offset: int = 0,
+        *,
+        replica: int = -1,
+        replica_epoch: int | None = None,
+        leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        partition_max_bytes: int = 1 << 20,
+        partitions: list[int] | None = None,
+        topic: str = "foo",
+        version: int = 17,
+        **kwargs: Any,
+    ) -> Any:
+        request = FetchRequest(
+            replica_state=FetchRequest.ReplicaState(
+                replica_id=replica, replica_epoch=100 + replica if replica_epoch is None else replica_epoch
+            ),
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            topics=[
+                FetchRequest.FetchTopic(
+                    topic_id=TOPIC_IDS[topic],
+                    topic=topic,
+                    partitions=[
+                        FetchRequest.FetchPartition(
+                            partition=index,
+                            fetch_offset=offset,
+                            current_leader_epoch=leader_epoch,
+                            last_fetched_epoch=last_fetched_epoch,
+                            partition_max_bytes=partition_max_bytes,
+                        )
+                        for index in partitions or [0]
+                    ],
+                )
+            ],
+            **kwargs,
+        )
+        return self.broker.fetch(request, context(version))
+
+
+def context(version: int) -> Context:
+    return Context(version, "client", "host", "PLAINTEXT", object())
+
+
+def answer_of(result: Any) -> Any:
+    """The response of a handler, waited for or not; None while it waits."""
+    return result._response if isinstance(result, Pending) else result

@@ -196,7 +196,7 @@ class FetchHandler:
                 data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 entry.final = True
                 return
-            upto = log.log_end_offset if fetch.from_follower else partition.high_watermark
+            upto = self._end_for(fetch, partition)
             if log.log_start_offset <= asked.fetch_offset <= log.log_end_offset and asked.fetch_offset >= upto:
                 return
             max_bytes = min(asked.partition_max_bytes, left)
@@ -211,6 +211,10 @@ class FetchHandler:
         except OSError as error:
             self._replicas.storage_failed(partition, error)
             self._fail(entry, partition.not_leader())
+
+    def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
+        """What this request may read ends here."""
+        return partition.log.log_end_offset if fetch.from_follower else partition.high_watermark
 
     def _check(self, fetch: _Fetch, partition: Partition, asked: FetchRequest.FetchPartition) -> None:
         if partition.role is not Role.LEADER:
@@ -273,15 +277,18 @@ class FetchHandler:
         left = self._limit_of(fetch)
         first = True
         for entry in fetch.entries:
-            if entry.size or entry.final:
+            partition = entry.partition
+            if partition is None:
+                continue
+            if entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
                 self._read(fetch, entry, left, first)
                 if entry.size:
                     first = False
                     left = max(0, left - entry.size)
-            elif entry.partition is not None:
+            else:
                 # nothing to read; the watermark may have moved on all the same
-                entry.data.high_watermark = entry.data.last_stable_offset = entry.partition.high_watermark
-                entry.data.log_start_offset = entry.partition.log.log_start_offset
+                entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
+                entry.data.log_start_offset = partition.log.log_start_offset
         return self._response(fetch)
 
     def _response(self, fetch: _Fetch) -> FetchResponse:

@@ -23,7 +23,7 @@ Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, KeysView
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -389,6 +389,6 @@ class ReplicaFetchers:
         self.replicas.storage_failed(partition, error)
 
     @property
-    def fetched_partitions(self) -> list[tuple[Uuid, int]]:
-        """Sorted (topic id, index) of what is being copied: for checks and gauges."""
-        return sorted(self._fetcher_of)
+    def fetched_partitions(self) -> KeysView[tuple[Uuid, int]]:
+        """(topic id, index) of what is being copied: for checks and gauges."""
+        return self._fetcher_of.keys()

@@ -17,7 +17,7 @@ a partition's batches before it writes any.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from heirlog.broker.partition import ALL_IN_SYNC, Partition
 from heirlog.broker.purgatory import Purgatory
@@ -34,13 +34,13 @@ LEADER_ONLY = 1
 _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
-_Answer = ProduceResponse.PartitionProduceResponse
+_Answer: TypeAlias = ProduceResponse.PartitionProduceResponse
 
 
 class _ReplicationWait:
     """An acks=all request: which of its partitions are still to be replicated."""
 
-    __slots__ = ("_answers", "_finish", "_partitions", "number", "pending")
+    __slots__ = ("_answers", "_context", "_handler", "_response", "number", "pending")
 
     def __init__(
         self, handler: ProduceHandler, response: ProduceResponse, context: Context, pending: Pending[Any]
@@ -48,7 +48,9 @@ class _ReplicationWait:
         self.number = -1
         self.pending = pending
         self._answers: dict[PartitionKey, list[tuple[Partition, int, int, _Answer]]] = {}
-        self._finish = lambda: handler.finish(response, context, self.pending)
+        self._handler = handler
+        self._response = response
+        self._context = context
 
     def add(self, partition: Partition, required_offset: int, answer: _Answer) -> None:
         key = (partition.topic_id, partition.index)
@@ -58,11 +60,8 @@ class _ReplicationWait:
     def keys(self) -> tuple[PartitionKey, ...]:
         return tuple(self._answers)
 
-    def look_at_all(self) -> bool:
-        """True if nothing is left to wait for. Answers nobody."""
-        for key in self.keys:
-            self._look_at(key)
-        return not self._answers
+    def _finish(self) -> None:
+        self._handler.finish(self._response, self._context, self.pending)
 
     def _look_at(self, key: PartitionKey) -> None:
         waiting = self._answers.get(key)

@@ -31,7 +31,7 @@ class Wait(Protocol[Key]):
 
     @property
     def keys(self) -> Sequence[Key]:
-        """What it waits for, each once."""
+        """What it waits for, each once. Asked when it begins to wait; what changes later does not count."""
 
     def woken(self, key: Key) -> bool:
         """Something about `key` changed. True if the request has been answered."""
@@ -45,7 +45,7 @@ class Purgatory(Generic[Key]):
         self._env = env
         self._limit = limit
         self._watchers: dict[Key, dict[int, Wait[Key]]] = {}
-        self._waiting: dict[int, Wait[Key]] = {}
+        self._waiting: dict[int, tuple[Wait[Key], Sequence[Key]]] = {}
         self._deadlines: list[tuple[int, int]] = []
         self._next_number = 0
         self._cancel_timer: Cancel | None = None
@@ -63,9 +63,10 @@ class Purgatory(Generic[Key]):
         number = self._next_number
         self._next_number = number + 1
         wait.number = number
-        self._waiting[number] = wait
+        keys = wait.keys
+        self._waiting[number] = wait, keys
         watchers = self._watchers
-        for key in wait.keys:
+        for key in keys:
             found = watchers.get(key)
             if found is None:
                 watchers[key] = {number: wait}
@@ -87,9 +88,10 @@ class Purgatory(Generic[Key]):
 
     def remove(self, wait: Wait[Key]) -> None:
         """Forget it; harmless if it is gone already."""
-        if self._waiting.pop(wait.number, None) is None:
+        waiting = self._waiting.pop(wait.number, None)
+        if waiting is None:
             return
-        for key in wait.keys:
+        for key in waiting[1]:
             found = self._watchers[key]
             del found[wait.number]
             if not found:
@@ -111,9 +113,9 @@ class Purgatory(Generic[Key]):
         now_ms = self._env.now_ms()
         expired = []
         while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][1] not in self._waiting):
-            wait = self._waiting.get(heappop(self._deadlines)[1])
-            if wait is not None:
-                expired.append(wait)
+            waiting = self._waiting.get(heappop(self._deadlines)[1])
+            if waiting is not None:
+                expired.append(waiting[0])
         for wait in expired:
             if wait.number in self._waiting:
                 self.remove(wait)
