@@ -38,6 +38,7 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
 NO_LEADER_EPOCH = -1
+LAST_SEQUENCE = 2**31 - 1
 
 _CRC_START = 21
 _MAGIC_AT = 16
@@ -124,7 +125,7 @@ class Record(NamedTuple):
 
 def advance_sequence(sequence: int, by: int) -> int:
     """Sequence numbers are 31 bits wide and start again at 0."""
-    return (sequence + by) & 0x7FFFFFFF
+    return (sequence + by) & LAST_SEQUENCE
 
 
 def read_header(buf: Buffer, position: int = 0) -> BatchHeader:

@@ -321,11 +321,14 @@ class Log:
     # cutting
 
     def truncate_to(self, offset: int) -> None:
-        """Forget everything from the batch that holds `offset` on. Nothing happens at or above the log end.
+        """Forget everything from the batch that holds `offset` on. At or above the log end no record goes.
 
         Raises OSError; recovery repairs what is left half done.
         """
         if offset >= self.log_end_offset:
+            # a leader that appended nothing has an epoch that begins at its end and that nobody else knows: kept, it
+            # would diverge from the next leader for ever
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset <= self.log_start_offset:
             self.truncate_fully_and_start_at(max(offset, 0))

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from heirlog.env import File, Files
-from heirlog.protocol.batch import NO_PRODUCER_EPOCH, BatchHeader, advance_sequence
+from heirlog.protocol.batch import LAST_SEQUENCE, NO_PRODUCER_EPOCH, BatchHeader, advance_sequence
 from heirlog.protocol.errors import ErrorCode
 from heirlog.storage.atomic import read_file
 from heirlog.storage.errors import LogError
@@ -96,13 +96,13 @@ class ProducerStates:
     def _check_sequence(self, header: BatchHeader, state: ProducerState) -> ProducedBatch | None:
         if not state.batches:
             return None
+        last = state.batches[-1][1]
+        if header.base_sequence == (last + 1) & LAST_SEQUENCE:
+            return None
         last_sequence = header.last_sequence
         for batch in state.batches:
             if batch.base_sequence == header.base_sequence and batch.last_sequence == last_sequence:
                 return batch
-        last = state.batches[-1].last_sequence
-        if header.base_sequence == advance_sequence(last, 1):
-            return None
         if advance_sequence(last, -last_sequence) < _HALF_OF_ALL_SEQUENCES:
             raise LogError(
                 ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
@@ -121,7 +121,7 @@ class ProducerStates:
 
     def update(self, header: BatchHeader) -> None:
         """A data batch of this header is in the log (offsets as stored)."""
-        if header.producer_id < 0 or header.is_control:
+        if header.producer_id < 0 or header.is_control or header.base_sequence < 0:
             return
         state = self.producers.get(header.producer_id)
         if state is None:
@@ -129,16 +129,10 @@ class ProducerStates:
         elif state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
             state.batches.clear()
-        state.last_timestamp = header.max_timestamp
-        state.batches.append(
-            ProducedBatch(
-                header.base_sequence,
-                header.last_sequence,
-                header.last_offset,
-                header.last_offset_delta,
-                header.max_timestamp,
-            )
-        )
+        delta, timestamp_ms, base_sequence = header[6], header[8], header[11]
+        state.last_timestamp = timestamp_ms
+        last_sequence = (base_sequence + delta) & LAST_SEQUENCE
+        state.batches.append(ProducedBatch(base_sequence, last_sequence, header[0] + delta, delta, timestamp_ms))
 
     def remove_expired(self, wall_ms: int, expiration_ms: int) -> int:
         """Forget producers whose last batch is `expiration_ms` old (producer.id.expiration.ms); how many."""

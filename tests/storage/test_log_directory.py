@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import pytest
+from storage.logs import batch, contents
+from storage.memory_files import MemoryFiles
+
+from heirlog.protocol.types import BrokerEpoch, Uuid
+from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_clean_shutdown
+from heirlog.storage.config import LogConfig
+from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.identity import format_directory, read_meta_properties
+from heirlog.storage.log_directory import LogDirectory, parse_directory_name
+
+PATH = "/data"
+DIRECTORY_ID = Uuid(bytes(range(16)))
+TOPIC_ID = Uuid(bytes(range(16, 32)))
+CLEAN_FILE = f"{PATH}/.kafka_cleanshutdown"
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    files = MemoryFiles()
+    format_directory(files, PATH, "cluster", 1, DIRECTORY_ID, lambda error: None)
+    files.run()
+    return files
+
+
+def opened(files: MemoryFiles) -> LogDirectory:
+    directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    results: list[OSError | None] = []
+    directory.load_logs(lambda topic: LogConfig(), 0, results.append)
+    files.run()
+    assert results == [None]
+    return directory
+
+
+def closed(files: MemoryFiles, directory: LogDirectory, epoch: int, **more: object) -> list[OSError | None]:
+    results: list[OSError | None] = []
+    directory.close_cleanly(BrokerEpoch(epoch), results.append, **more)  # type: ignore[arg-type]  # one test names it
+    files.run()
+    return results
+
+
+def test_a_formatted_directory_names_cluster_node_and_itself(files: MemoryFiles) -> None:
+    found = read_meta_properties(files, PATH)
+    assert found is not None
+    assert (found.cluster_id, found.node_id, found.directory_id) == ("cluster", 1, DIRECTORY_ID)
+    assert bytes(files.inodes[f"{PATH}/meta.properties"].data).startswith(b"version=1\n")
+
+
+def test_formatting_twice_is_refused_with_the_way_out(files: MemoryFiles) -> None:
+    with pytest.raises(StorageFormatError, match="--ignore-formatted"):
+        format_directory(files, PATH, "cluster", 1, DIRECTORY_ID, lambda error: None)
+
+
+def test_a_foreign_or_unformatted_directory_is_refused_with_what_to_do(files: MemoryFiles) -> None:
+    files.mkdirs("/empty")
+    with pytest.raises(StorageFormatError, match=r"/empty is not formatted: run `heirlog storage format"):
+        LogDirectory.open(files, "/empty", cluster_id="cluster", node_id=1)
+    with pytest.raises(StorageFormatError, match="belongs to cluster cluster, not other"):
+        LogDirectory.open(files, PATH, cluster_id="other", node_id=1)
+    with pytest.raises(StorageFormatError, match="belongs to node 1, not 2"):
+        LogDirectory.open(files, PATH, cluster_id="cluster", node_id=2)
+    files.inodes[f"{PATH}/meta.properties"].data[:] = b"version=1\n"
+    with pytest.raises(StorageFormatError, match="is damaged"):
+        LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+
+
+def test_a_clean_stop_is_seen_once_with_its_broker_epoch_and_watermarks(files: MemoryFiles) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a"), 0, 0)
+    assert closed(files, directory, 37, high_watermarks={("t", 0): 1}) == [None]
+    assert bytes(files.inodes[CLEAN_FILE].data) == b'{"version":0,"brokerEpoch":37}'
+    files.crash()
+    again = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    assert again.was_clean and again.clean_broker_epoch == 37
+    assert files.exists(CLEAN_FILE), "a node killed before it loads its logs is as clean as before"
+    again.load_logs(lambda topic: LogConfig(), 0, lambda error: None)
+    files.run()
+    assert not files.exists(CLEAN_FILE)
+    loaded = again.logs["t", 0]
+    assert (contents(loaded), loaded.topic_id, again.high_watermarks) == ([(0, "a")], TOPIC_ID, {("t", 0): 1})
+    files.crash()
+    assert not LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1).was_clean
+
+
+def test_no_log_is_touched_before_the_directory_was_synced_without_the_clean_shutdown_file(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    closed(files, directory, 1)
+    again = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    files.operations.clear()
+    again.load_logs(lambda topic: LogConfig(), 0, lambda error: None)
+    assert files.operations == ["unlink .kafka_cleanshutdown", f"sync {PATH}"]
+    assert again.logs == {}
+
+
+def test_the_clean_shutdown_file_is_written_last(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 0, 0)
+    files.operations.clear()
+    closed(files, directory, 1)
+    assert files.operations[-2:] == ["flush .kafka_cleanshutdown", f"sync {PATH}"]
+    assert any("recovery-point" in operation for operation in files.operations[:-2])
+
+
+def test_a_flush_that_fails_while_stopping_leaves_no_clean_shutdown_file(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 0, 0)
+    files.run()
+    files.flush_error = OSError(5, "Input/output error")
+    (error,) = closed(files, directory, 1)
+    assert error is files.flush_error
+    assert not files.exists(CLEAN_FILE)
+
+
+def test_a_directory_whose_logs_were_never_loaded_is_not_declared_clean(files: MemoryFiles) -> None:
+    directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    with pytest.raises(OSError, match="were not loaded"):
+        directory.close_cleanly(BrokerEpoch(1), lambda error: None)
+
+
+def test_after_a_crash_logs_are_scanned_from_the_recovery_point(files: MemoryFiles) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    for value in "abc":
+        log.append_as_leader(batch(value), 0, 0)
+    files.run()
+    directory.write_checkpoints({("t", 0): 2})
+    files.run()
+    files.crash(lambda flushed, written: max(flushed, written - 5))
+    again = opened(files)
+    assert contents(again.logs["t", 0]) == [(0, "a"), (1, "b")]
+    assert again.high_watermarks == {("t", 0): 2}
+
+
+def test_a_truncation_below_the_recovery_point_is_checkpointed_at_once(files: MemoryFiles) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    for value in "abc":
+        log.append_as_leader(batch(value), 0, 0)
+    log.flush(lambda error: None)
+    files.run()
+    log.truncate_to(1)
+    files.run()
+    assert bytes(files.inodes[f"{PATH}/recovery-point-offset-checkpoint"].data) == b"0\n1\nt 0 1\n"
+
+
+def test_deleting_frees_the_name_at_once_and_the_bytes_later(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 0, 0)
+    remove = directory.delete_log("t", 0)
+    second = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    assert second.log_end_offset == 0
+    remove_second = directory.delete_log("t", 0)
+    assert len([n for n in files.list(PATH) if n.endswith("-delete")]) == 2
+    remove()
+    remove_second()
+    files.run()
+    assert not [n for n in files.list(PATH) if n.startswith("t-")]
+    assert directory.failure is None
+
+
+def test_what_was_being_deleted_goes_at_the_next_load(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    directory.delete_log("t", 0)
+    files.run()
+    files.crash()
+    assert opened(files).logs == {}
+    assert not [n for n in files.list(PATH) if n.endswith("-delete")]
+
+
+def test_the_directory_of_a_long_topic_name_can_be_deleted(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t" * 249, 0, TOPIC_ID, LogConfig())
+    directory.delete_log("t" * 249, 0)
+    assert max(len(n) for n in files.list(PATH)) == 255
+
+
+def test_the_metadata_log_and_foreign_directories_are_passed_over(files: MemoryFiles) -> None:
+    files.mkdirs(f"{PATH}/__cluster_metadata-0")
+    files.mkdirs(f"{PATH}/lost+found")
+    assert opened(files).logs == {}
+
+
+def test_directory_names_end_with_the_partition() -> None:
+    assert parse_directory_name("a-b-12") == ("a-b", 12)
+    assert parse_directory_name("a") is parse_directory_name("-1") is parse_directory_name("a-x") is None
+
+
+def test_a_failing_background_write_takes_the_directory_offline(files: MemoryFiles) -> None:
+    directory = opened(files)
+    told: list[OSError] = []
+    directory.on_failure = told.append
+    directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    files.run()
+    files.flush_error = OSError(5, "Input/output error")
+    directory.write_checkpoints({})
+    files.run()
+    assert told == [files.flush_error] and directory.failure is files.flush_error
+
+
+@pytest.mark.parametrize(
+    ("content", "epoch"),
+    [
+        (b'{"version":0,"brokerEpoch":37}', 37),
+        (b'{"version":0,"BrokerEpoch":"37"}', 37),
+        (b'{"version":0,"brokerEpoch":10,"other":[1]}', 10),
+        (b'{"version":0,"brokerEpoch":-1}', -1),
+        (b'{"version":0,"brokerEp', None),
+        (b"", None),
+        (b"[]", None),
+        (b'{"version":1,"brokerEpoch":3}', None),
+        (b'{"version":0,"brokerEpoch":true}', None),
+        (b'{"version":0,"brokerEpoch":null}', None),
+        (b'{"version":0,"brokerEpoch":-7}', None),
+        (b'{"version":0}', None),
+        (b"\xff", None),
+    ],
+)
+def test_a_clean_shutdown_file_that_is_odd_in_any_way_is_unclean(content: bytes, epoch: int | None) -> None:
+    assert parse_clean_shutdown(content) == epoch
+
+
+@pytest.mark.parametrize(
+    ("epochs", "decided"),
+    [([37], 37), ([37, 37], 37), ([37, 38], -1), ([-1, 37], -1), ([37, -1], -1), ([37, None], -1), ([], -1)],
+)
+def test_every_directory_must_agree_on_the_previous_broker_epoch(
+    epochs: list[BrokerEpoch | None], decided: int
+) -> None:
+    assert decide_previous_broker_epoch(epochs) == decided
