@@ -102,9 +102,11 @@ def test_a_region_read_before_the_deletion_stays_readable() -> None:
 def test_retention_interrupted_by_a_crash_leaves_a_log_without_a_hole(steps: int) -> None:
     files = MemoryFiles()
     log = filled(files, replace(CONFIG, retention_ms=0))
+    log.flush(lambda error: None)
+    files.run()
     log.delete_old_segments(10_000, 4)
     for _ in range(min(steps, len(files.pending))):
         files.pending.pop(0)()
     files.crash()
-    again = open_log(files, CONFIG, recovery_point=4, log_start_offset=4)
+    again = open_log(files, CONFIG, recovery_point=6, log_start_offset=4)
     assert again.log_start_offset == 4 and [o for o, _ in contents(again)] == [4, 5]
