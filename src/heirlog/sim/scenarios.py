@@ -164,13 +164,19 @@ def _kip_903_race(stage: Stage) -> None:
         cluster.run_for(random.randrange(0, 50))
         epoch = brokers[follower].epoch
         cluster.kill(victim, lose_unflushed=True)
+        # it must not catch up before the request arrives
+        cluster.say(f"partition {keeper}>{victim}")
+        cluster.block(keeper, victim)
         cluster.start(victim)
         cluster.run_until(lambda: brokers[follower].epoch != epoch, 5000)
         if random.randrange(0, 2):
             cluster.run_for(random.randrange(0, 300))
     cluster.say(f"heal {keeper}>{controller}")
     cluster.heal(keeper, controller)
-    cluster.run_for(random.randrange(2000, 4000))
+    cluster.run_for(random.randrange(300, 1000))
+    cluster.say(f"heal {keeper}>{victim}")
+    cluster.heal(keeper, victim)
+    cluster.run_for(random.randrange(1000, 3000))
 
 
 def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
@@ -201,11 +207,17 @@ def _controller_power_cut(stage: Stage) -> None:
         cluster.kill(name)
         cluster.run_for(random.randrange(300, 1500))
         cluster.start(name)
-        cluster.run_for(random.randrange(100, 1500))
+        cluster.run_until(_more_is_committed(stage), 2000)
+        cluster.run_for(random.randrange(0, 20))
         cluster.kill(controller, lose_unflushed=True)
         cluster.run_for(random.randrange(0, 500))
         cluster.start(controller)
         cluster.run_for(random.randrange(500, 2500))
+
+
+def _more_is_committed(stage: Stage) -> Callable[[], bool]:
+    end = stage.checker.truth.end
+    return lambda: stage.checker.truth.end > end
 
 
 SCENARIOS: Mapping[str, Scenario] = {
