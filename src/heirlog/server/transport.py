@@ -213,6 +213,8 @@ class Server:
             self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _sweep_every(self) -> float:
+        if self._max_idle < 0:
+            return 3600.0
         return min(max(self._max_idle / 4, 0.01), 10.0)
 
     def _close_idle(self) -> None:
