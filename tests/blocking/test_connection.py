@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import threading
@@ -147,11 +148,24 @@ def test_a_dead_bootstrap_server_is_passed_over() -> None:
         assert client.metadata().cluster_id == "c"
 
 
-def test_a_client_survives_a_server_that_closed_an_idle_connection() -> None:
-    with scripted(lambda header, message: None if len(server.headers) == 2 else MetadataResponse()) as server:
-        with BlockingClient(server.address, timeout_s=5) as client:
-            client.metadata()
-            assert [header.api_key for header in server.headers] == [18, 3, 18, 3]
+def test_a_server_that_closes_instead_of_answering_is_asked_again() -> None:
+    def close_once(header: RequestHeader, message: Message) -> Message | None:
+        return None if len(server.headers) == 2 else MetadataResponse()
+
+    with scripted(close_once) as server, BlockingClient(server.address, timeout_s=5) as client:
+        client.metadata()
+        assert [header.api_key for header in server.headers] == [18, 3, 18, 3]
+
+
+def test_a_connection_that_the_server_closed_in_between_is_noticed_before_it_is_used() -> None:
+    def answer_then_close(header: RequestHeader, message: Message) -> Message | None:
+        return None if isinstance(message, ListOffsetsRequest) else MetadataResponse()
+
+    with scripted(answer_then_close) as server, Connection(server.endpoint.host, server.endpoint.port) as connection:
+        assert not connection.stale()
+        connection.send(ListOffsetsRequest(replica_id=-1))
+        select.select([connection._sock], [], [], 5)
+        assert connection.stale()
 
 
 def test_the_leader_is_looked_up_again_when_it_has_moved() -> None:
