@@ -88,6 +88,10 @@ class Layout:
     def combined(self) -> bool:
         return not self.controllers
 
+    def start_order(self) -> tuple[NodeLayout, ...]:
+        """Controllers first: brokers that find one need not ask again."""
+        return self.controllers + self.brokers
+
     def stop_order(self) -> tuple[tuple[NodeLayout, ...], tuple[NodeLayout, ...]]:
         """First and last to stop: a broker's clean stop needs a controller."""
         if self.combined:

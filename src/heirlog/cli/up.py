@@ -65,7 +65,7 @@ def up(
         _refuse_contradictions(layout, nodes, port, combined)
         _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data)
     format_cluster(layout, {})
-    processes = {node.node_id: NodeProcess(node) for node in layout.nodes}
+    processes = {node.node_id: NodeProcess(node) for node in layout.start_order()}
     with signals_interrupt():
         try:
             for process in processes.values():

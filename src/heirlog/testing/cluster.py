@@ -27,6 +27,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import Layout
 from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import PowerCut, apply_power_cut
 from heirlog.testing.ports import PortReservation
@@ -85,12 +86,13 @@ class Cluster:
         try:
             self._layout = self._prepare(self._data)
             self._processes = {
-                node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True) for node in self._layout.nodes
+                node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)
+                for node in self._layout.start_order()
             }
             for process in self._processes.values():
                 process.start()
             self.wait_until_ready()
-        except CommandError as error:
+        except (CommandError, ConfigError) as error:
             self.close()
             raise ClusterError(str(error)) from error
         except BaseException:
