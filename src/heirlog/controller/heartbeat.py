@@ -1,10 +1,10 @@
 """BrokerHeartbeat: what a broker wants, what it is, and what it becomes.
 
     FENCED               wants to shut down                                    -> SHUTDOWN_NOW
-                         does not want to be fenced, and has applied its
-                         own registration                                      -> UNFENCED
+                         does not want to be fenced, has applied its own
+                         registration, and has a log directory                 -> UNFENCED
     UNFENCED             wants to be fenced and to shut down                   -> SHUTDOWN_NOW
-                         wants to be fenced                                    -> FENCED
+                         wants to be fenced, or has no log directory left      -> FENCED
                          wants to shut down, leads something                   -> CONTROLLED_SHUTDOWN
                          wants to shut down, leads nothing                     -> SHUTDOWN_NOW
     CONTROLLED_SHUTDOWN  leads nothing, and every active broker has applied
@@ -61,11 +61,13 @@ def next_state(
     match current:
         case BrokerControlState.FENCED if request.want_shut_down:
             return BrokerControlState.SHUTDOWN_NOW
-        case BrokerControlState.FENCED if not request.want_fence and _caught_up(broker, request):
+        case BrokerControlState.FENCED if (
+            not request.want_fence and _caught_up(broker, request) and _has_directory(broker, request)
+        ):
             return BrokerControlState.UNFENCED
         case BrokerControlState.UNFENCED if request.want_fence and request.want_shut_down:
             return BrokerControlState.SHUTDOWN_NOW
-        case BrokerControlState.UNFENCED if request.want_fence:
+        case BrokerControlState.UNFENCED if request.want_fence or not _has_directory(broker, request):
             return BrokerControlState.FENCED
         case BrokerControlState.UNFENCED if request.want_shut_down:
             return BrokerControlState.CONTROLLED_SHUTDOWN if leads else BrokerControlState.SHUTDOWN_NOW
@@ -89,7 +91,7 @@ def heartbeat(
     if current is upcoming:
         outcome = _directories(image, static, broker, request)
     else:
-        outcome = _transition(image, static, broker, upcoming)
+        outcome = _transition(image, static, broker, upcoming, lost=not _has_directory(broker, request))
         _note(sessions, session, broker, upcoming, image.offset + len(outcome.records))
     response = BrokerHeartbeatResponse(
         is_caught_up=_caught_up(broker, request),
@@ -100,13 +102,19 @@ def heartbeat(
     return outcome
 
 
-def fence(image: Image, static: StaticConfig, broker: BrokerState) -> Outcome:
-    """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR."""
-    changes = Leadership(image, static).broker_leaves(broker.id)
+def fence(image: Image, static: StaticConfig, broker: BrokerState, lost: bool = False) -> Outcome:
+    """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR.
+
+    lost: its disks are gone too, so it must not become eligible.
+    """
+    leadership = Leadership(image, static)
+    changes = leadership.broker_lost_data(broker.id) if lost else leadership.broker_leaves(broker.id)
     return _outcome(changes.records, changes, [_change_record(broker.id, broker.epoch, fenced=1)])
 
 
-def _transition(image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState) -> Outcome:
+def _transition(
+    image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState, lost: bool
+) -> Outcome:
     leadership = Leadership(image, static)
     match upcoming:
         case BrokerControlState.UNFENCED:
@@ -119,7 +127,7 @@ def _transition(image: Image, static: StaticConfig, broker: BrokerState, upcomin
             )
             return _outcome([first], changes, changes.records)
         case _:
-            return fence(image, static, broker)
+            return fence(image, static, broker, lost)
 
 
 def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome:
@@ -145,6 +153,12 @@ def _caught_up(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
     return request.current_metadata_offset >= broker.registration_offset
 
 
+def _has_directory(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
+    """A registration without directories (metadata.version before they had ids) says nothing either way."""
+    offline = request.offline_log_dirs
+    return not offline or not broker.directories or any(known not in offline for known in broker.directories)
+
+
 def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
     session = sessions.get(broker.id, broker.epoch)
     if session is None or session.shutdown_offset is None:
@@ -166,7 +180,7 @@ def _directories(image: Image, static: StaticConfig, broker: BrokerState, reques
     list with every heartbeat. The replicas never enter an ELR: what a failed disk still holds nobody can prove.
     """
     offline = [Uuid(directory) for directory in request.offline_log_dirs or () if directory in broker.directories]
-    if not offline:
+    if not offline or len(offline) == len(broker.directories):
         return answer(None)
     seats = [
         (topic_id, partition)

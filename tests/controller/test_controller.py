@@ -1,0 +1,303 @@
+"""The Controller: answers at commit, undo on losing leadership, sessions, and what it does by itself."""
+
+from __future__ import annotations
+
+from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
+from controller.fakes import Harness
+
+from heirlog.controller.election import Basis
+from heirlog.metadata.image import Image
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord, RegisterControllerRecord
+
+
+def replayed(harness: Harness) -> Image:
+    """What a reader of the committed log sees."""
+    image = Image()
+    uncommitted = {id(batch) for batch in harness.quorum.uncommitted}
+    for batch in harness.quorum.log:
+        if id(batch) not in uncommitted:
+            image.apply_all(batch.records, batch.base_offset, batch.epoch)
+    return image
+
+
+def test_an_inactive_controller_refuses_everything() -> None:
+    harness = Harness()
+    assert register(harness, 1).error_code == ErrorCode.NOT_CONTROLLER
+    assert create(harness).error_code == ErrorCode.NOT_CONTROLLER
+
+
+def test_the_first_leader_of_an_empty_log_writes_the_bootstrap_transaction() -> None:
+    harness = Harness(min_insync_replicas="2")
+    harness.lead()
+    records = harness.commit()
+    assert isinstance(records[0], BeginTransactionRecord)
+    assert isinstance(records[-2], EndTransactionRecord) and isinstance(records[-1], RegisterControllerRecord)
+    image = harness.controller.image
+    assert image.features == {"metadata.version": 27, "eligible.leader.replicas.version": 1}
+    assert image.config(4, "", "min.insync.replicas") == "2"
+
+
+def test_a_second_leader_does_not_bootstrap_again() -> None:
+    harness = leading()
+    harness.lose()
+    harness.lead()
+    assert harness.commit() == []
+
+
+def test_an_answer_waits_for_the_commit() -> None:
+    harness = leading()
+    answer = harness.leave("create_topics", topic_request("foo"), 7)
+    assert not answer.is_there
+    assert harness.controller.image.topic_named("foo") is not None, "the image runs ahead"
+    harness.commit()
+    assert answer.get().topics[0].error_code == ErrorCode.NONE
+
+
+def test_an_answer_that_read_uncommitted_state_waits_for_it() -> None:
+    harness = leading()
+    first = harness.leave("create_topics", topic_request("foo"), 7)
+    second = harness.leave("create_topics", topic_request("foo"), 7)
+    assert not second.is_there
+    harness.commit()
+    assert first.get().topics[0].error_code == ErrorCode.NONE
+    assert second.get().topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_losing_leadership_undoes_what_is_not_committed_and_answers_not_controller() -> None:
+    harness = leading()
+    create(harness, "kept")
+    before = replayed(harness)
+    answers = [harness.leave("create_topics", topic_request(name), 7) for name in ("a", "b")]
+    harness.lose()
+    assert [answer.get().topics[0].error_code for answer in answers] == [ErrorCode.NOT_CONTROLLER] * 2
+    assert harness.controller.image == before
+    harness.lead()
+    assert create(harness, "a").error_code == ErrorCode.NONE
+
+
+def test_the_image_equals_what_the_log_says() -> None:
+    harness = leading()
+    create(harness, "foo", 4)
+    harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
+    harness.commit()
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_broker_that_falls_silent_is_fenced_and_its_partitions_get_new_leaders() -> None:
+    harness = leading()
+    create(harness)
+    leader = state_of(harness).leader
+    for _ in range(6):
+        harness.env.advance(2000)
+        for broker in {1, 2, 3} - {leader}:
+            heartbeat(harness, broker)
+    harness.commit()
+    state = state_of(harness)
+    assert harness.controller.image.brokers[leader].fenced
+    assert state.leader not in (leader, -1) and leader not in state.isr
+    assert harness.controller.elections[Basis.ISR] == 1
+
+
+def test_a_pass_fences_one_broker_at_a_time_the_longest_silent_first() -> None:
+    harness = leading()
+    harness.env.advance(1000)
+    heartbeat(harness, 1)
+    harness.env.advance(8500)
+    harness.commit()
+    fenced = [broker.id for broker in harness.controller.image.brokers.values() if broker.fenced]
+    assert fenced == [2]
+
+
+def test_a_controller_that_was_stopped_forgives_the_silence() -> None:
+    harness = leading()
+    harness.env.sleep_through(60_000)
+    harness.commit()
+    assert not any(broker.fenced for broker in harness.controller.image.brokers.values())
+
+
+def test_a_closed_connection_fences_after_the_grace() -> None:
+    harness = leading()
+    connection = object()
+    heartbeat(harness, 2, connection)
+    harness.controller.broker_connection_closed(2, epoch_of(harness, 2), connection)  # type: ignore[arg-type]
+    harness.env.advance(999)
+    assert not harness.controller.image.brokers[2].fenced  # type: ignore[index]
+    harness.env.advance(1)
+    assert harness.controller.image.brokers[2].fenced  # type: ignore[index]
+    harness.commit()
+    assert register(harness, 2, life=1).error_code == ErrorCode.NONE, "its session is over"
+
+
+def test_a_heartbeat_on_a_new_connection_within_the_grace_saves_the_session() -> None:
+    harness = leading()
+    old, new = object(), object()
+    heartbeat(harness, 2, old)
+    harness.controller.broker_connection_closed(2, epoch_of(harness, 2), old)  # type: ignore[arg-type]
+    heartbeat(harness, 2, new)
+    harness.env.advance(1500)
+    assert not harness.controller.image.brokers[2].fenced  # type: ignore[index]
+
+
+def test_the_close_of_an_older_connection_says_nothing() -> None:
+    harness = leading()
+    old, new = object(), object()
+    heartbeat(harness, 2, old)
+    heartbeat(harness, 2, new)
+    harness.controller.broker_connection_closed(2, epoch_of(harness, 2), old)  # type: ignore[arg-type]
+    harness.env.advance(1500)
+    assert not harness.controller.image.brokers[2].fenced  # type: ignore[index]
+
+
+def test_without_a_grace_only_the_session_timeout_fences() -> None:
+    harness = leading(heirlog_broker_disconnect_grace_ms="-1")
+    connection = object()
+    heartbeat(harness, 2, connection)
+    harness.controller.broker_connection_closed(2, epoch_of(harness, 2), connection)  # type: ignore[arg-type]
+    harness.env.advance(5000)
+    assert not harness.controller.image.brokers[2].fenced  # type: ignore[index]
+
+
+def test_a_new_active_controller_fences_a_broker_that_died_at_the_failover() -> None:
+    harness = leading()
+    harness.lose()
+    harness.lead()
+    for _ in range(10):
+        harness.env.advance(1000)
+        heartbeat(harness, 1)
+        heartbeat(harness, 2)
+    harness.commit()
+    assert [b.id for b in harness.controller.image.brokers.values() if b.fenced] == [3]
+
+
+def test_a_fenced_broker_may_restart_at_once_under_a_new_active_controller() -> None:
+    harness = leading()
+    harness.controller.expire_session(3, "gone")  # type: ignore[arg-type]
+    harness.commit()
+    harness.lose()
+    harness.lead()
+    assert register(harness, 3, life=1).error_code == ErrorCode.NONE
+
+
+def test_a_clean_stop_waits_until_the_others_know_and_ends_the_session() -> None:
+    harness = leading()
+    create(harness, "foo", 3)
+    leader = int(state_of(harness).leader)
+    others = sorted({1, 2, 3} - {leader})
+    for broker in others:
+        heartbeat(harness, broker, current_metadata_offset=harness.controller.image.offset)
+    harness.controller.sessions.clear()
+    for broker in others:
+        heartbeat(harness, broker, current_metadata_offset=harness.controller.image.offset)
+    answer = heartbeat(harness, leader, want_shut_down=True)
+    assert not answer.should_shut_down and not answer.is_fenced
+    assert not heartbeat(harness, leader, want_shut_down=True).should_shut_down, "nobody has applied it yet"
+    for broker in others:
+        heartbeat(harness, broker, current_metadata_offset=FAR)
+    answer = heartbeat(harness, leader, want_shut_down=True)
+    assert answer.should_shut_down and answer.is_fenced
+    previous = epoch_of(harness, leader)
+    assert register(harness, leader, life=1, previous=previous).error_code == ErrorCode.NONE
+
+
+def test_heartbeats_of_strangers_are_refused() -> None:
+    harness = leading(1)
+    unknown = BrokerHeartbeatRequest(broker_id=9, broker_epoch=1)
+    assert harness.ask("broker_heartbeat", unknown, 1).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert heartbeat(harness, 1, broker_epoch=77).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_an_idle_heartbeat_is_answered_without_a_record() -> None:
+    harness = leading()
+    end = harness.quorum.log_end_offset
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch_of(harness, 1), current_metadata_offset=FAR)
+    assert harness.leave("broker_heartbeat", request, 1).is_there
+    assert harness.quorum.log_end_offset == end
+
+
+def test_no_op_records_keep_the_log_moving() -> None:
+    harness = leading(1)
+    harness.env.advance(1600)
+    assert [type(record) for record in harness.commit()] == [NoOpRecord] * 3
+
+
+def test_producer_ids_come_in_blocks_and_never_twice() -> None:
+    harness = leading(1)
+    request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch_of(harness, 1))
+    blocks = [harness.ask("allocate_producer_ids", request, 0) for _ in range(2)]
+    assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [(0, 1000), (1000, 1000)]
+    stale = AllocateProducerIdsRequest(broker_id=1, broker_epoch=99)
+    assert harness.ask("allocate_producer_ids", stale, 0).error_code == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_alter_partition_names_the_offset_at_which_it_is_committed() -> None:
+    harness = leading()
+    create(harness)
+    leader = int(state_of(harness).leader)
+    answered = alter(harness, [leader])
+    assert answered.committed_offset == harness.quorum.log_end_offset - 1
+    assert alter(harness, [leader]).committed_offset == harness.quorum.log_end_offset - 1, "nothing to write"
+
+
+def test_a_snapshot_holds_committed_state_only() -> None:
+    harness = leading(metadata_log_max_record_bytes_between_snapshots="1")
+    create(harness, "foo")
+    harness.leave("create_topics", topic_request("first"), 7)
+    batch = harness.quorum.uncommitted.pop()
+    harness.leave("create_topics", topic_request("second"), 7)
+    later = harness.quorum.uncommitted.pop()
+    harness.quorum.snapshots.clear()
+    harness.controller.on_commit([batch])
+    ((records, offset, epoch),) = harness.quorum.snapshots
+    image = Image.from_snapshot(records, offset, epoch)
+    assert sorted(image.topic_ids) == ["first", "foo"] and offset == batch.last_offset
+    assert harness.controller.image.topic_named("second") is not None
+    harness.controller.on_commit([later])
+    assert harness.controller.image.offset == later.last_offset
+
+
+def test_a_controller_starts_from_a_snapshot() -> None:
+    harness = leading()
+    create(harness)
+    other = Harness()
+    image = harness.controller.image
+    other.controller.on_snapshot(list(image.records()), image.offset, image.epoch)
+    assert other.controller.image == image
+
+
+def test_the_balancer_gives_leadership_back() -> None:
+    harness = leading(leader_imbalance_check_interval_seconds="1", broker_session_timeout_ms="100000")
+    create(harness)
+    first = int(state_of(harness).leader)
+    harness.controller.expire_session(first, "gone")  # type: ignore[arg-type]
+    harness.commit()
+    heartbeat(harness, first)
+    alter(harness, [int(state_of(harness).leader), first])
+    assert state_of(harness).leader != first
+    harness.env.advance(1000)
+    harness.commit()
+    assert state_of(harness).leader == first
+
+
+def test_more_than_ten_thousand_records_are_several_batches() -> None:
+    harness = leading(2)
+    for name in ("a", "b", "c"):
+        assert create(harness, name, 5000, 2).error_code == ErrorCode.NONE
+    count = len(harness.quorum.log)
+    harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
+    assert [len(batch.records) for batch in harness.quorum.log[count:]] == [10_000, 5001]
+    harness.lose()
+    assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
+    assert harness.controller.image == replayed(harness)
+
+
+def test_electing_everything_reports_only_what_was_elected() -> None:
+    harness = leading()
+    create(harness, "foo", 3)
+    response = harness.ask("elect_leaders", ElectLeadersRequest(election_type=0, topic_partitions=None), 2)
+    assert response.error_code == ErrorCode.NONE and response.replica_election_results == []
+    response = harness.ask("elect_leaders", ElectLeadersRequest(election_type=4, topic_partitions=None), 2)
+    assert response.error_code == ErrorCode.INVALID_REQUEST

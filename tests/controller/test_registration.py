@@ -1,0 +1,74 @@
+"""Registration: refusals, and guard 9 (an unclean stop costs the seats before the broker can be unfenced)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from controller.cluster import alter, create, epoch_of, leading, register, state_of
+from controller.scenarios import directory
+
+from heirlog.controller import registration
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
+from heirlog.protocol.types import Uuid
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED),
+        ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [directory(9, 0)] * 2}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [Uuid(bytes(16))]}, ErrorCode.INVALID_REGISTRATION),
+        ({"log_dirs": [directory(1, 0)]}, ErrorCode.INVALID_REGISTRATION),
+        ({"features": []}, ErrorCode.INVALID_REGISTRATION),
+    ],
+)
+def test_a_registration_that_cannot_be_is_refused(more: dict[str, Any], code: ErrorCode) -> None:
+    harness = leading(1)
+    assert register(harness, 9, **more).error_code == code
+    assert 9 not in harness.controller.image.brokers
+
+
+def test_the_broker_epoch_is_the_offset_of_the_registration_record() -> None:
+    harness = leading(3)
+    create(harness, "foo", 5)
+    harness.controller.sessions.end(2)  # type: ignore[arg-type]
+    response = register(harness, 2, life=1)
+    batch = harness.quorum.log[-1]
+    assert isinstance(batch.records[-1], RegisterBrokerRecord)
+    assert all(isinstance(record, PartitionChangeRecord) for record in batch.records[:-1])
+    assert response.broker_epoch == batch.last_offset == epoch_of(harness, 2)
+
+
+def lose_the_follower(previous: int) -> tuple[int, Any]:
+    """A follower in the ELR comes back; (its id, the partition's state)."""
+    harness = leading(3)
+    create(harness, "foo", min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    follower = min({1, 2, 3} - {leader})
+    assert follower in state_of(harness).elr
+    harness.controller.sessions.end(follower)  # type: ignore[arg-type]
+    register(harness, follower, life=1, previous=epoch_of(harness, follower) if previous else -1)
+    return follower, state_of(harness)
+
+
+def test_a_clean_restart_keeps_the_elr_seat() -> None:
+    follower, state = lose_the_follower(previous=1)
+    assert follower in state.elr
+
+
+def test_an_unclean_restart_loses_the_elr_seat() -> None:
+    follower, state = lose_the_follower(previous=0)
+    assert follower not in state.elr
+
+
+def test_without_guard_9_an_unclean_restart_keeps_a_seat_that_it_cannot_vouch_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registration, "stopped_cleanly", lambda *_: True)
+    follower, state = lose_the_follower(previous=0)
+    assert follower in state.elr
