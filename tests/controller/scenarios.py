@@ -14,6 +14,7 @@ from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.min_isr import effective_min_isr
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -348,7 +349,8 @@ class Runner:
 
     def _partition_change(self, event: Mapping[str, Any]) -> dict[str, Any]:
         topic_id = self.topic_ids["foo"]
-        acceptable = event["acceptableLeaders"]
+        active = [broker.id for broker in self.image.brokers.values() if broker.is_active]
+        acceptable = event.get("acceptableLeaders", active)
 
         def ids(name: str) -> tuple[BrokerId, ...] | None:
             return tuple(BrokerId(b) for b in event[name]) if name in event else None
@@ -357,9 +359,9 @@ class Runner:
             topic_id=topic_id,
             partition=0,
             before=self.image.partitions[topic_id][0],
-            election=Election(event["election"].lower()),
+            election=Election(event.get("election", "ONLINE").lower()),
             acceptable=lambda broker: broker in acceptable,
-            min_isr=event["minIsr"],
+            min_isr=event.get("minIsr", effective_min_isr(self.image, self.harness.static, topic_id, 0)),
             elr_enabled=self.image.elr_enabled,
             isr=ids("targetIsr"),
             replicas=ids("targetReplicas"),

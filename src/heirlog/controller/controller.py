@@ -223,6 +223,8 @@ class Controller:
             self._env.log("warning", "metadata-append-refused", reason=str(error))
             return refuse(ErrorCode.NOT_CONTROLLER)
         self._count(outcome.elections)
+        if outcome.refusal:
+            self._env.log("warning", "request-refused", reason=outcome.refusal)
         response = outcome.respond(base_offset)
         if not self._appended:
             return response

@@ -17,8 +17,10 @@ class Outcome:
     records: list[Any] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
     """One entry per leader elected by `records`: what gets counted."""
+    refusal: str = ""
+    """Why the request was refused, where the answer has no room for a sentence: it is logged."""
 
 
-def answer(response: Any) -> Outcome:
+def answer(response: Any, refusal: str = "") -> Outcome:
     """An outcome that changes nothing."""
-    return Outcome(lambda base_offset: response)
+    return Outcome(lambda base_offset: response, refusal=refusal)

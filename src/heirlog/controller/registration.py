@@ -56,7 +56,7 @@ def register_broker(
     try:
         _check(image, sessions, request, registered, cluster_id)
     except KafkaError as error:
-        return answer(BrokerRegistrationResponse(error_code=error.code))
+        return answer(BrokerRegistrationResponse(error_code=error.code), str(error))
     if registered is not None and registered.incarnation_id == request.incarnation_id:
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
         return Outcome(_respond(registered.epoch), [record])
