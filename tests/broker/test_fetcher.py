@@ -1,0 +1,129 @@
+"""Replica fetchers, with the test as the leader."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heirlog.env import SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.fetch import FetchResponse
+from heirlog.protocol.messages.list_offsets import ListOffsetsResponse
+
+from .fakes import TOPIC_IDS, Rig, Sent, batch, state
+
+
+def follower(leader_epoch: int = 5) -> Rig:
+    rig = Rig().started()
+    rig.show(state([1, 2], leader=2, leader_epoch=leader_epoch))
+    return rig
+
+
+def taken(rig: Rig) -> Sent:
+    return rig.env.take("replica-fetch-0")
+
+
+def asked(sent: Sent) -> Any:
+    return sent.request.topics[0].partitions[0]
+
+
+def answer(sent: Sent, **data: Any) -> None:
+    data.setdefault("high_watermark", 0)
+    sent.on_result(
+        FetchResponse(
+            responses=[
+                FetchResponse.FetchableTopicResponse(
+                    topic_id=TOPIC_IDS["foo"], partitions=[FetchResponse.PartitionData(partition_index=0, **data)]
+                )
+            ]
+        )
+    )
+
+
+def test_a_fetch_names_epochs_and_goes_to_the_leader() -> None:
+    sent = taken(follower())
+    assert sent.to.host == "broker2"
+    assert (sent.request.replica_state.replica_id, sent.request.replica_state.replica_epoch) == (1, 101)
+    assert (asked(sent).current_leader_epoch, asked(sent).fetch_offset, asked(sent).last_fetched_epoch) == (5, 0, -1)
+
+
+def test_records_are_appended_and_the_next_fetch_follows_at_once() -> None:
+    rig = follower()
+    answer(taken(rig), records=batch(3, 0, 5), high_watermark=2)
+    assert (rig.partition().log.log_end_offset, rig.partition().high_watermark) == (3, 2)
+    assert (asked(taken(rig)).fetch_offset, rig.partition().log.epochs.latest) == (3, 5)
+
+
+def test_a_diverging_log_is_truncated() -> None:
+    rig = follower()
+    answer(taken(rig), records=batch(1, 0, 4) + batch(1, 1, 4))
+    answer(taken(rig), diverging_epoch=FetchResponse.EpochEndOffset(epoch=4, end_offset=1))
+    assert rig.partition().log.log_end_offset == 1
+    assert asked(taken(rig)).fetch_offset == 1
+
+
+def test_an_answer_of_an_older_leader_epoch_is_dropped() -> None:
+    rig = follower()
+    late = taken(rig)
+    rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
+    answer(late, records=batch(3, 0, 5))
+    assert rig.partition().log.log_end_offset == 0
+    assert asked(taken(rig)).current_leader_epoch == 6
+
+
+def test_an_error_backs_the_partition_off() -> None:
+    rig = follower()
+    answer(taken(rig), error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    rig.env.advance(999)
+    assert not rig.env.sent
+    rig.env.advance(1)
+    assert asked(taken(rig)).fetch_offset == 0
+
+
+def test_a_leader_that_cannot_be_reached_is_asked_again_after_the_back_off() -> None:
+    rig = follower()
+    taken(rig).on_result(SendFailure("disconnected"))
+    rig.env.advance(1000)
+    assert asked(taken(rig)).fetch_offset == 0
+
+
+def test_a_fenced_leader_epoch_waits_for_newer_metadata() -> None:
+    rig = follower()
+    answer(taken(rig), error_code=ErrorCode.FENCED_LEADER_EPOCH)
+    rig.env.advance(1900)
+    assert not rig.env.sent
+    rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
+    assert asked(taken(rig)).current_leader_epoch == 6
+
+
+def offset(rig: Rig, value: int) -> None:
+    sent = taken(rig)
+    partition = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=0, offset=value)
+    sent.on_result(
+        ListOffsetsResponse(topics=[ListOffsetsResponse.ListOffsetsTopicResponse(name="foo", partitions=[partition])])
+    )
+
+
+def test_a_follower_longer_than_its_leader_is_cut_to_the_leaders_end() -> None:
+    rig = follower()
+    answer(taken(rig), records=batch(1, 0, 5) + batch(1, 1, 5))
+    answer(taken(rig), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    offset(rig, 1)
+    assert asked(taken(rig)).fetch_offset == 1
+
+
+def test_a_follower_behind_its_leaders_log_start_starts_over() -> None:
+    rig = follower()
+    answer(taken(rig), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    offset(rig, 50)
+    offset(rig, 40)
+    assert asked(taken(rig)).fetch_offset == 40
+    assert rig.partition().high_watermark == 40
+
+
+def test_a_partition_that_is_no_longer_followed_is_not_fetched() -> None:
+    rig = follower()
+    sent = taken(rig)
+    rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
+    answer(sent, records=batch(1, 0, 5))
+    assert rig.partition().log.log_end_offset == 0
+    assert not rig.env.sent

@@ -1,0 +1,124 @@
+"""Registration, heartbeats and controlled shutdown, with the test as the controller."""
+
+from __future__ import annotations
+
+from heirlog.broker.lifecycle import BrokerState
+from heirlog.env import SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+
+from .fakes import Rig, state
+
+
+def loaded() -> Rig:
+    rig = Rig()
+    rig.broker.start()
+    rig.env.advance(10)
+    return rig
+
+
+def test_a_broker_registers_listeners_features_and_directories() -> None:
+    request = loaded().env.take("heartbeat").request
+    assert [(li.name, li.host, li.port) for li in request.listeners] == [("PLAINTEXT", "broker1", 9092)]
+    assert {feature.name for feature in request.features} >= {"metadata.version", "eligible.leader.replicas.version"}
+    assert len(request.log_dirs) == 1 and request.previous_broker_epoch == -1
+
+
+def test_registration_is_repeated_with_the_same_incarnation() -> None:
+    rig = loaded()
+    first = rig.env.take("heartbeat")
+    first.on_result(SendFailure("disconnected"))
+    rig.env.advance(100)
+    second = rig.env.take("heartbeat")
+    assert second.request.incarnation_id == first.request.incarnation_id
+
+
+def test_a_broker_that_cannot_register_ends_with_the_reason() -> None:
+    rig = loaded()
+    for _ in range(200):
+        if rig.env.stopped:
+            break
+        rig.env.take("heartbeat").on_result(
+            BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+        )
+        rig.env.advance(1000)
+    assert rig.env.stopped is not None and "DUPLICATE_BROKER_REGISTRATION" in rig.env.stopped[1]
+
+
+def test_another_clusters_controllers_end_it_at_once() -> None:
+    rig = loaded()
+    rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+    assert rig.env.stopped is not None and rig.env.stopped[0] == 1
+
+
+def test_it_wants_to_stay_fenced_until_the_first_image_is_applied() -> None:
+    rig = loaded()
+    rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(broker_epoch=7))
+    first = rig.env.take("heartbeat")
+    assert first.request.want_fence and first.request.broker_epoch == 7
+    first.on_result(BrokerHeartbeatResponse(is_caught_up=False))
+    rig.env.advance(10)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True))
+    assert (rig.broker.state, rig.caught_up) == (BrokerState.RECOVERY, 1)
+    rig.publish()
+    unfencing = rig.env.take("heartbeat")
+    assert not unfencing.request.want_fence
+    unfencing.on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
+    assert rig.broker.state is BrokerState.RUNNING
+
+
+def test_one_heartbeat_per_interval() -> None:
+    rig = Rig().started()
+    rig.env.advance(1999)
+    assert not [sent for sent in rig.env.sent if sent.channel == "heartbeat"]
+    rig.env.advance(1)
+    assert rig.env.take("heartbeat").request.want_shut_down is False
+
+
+def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_nothing() -> None:
+    rig = Rig().started()
+    rig.env.advance(2000)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+    again = rig.env.take("heartbeat")
+    assert again.request.previous_broker_epoch == -1
+    again.on_result(BrokerRegistrationResponse(broker_epoch=300))
+    assert rig.env.take("heartbeat").request.broker_epoch == 300
+
+
+def test_controlled_shutdown_asks_until_the_controller_lets_go() -> None:
+    rig = Rig().started()
+    done: list[bool] = []
+    rig.broker.shutdown(lambda: done.append(True))
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_fenced=False))
+    rig.env.advance(50)
+    asked = rig.env.take("heartbeat")
+    assert asked.request.want_shut_down and rig.broker.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+    asked.on_result(BrokerHeartbeatResponse(should_shut_down=True))
+    rig.env.advance(100)
+    assert done == [True]
+
+
+def test_a_broker_stops_without_a_controller_that_stays_silent_for_a_session() -> None:
+    rig = Rig().started()
+    done: list[bool] = []
+    rig.broker.shutdown(lambda: done.append(True))
+    for _ in range(200):
+        if done:
+            break
+        for sent in [sent for sent in rig.env.sent if sent.channel == "heartbeat"]:
+            rig.env.sent.remove(sent)
+            sent.on_result(SendFailure("timed-out"))
+        rig.env.advance(100)
+    assert done == [True]
+    assert rig.env.now_ms() >= 9000
+
+
+def test_during_controlled_shutdown_a_follower_outside_the_isr_stops_fetching() -> None:
+    rig = Rig().started()
+    rig.show(state([1, 2], leader=2))
+    assert len(rig.broker._fetchers.fetched_partitions) == 1
+    rig.broker.shutdown(lambda: None)
+    assert len(rig.broker._fetchers.fetched_partitions) == 1
+    rig.show(state([1, 2], [2], leader=2, partition_epoch=2))
+    assert len(rig.broker._fetchers.fetched_partitions) == 0
