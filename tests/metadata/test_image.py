@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image, UnsupportedRecord
@@ -214,6 +214,7 @@ def apply_if_sensible(image: Image, record: Any, journal: Journal | None) -> Non
     image.apply(record, image.offset + 1, 1, journal)
 
 
+@settings(deadline=None)
 @given(st.lists(_records(), max_size=30), st.lists(_records(), max_size=30))
 def test_undo_restores_an_equal_image(before: list[Any], after: list[Any]) -> None:
     image, untouched = Image(), Image()
@@ -229,6 +230,7 @@ def test_undo_restores_an_equal_image(before: list[Any], after: list[Any]) -> No
     assert image == untouched
 
 
+@settings(deadline=None)
 @given(st.lists(_records(), max_size=30), st.lists(_records(), max_size=30))
 def test_one_journal_over_many_records_undoes_them_all(before: list[Any], after: list[Any]) -> None:
     image, untouched = Image(), Image()
@@ -242,6 +244,7 @@ def test_one_journal_over_many_records_undoes_them_all(before: list[Any], after:
     assert image == untouched
 
 
+@settings(deadline=None)
 @given(st.lists(_records(), max_size=40))
 def test_the_indexes_equal_those_computed_from_scratch(records: list[Any]) -> None:
     image = Image()
@@ -250,6 +253,7 @@ def test_the_indexes_equal_those_computed_from_scratch(records: list[Any]) -> No
         assert (image.in_isr, image.in_elr, image.leaders) == seats_from_scratch(image)
 
 
+@settings(deadline=None)
 @given(st.lists(_records(), max_size=40))
 def test_a_snapshot_rebuilds_the_image(records: list[Any]) -> None:
     image = Image()
