@@ -6,7 +6,7 @@
 With ELR on, the cluster-wide `min.insync.replicas` is written down too, so that no node falls back to its own file.
 kraft.version is not here: it lives in the quorum's control records.
 
-Source: KIP-778, KIP-1022; kafka-behaviour 2.14.
+Source: KIP-778, KIP-1022.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ all topics) for a cluster-wide value. Lists made under one min ISR prove nothing
 * A broker-level value is refused, set or delete: brokers and controller must resolve the same min ISR.
 * The cluster-level value cannot be deleted: without it each node would fall back to its own file.
 
-Source: KIP-966, "Other behaviors"; KAFKA-16540; kafka-behaviour 2.13.
+Source: KIP-966, "Other behaviors"; KAFKA-16540.
 """
 
 from __future__ import annotations

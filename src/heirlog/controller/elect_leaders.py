@@ -13,7 +13,7 @@ The tasks: the balancer gives partitions back to their first replica; the unclea
 of topics that allow it, because turning the flag on elects nobody by itself (C091). Both stop at a number of elections
 per run and say so.
 
-Source: KIP-460; kafka-behaviour 2.12.
+Source: KIP-460.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ What a basis does to the partition (the builder acts on it):
     ELR                             ISR = [leader], it leaves the ELR; clean: recovery state stays
     LAST_KNOWN, UNCLEAN             ISR = [leader], ELR and LastKnownELR emptied, RECOVERING
 
-Source: KIP-966, "Leader election"; KIP-460; kafka-behaviour 2.5.
+Source: KIP-966, "Leader election"; KIP-460.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ The last known leader is what remains when even the ELR is gone (the shipped rul
 record that takes the leader away while the list is empty writes that leader; a record that names a leader while it is
 not empty empties it. So it is neither rewritten by later losses nor cleared by a growing ISR.
 
-Source: KIP-966, "ELR invariants", "Unclean shutdown"; kafka-behaviour 2.4, 2.6.
+Source: KIP-966, "ELR invariants", "Unclean shutdown".
 """
 
 from __future__ import annotations

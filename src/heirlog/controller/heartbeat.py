@@ -16,7 +16,7 @@ partitions without service. FENCED and SHUTDOWN_NOW run the fence handling, also
 
 A heartbeat that changes nothing costs nothing: no partition is looked at.
 
-Source: KIP-631; kafka-behaviour 2.9, 2.15.
+Source: KIP-631.
 """
 
 from __future__ import annotations

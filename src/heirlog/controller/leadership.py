@@ -7,7 +7,7 @@ Which replicas can lead: those of active brokers (registered, unfenced, not in c
 online, except the one that is going and including the one that is coming, because the record that says so comes before
 or after these in the same batch.
 
-Source: kafka-behaviour 2.1, 2.5, 2.9, 2.10.
+Source: KIP-631, KIP-841, KIP-966.
 """
 
 from __future__ import annotations

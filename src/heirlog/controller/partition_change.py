@@ -20,7 +20,7 @@ A reassignment completes if its final ISR (the target ISR without removed replic
 final replica if fewer are added than removed, at least min ISR of the final replicas, and someone who can lead. Without
 the last two a completion could leave a partition that cannot commit, or with no leader at all.
 
-Source: KIP-966; KIP-455; KAFKA-19975; kafka-behaviour 2.3, 2.7, 2.11.
+Source: KIP-966; KIP-455; KAFKA-19975.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ seats rather than an unproven broker with seats.
 
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
-Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown"; kafka-behaviour 2.10.
+Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ A session lives in memory only, on the active controller. It belongs to one regi
 * A pass that comes late by more than its own period says that this process was not running, so heartbeats may wait
   unread in its sockets: everybody's contact is moved by the delay instead of fencing healthy brokers (KAFKA-17793).
 
-Source: KIP-631; kafka-behaviour 2.9, 7.1; "broker session" in the list of choices.
+Source: KIP-631.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ another one only in '.' and '_'; a bad configuration; a bad number of partitions
 
 One request makes at most 10,000 records, because a topic must not exist with half of its partitions.
 
-Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids); kafka-behaviour 2.13.
+Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids).
 """
 
 from __future__ import annotations

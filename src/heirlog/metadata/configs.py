@@ -1,6 +1,6 @@
 """Which value of a configuration counts, and where it came from.
 
-Strongest first (kafka-behaviour: KIP-226):
+Strongest first (KIP-226):
 
     topic        topic value | broker's own dynamic value | cluster-wide dynamic value | static | default
     broker                     broker's own dynamic value | cluster-wide dynamic value | static | default

@@ -10,7 +10,7 @@ leader, which moves the high watermark, resolve the same number.
 Adding replicas count as assigned. The cap is each partition's own: Kafka takes partition 0's for all of a topic, which
 lets a partition with fewer replicas never commit, or one with more commit too early.
 
-Source: KIP-966, "ELR invariants"; kafka-behaviour 2.2.
+Source: KIP-966, "ELR invariants".
 """
 
 from __future__ import annotations

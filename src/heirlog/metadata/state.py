@@ -50,7 +50,7 @@ Ids = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition as its last record left it (kafka-behaviour: KIP-966, KIP-455 and KIP-858 fields)."""
+    """One partition as its last record left it (KIP-966, KIP-455 and KIP-858 fields)."""
 
     replicas: Ids
     isr: Ids
