@@ -50,7 +50,8 @@ class _Entry:
         self.topic = topic
         self.asked = asked
         self.partition: Partition | None = None
-        self.data = FetchResponse.PartitionData(partition_index=asked.partition, high_watermark=-1, records=b"")
+        self.data: FetchResponse.PartitionData
+        """Set by the first read."""
         self.size = 0
         self.final = False
         """An error or a divergence: nothing to wait for."""

@@ -205,7 +205,7 @@ class Fetcher:
                 if len(records):
                     partition.append_from_leader(records, followed.leader_epoch)
                     followed.start = partition.fetch_position()
-                    self._fetchers.replicas.flush_if_due(partition)
+                    self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
         except KafkaError as error:
             self._back_off(followed, str(error))

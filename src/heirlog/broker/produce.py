@@ -112,6 +112,7 @@ class ProduceHandler:
         now_ms = self._env.now_ms()
         wall_ms = self._env.wall_ms()
         by_id = context.api_version >= _TOPIC_ID_VERSION
+        acks_known = acks in (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC)
         replicas = self._replicas
         appended_to: list[tuple[Partition, int]] = []
         waits: list[tuple[Partition, int, _Answer]] = []
@@ -127,7 +128,7 @@ class ProduceHandler:
                     partition = partitions.get(data.index)
                     if partition is None:
                         raise replicas.no_partition(topic.topic_id if by_id else topic.name, data.index)
-                    if acks not in (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC):
+                    if not acks_known:
                         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
                     watermark = partition.high_watermark
                     records = records_view(data.records)
@@ -167,7 +168,7 @@ class ProduceHandler:
                 self.name_leaders(response, context)
             result = response
         for partition, watermark in appended_to:
-            replicas.log_grew(partition, watermark)
+            replicas.log_grew(partition, watermark, wall_ms)
         return result
 
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:

@@ -306,8 +306,9 @@ class ReplicaManager:
 
     # -- waking -------------------------------------------------------------------------------------------------
 
-    def log_grew(self, partition: Partition, watermark_before: int) -> None:
-        self.flush_if_due(partition)
+    def log_grew(self, partition: Partition, watermark_before: int, wall_ms: int) -> None:
+        """A producer's batch was appended."""
+        self.flush_if_due(partition, wall_ms)
         key = (partition.topic_id, partition.index)
         self.follower_fetch_waits.wake(key)
         if partition.high_watermark != watermark_before:
@@ -394,9 +395,9 @@ class ReplicaManager:
     def offline_directories(self) -> list[Uuid]:
         return [directory.directory_id for directory in self._offline]
 
-    def flush_if_due(self, partition: Partition) -> None:
+    def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
         """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
-        if partition.log.needs_flush(self._env.wall_ms()):
+        if partition.log.needs_flush(wall_ms):
             try:
                 partition.log.flush(lambda _: None)
             except OSError as error:

@@ -75,7 +75,8 @@ class Upkeep:
 
     def flush_by_age(self) -> None:
         """`flush.ms`: what was appended is flushed at most that much later, give or take the interval of this check."""
-        self._for_each(self._replicas.flush_if_due)
+        wall_ms = self._env.wall_ms()
+        self._for_each(lambda partition: self._replicas.flush_if_due(partition, wall_ms))
 
     def _for_each(self, task: Callable[[Partition], None]) -> None:
         # a copy: a failing disk takes partitions out of the manager
