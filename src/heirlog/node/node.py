@@ -2,7 +2,8 @@
 
     start      log directories are opened (what is wrong with them ends the node with a sentence)
                -> the quorum: leader (controller) or observer (broker)
-               -> the broker role loads its logs, registers, and is fed committed metadata
+               -> the broker role loads its logs, registers, and is fed committed metadata; requests on its listeners
+                  are held until then
     running    bodies bring connections; connections bring requests; the router finds their handlers
     shutdown   broker role: controlled shutdown, logs closed, clean-shutdown file -> quorum -> `env.stop(0)`
 
@@ -26,7 +27,7 @@ from heirlog.metadata.state import BrokerState
 from heirlog.node.connection import ClientConnection, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.publisher import Publisher
-from heirlog.node.router import Listener, Role
+from heirlog.node.router import Listener, Role, Route
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
@@ -57,7 +58,7 @@ class Node:
         self.config = config
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
-        self._connections: set[ClientConnection] = set()
+        self._connections: dict[ClientConnection, None] = {}
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
@@ -65,6 +66,8 @@ class Node:
         self._publisher = Publisher(self._applied, self._published)
         self._forwarder = Forwarder(env, self.controller_endpoint, config["controller.socket.timeout.ms"])
         self._creating: set[str] = set()
+        self._serves_clients = False
+        self._held: list[Callable[[], None]] = []
         self._stopping = False
 
     # what handlers ask
@@ -194,7 +197,7 @@ class Node:
                 self.controller_endpoint,
                 lambda: self.image,
                 cluster_id=self.cluster_id,
-                on_caught_up=self._publisher.publish,
+                on_caught_up=self._caught_up,
             )
         self._quorum.start(self._quorum_ready)
 
@@ -257,17 +260,37 @@ class Node:
 
     def connected(self, transport: Transport) -> ClientConnection:
         connection = ClientConnection(self, self._by_name[transport.listener], transport)
-        self._connections.add(connection)
+        self._connections[connection] = None
         return connection
 
     def disconnected(self, connection: ClientConnection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:
         self.env.log("warning", "request-refused", peer=connection.transport.peer_host, reason=reason)
 
     def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
-        return listener.routes[header.api_key].handle(self, request, context)
+        route = listener.routes[header.api_key]
+        if listener.role is Role.BROKER and not self._serves_clients:
+            return self._hold(route, request, context)
+        return route.handle(self, request, context)
+
+    def _hold(self, route: Route, request: Any, context: Context) -> Pending[Any]:
+        """Answer once this broker has metadata: from an empty image clients would learn that their topics are gone."""
+        held: Pending[Any] = Pending()
+
+        def go_on() -> None:
+            if held.done:
+                return
+            answer = route.handle(self, request, context)
+            if isinstance(answer, Pending):
+                held.on_abandon = answer.abandon
+                answer.then(held.complete)
+            else:
+                held.complete(answer)
+
+        self._held.append(go_on)
+        return held
 
     # the quorum's listener: the controller first, so that it never knows less than the broker beside it
 
@@ -284,6 +307,15 @@ class Node:
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
+
+    # the broker role has applied its own registration: metadata is as new as it must be
+
+    def _caught_up(self) -> None:
+        self._publisher.publish()
+        self._serves_clients = True
+        held, self._held = self._held, []
+        for go_on in held:
+            go_on()
 
     # the publisher's listener
 

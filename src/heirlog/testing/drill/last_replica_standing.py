@@ -136,7 +136,7 @@ class _Play:
 
     def _create_topic(self) -> None:
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
-        topic = NewTopic(TOPIC, replica_assignment=[[A, B, C]], config={"min.insync.replicas": "2"})
+        topic = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[A, B, C]], config={"min.insync.replicas": "2"})
         for created in admin.create_topics([topic]).values():
             created.result(30)
         self.observer.wait("the new topic", lambda view: view.leader == A and len(view.isr) == 3)

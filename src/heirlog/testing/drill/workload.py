@@ -202,14 +202,21 @@ class EndWatch(_Loop):
         try:
             _, end = self._consumer.get_watermark_offsets(self._partition, timeout=1.0, cached=False)
         except KafkaException:
-            # no leader just now; the pause keeps a leaderless partition from turning this into a busy loop
-            self._stopping.wait(0.05)
+            self._look_again()
             return
         self.answers += 1
         if end < self.latest:
             self.went_back.append((self.latest, end))
         self.latest = end
         self._stopping.wait(0.01)
+
+    def _look_again(self) -> None:
+        """No leader just now. librdkafka would keep that in its cache for minutes; asking for metadata renews it."""
+        self._stopping.wait(0.05)
+        try:
+            self._consumer.list_topics(self._partition.topic, timeout=1.0)
+        except KafkaException:
+            self._stopping.wait(0.05)
 
     def finish(self) -> None:
         self._consumer.close()
