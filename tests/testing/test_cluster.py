@@ -89,7 +89,7 @@ def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:
         pass
 
 
-def test_nodes_end_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
+def test_nodes_stop_cleanly_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
     program = (
         "from heirlog.testing import Cluster\n"
         f"with Cluster(nodes=1, data={str(tmp_path)!r}) as cluster:\n"
@@ -105,3 +105,4 @@ def test_nodes_end_when_the_process_that_started_them_is_killed(tmp_path: Path) 
         parent.send_signal(signal.SIGKILL)
         parent.communicate()
     wait_until(lambda: not any(map(alive, pids)), "the nodes to end")
+    assert (tmp_path / "broker-1" / "log" / ".kafka_cleanshutdown").exists()

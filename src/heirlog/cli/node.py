@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 STOP_PATIENCE_S = 15.0
 """How long an orphan may take for its clean stop before it ends itself."""
+CONTROLLER_GRACE_S = 2.0
+"""Orphaned brokers and their controller notice at the same time, and brokers need it to stop cleanly."""
 
 
 @dataclass(slots=True)
@@ -61,13 +63,15 @@ def run_node(options: NodeOptions) -> int:
         print(f"heirlog: {error}", file=sys.stderr)
         return EXIT_FAILED
     if options.stop_with_stdin:
-        threading.Thread(target=_stop_at_end_of_stdin, name="parent-watch", daemon=True).start()
+        grace_s = CONTROLLER_GRACE_S if config.is_controller else 0.0
+        threading.Thread(target=_stop_at_end_of_stdin, args=(grace_s,), name="parent-watch", daemon=True).start()
     return run_in_loop(config, ledger=options.ledger, reuse_port=options.reuse_port)
 
 
-def _stop_at_end_of_stdin() -> None:
+def _stop_at_end_of_stdin(grace_s: float) -> None:
     while os.read(0, 4096):
         pass
+    time.sleep(grace_s)
     os.kill(os.getpid(), signal.SIGTERM)
     # an orphan whose peers are gone may wait for them in vain
     time.sleep(STOP_PATIENCE_S)
