@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import psutil  # type: ignore[import-untyped,unused-ignore]
+import psutil
 
 from heirlog.testing.cluster import Cluster
 

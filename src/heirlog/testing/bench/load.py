@@ -7,8 +7,8 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition  # type: ignore[import-untyped,unused-ignore]
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[import-untyped,unused-ignore]
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.testing.bench.gauges import Cost, brokers
 from heirlog.testing.cluster import Cluster

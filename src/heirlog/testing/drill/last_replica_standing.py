@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[import-untyped,unused-ignore]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.testing.cluster import Cluster

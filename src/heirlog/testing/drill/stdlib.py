@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition  # type: ignore[import-untyped,unused-ignore]
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[import-untyped,unused-ignore]
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.observe import DrillFailure

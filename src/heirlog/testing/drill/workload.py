@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import (  # type: ignore[import-untyped,unused-ignore]
+from confluent_kafka import (
     Consumer,
     KafkaError,
     KafkaException,
