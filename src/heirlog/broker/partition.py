@@ -37,6 +37,7 @@ from heirlog.broker.isr import (
     out_of_sync,
     with_epochs,
 )
+from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -446,27 +447,10 @@ class Partition:
             self.log.increment_log_start(leader_log_start_offset)
 
     def truncate_for(self, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> bool:
-        """Cut what the leader does not have (DivergingEpoch). True if that settles it; else ask again from the new end.
-
-        kafka-behaviour 4.5: where our log does not know the epoch, it is cut to the end of its largest lower one, and
-        the next fetch asks about that.
-        """
-        end = self.log.log_end_offset
-        if leader_end_offset == -1:
-            self.truncate_to(initial_offset)
-            return True
-        if leader_epoch == -1:
-            self.truncate_to(min(leader_end_offset, end))
-            return True
-        own_epoch, own_end = self.log.end_offset_for_epoch(leader_epoch)
-        if own_end == -1:
-            self.truncate_to(min(leader_end_offset, end))
-            return True
-        if own_epoch != leader_epoch:
-            self.truncate_to(min(own_end, end))
-            return False
-        self.truncate_to(min(own_end, leader_end_offset, end))
-        return True
+        """Cut what the leader does not have (DivergingEpoch). True if that settles it; else ask again from the end."""
+        cut = cut_for(self.log, leader_epoch, leader_end_offset, initial_offset)
+        self.truncate_to(cut.offset)
+        return cut.settled
 
     def truncate_to(self, offset: int) -> None:
         self.log.truncate_to(offset)

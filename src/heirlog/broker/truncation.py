@@ -1,0 +1,38 @@
+"""Where a follower cuts its log when the leader says that they diverge.
+
+The leader names the largest epoch it knows that is not above ours, and where that ended with it. What we do:
+
+    the leader has no end for it             cut to where this leader epoch began to fetch
+    our log has that epoch (or only newer)   cut to the lower of the two ends: settled
+    our log does not have it                 cut to the end of our largest lower epoch, and ask about that one
+
+Source: KIP-101, KIP-279, KIP-595; kafka-behaviour 4.5, scenarios K055 - K057.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from heirlog.storage.log import Log
+
+UNDEFINED = -1
+
+
+class Cut(NamedTuple):
+    offset: int
+    settled: bool
+    """False: the next fetch may diverge again, further down."""
+
+
+def cut_for(log: Log, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> Cut:
+    end = log.log_end_offset
+    if leader_end_offset == UNDEFINED:
+        return Cut(initial_offset, True)
+    if leader_epoch == UNDEFINED:
+        return Cut(min(leader_end_offset, end), True)
+    own_epoch, own_end = log.end_offset_for_epoch(leader_epoch)
+    if own_end == UNDEFINED:
+        return Cut(min(leader_end_offset, end), True)
+    if own_epoch != leader_epoch:
+        return Cut(min(own_end, end), False)
+    return Cut(min(own_end, leader_end_offset, end), True)
