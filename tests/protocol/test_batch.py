@@ -3,8 +3,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecords
 
 from heirlog.protocol import batch
 from heirlog.protocol.batch import InvalidBatch, Record, encode_batch
@@ -20,6 +22,7 @@ def expected(items: list[tuple], base: int) -> list[Record]:
     return [Record(base + i, t, k, v, tuple(h)) for i, (k, v, h, t) in enumerate(items)]
 
 
+@settings(deadline=None)
 @given(records, st.integers(0, 2**60), st.sampled_from([0, 1, 2, 3, 4]))
 def test_records_come_back_as_they_went_in(items: list[tuple], base: int, codec: int) -> None:
     buf = encode_batch(items, base, 7, codec)
@@ -32,10 +35,9 @@ def test_records_come_back_as_they_went_in(items: list[tuple], base: int, codec:
     assert batch.decode_records(buf) == expected(items, base)
 
 
+@settings(deadline=None)
 @given(records, st.sampled_from([0, 1, 2, 3, 4]))
 def test_another_implementation_reads_our_batches(items: list[tuple], codec: int) -> None:
-    from kafka.record.memory_records import MemoryRecords
-
     theirs = MemoryRecords(bytes(encode_batch(items, 5, 0, codec)))
     assert theirs.has_next()
     their_batch = theirs.next_batch()
@@ -46,8 +48,6 @@ def test_another_implementation_reads_our_batches(items: list[tuple], codec: int
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 def test_we_read_the_batches_of_another_implementation(codec: int) -> None:
-    from kafka.record.default_records import DefaultRecordBatchBuilder
-
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 100_000)
     for i in range(50):
         assert builder.append(i, 1000 + i, b"k%d" % i, b"v" * i, [("h", b"x")])
@@ -78,6 +78,7 @@ def test_walk_names_each_batch_and_its_position() -> None:
     assert [(p, h.base_offset) for p, h in batch.walk(first + second)] == [(0, 0), (len(first), 1)]
 
 
+@settings(deadline=None)
 @given(st.integers(1, 500))
 def test_a_torn_tail_ends_a_partial_walk_and_fails_a_strict_one(cut: int) -> None:
     first, second = encode_batch([(None, b"a", [], 1)]), encode_batch([(None, b"b" * 500, [], 1)], 1)
@@ -87,6 +88,7 @@ def test_a_torn_tail_ends_a_partial_walk_and_fails_a_strict_one(cut: int) -> Non
         list(batch.walk(torn))
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_one_flipped_bit_behind_the_crc_is_seen(data: st.DataObject) -> None:
     buf = encode_batch([(b"key", b"value", [], 1)] * 3)
@@ -99,6 +101,7 @@ def test_one_flipped_bit_behind_the_crc_is_seen(data: st.DataObject) -> None:
     assert not batch.crc_matches(buf, 0, header)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 200))
 def test_garbage_raises_only_kafka_errors(garbage: bytes, at: int) -> None:
     buf = encode_batch([(b"key", b"value", [("a", b"b")], 1)] * 3)

@@ -4,7 +4,7 @@ import gzip
 
 import cramjam
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.protocol import compression
@@ -13,6 +13,7 @@ from heirlog.protocol.compression import GZIP, LZ4, SNAPPY, ZSTD, DecompressionE
 CODECS = [GZIP, SNAPPY, LZ4, ZSTD]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=2000), st.integers(1, 100), st.sampled_from([0, *CODECS]))
 def test_what_is_compressed_comes_back(data: bytes, times: int, codec: int) -> None:
     assert bytes(decompress(codec, memoryview(bytes(compress(codec, data * times))))) == data * times
@@ -32,6 +33,7 @@ def test_content_of_exactly_the_bound_is_accepted(codec: int) -> None:
         decompress(codec, compress(codec, bytes(100_001)), max_bytes=100_000)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(CODECS), st.binary(max_size=100), st.data())
 def test_damage_raises_only_the_error_that_says_so(codec: int, garbage: bytes, data: st.DataObject) -> None:
     good = bytes(compress(codec, b"some text that compresses, compresses, compresses"))

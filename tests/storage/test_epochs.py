@@ -8,6 +8,7 @@ from heirlog.storage.epochs import LeaderEpochCache
 def cache(files: MemoryFiles, *entries: tuple[int, int]) -> LeaderEpochCache:
     files.mkdirs("/d")
     epochs = LeaderEpochCache(files, "/d", lambda error: None)
+    epochs.loaded()
     for entry in entries:
         epochs.assign(*entry)
     return epochs

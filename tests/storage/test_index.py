@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.storage.index import OffsetIndex, TimeIndex
@@ -17,6 +17,7 @@ def offset_index(steps: list[tuple[int, int]]) -> tuple[OffsetIndex, list[tuple[
     return index, plain
 
 
+@settings(deadline=None)
 @given(entries, st.integers(100, 1500), st.integers(0, 15_000))
 def test_a_floor_is_the_greatest_entry_not_above(steps: list[tuple[int, int]], offset: int, position: int) -> None:
     index, plain = offset_index(steps)
@@ -26,6 +27,7 @@ def test_a_floor_is_the_greatest_entry_not_above(steps: list[tuple[int, int]], o
     assert index.floor(10**6) == max((p for _, p in plain if p < position), default=0)
 
 
+@settings(deadline=None)
 @given(entries)
 def test_indexes_come_back_from_kafkas_bytes(steps: list[tuple[int, int]]) -> None:
     index, plain = offset_index(steps)

@@ -4,7 +4,7 @@ from collections import deque
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from storage.logs import batch
 
@@ -114,6 +114,7 @@ def test_a_snapshot_remembers_the_last_batch_of_each_producer() -> None:
     assert verdict(again, header(3)) is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 255))
 def test_a_damaged_snapshot_is_not_used(at: int, flip: int) -> None:
     states = ProducerStates()
@@ -155,6 +156,7 @@ class Reference:
         return None
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 3)), max_size=60))
 def test_any_sequence_of_batches_is_judged_as_by_the_reference(batches: list[tuple[int, int, int]]) -> None:
     states, reference = ProducerStates(), Reference()

@@ -21,6 +21,7 @@ Source: KIP-101, KIP-279, KIP-595 (diverging epoch); kafka-behaviour 4.5.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from heirlog.env import Files
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
@@ -32,10 +33,14 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCache:
-    __slots__ = ("_epochs", "_file", "_on_written", "_starts")
+    __slots__ = ("_as_read", "_epochs", "_file", "_on_written", "_starts")
 
     def __init__(self, files: Files, dir_path: str, on_written: OnDurable) -> None:
-        """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again."""
+        """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again.
+
+        Nothing is written before `loaded`: half of what recovery finds out, made durable, would be trusted after the
+        next crash by a recovery point that is older than this one.
+        """
         self._file = AtomicFile(files, dir_path, LEADER_EPOCH_CHECKPOINT)
         self._on_written = on_written
         self._epochs: list[int] = []
@@ -43,6 +48,14 @@ class LeaderEpochCache:
         content = read_file(files, f"{dir_path}/{LEADER_EPOCH_CHECKPOINT}")
         for fields in parse_checkpoint(content, 2) or []:
             self._enter(int(fields[0]), int(fields[1]))
+        self._as_read: list[tuple[int, int]] | None = self.entries
+
+    def loaded(self) -> None:
+        """Recovery is done: from here on every change is written. Raises OSError."""
+        changed = self._as_read != self.entries
+        self._as_read = None
+        if changed:
+            self._write()
 
     @property
     def latest(self) -> int:
@@ -50,8 +63,9 @@ class LeaderEpochCache:
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
-    def latest_start(self) -> int:
-        return self._starts[-1] if self._starts else UNDEFINED_OFFSET
+    def first_start(self) -> int:
+        """Where knowledge begins; -1 if there is none."""
+        return self._starts[0] if self._starts else UNDEFINED_OFFSET
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -94,6 +108,17 @@ class LeaderEpochCache:
         i = bisect_right(self._starts, offset) - 1
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
 
+    def prepend(self, entries: Sequence[tuple[int, int]]) -> None:
+        """Enter what lies before the first known entry, rising. Raises OSError."""
+        if not entries:
+            return
+        known = self.entries
+        if known and known[0][0] == entries[-1][0]:
+            known = known[1:]
+        self._epochs = [epoch for epoch, _ in (*entries, *known)]
+        self._starts = [start for _, start in (*entries, *known)]
+        self._write()
+
     def truncate_from_end(self, end_offset: int) -> None:
         """The log ends at `end_offset` now."""
         keep = bisect_left(self._starts, end_offset)
@@ -122,4 +147,5 @@ class LeaderEpochCache:
         self._file.close()
 
     def _write(self) -> None:
-        self._file.write(render_checkpoint(self.entries), self._on_written)
+        if self._as_read is None:
+            self._file.write(render_checkpoint(self.entries), self._on_written)

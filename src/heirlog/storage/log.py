@@ -356,6 +356,7 @@ class Log:
         self._lower_recovery_point(offset)
         self.epochs.clear()
         self._drop_segments(0)
+        self._disposal.hurry()
         remove_snapshots(self._files, self.dir_path, lambda _: True)
         self.producers = ProducerStates()
         self._set_segments([Segment.create(self._files, self.dir_path, offset)])
@@ -423,7 +424,8 @@ class Log:
     def flush(self, on_flushed: OnFlushed) -> None:
         """Make everything appended so far durable; the recovery point has moved when `on_flushed(None)` is called.
 
-        Raises OSError if an earlier flush failed: it is never tried again.
+        Raises OSError if an earlier flush failed: it is never tried again. Nobody is told once the log was closed or
+        deleted: its directory may have another name by then.
         """
         if self.failure is not None:
             raise self.failure
@@ -432,8 +434,9 @@ class Log:
         def done(pending: PendingFlush, error: OSError | None) -> None:
             for file in index_files:
                 file.close()
-            self._flushed(pending, error)
-            on_flushed(error)
+            if not self._detached:
+                self._flushed(pending, error)
+                on_flushed(error)
 
         pending = PendingFlush(self.log_end_offset, done)
         self._flushes.append(pending)

@@ -9,8 +9,9 @@ holds the recovery point on, every batch is read and its CRC checked:
     the next segment does not begin where this one ended           it and all later ones are dropped
 
 Indexes and epochs of what was scanned are made again from the batches. Segments before the recovery point are not read,
-but each must end where the next one begins. That, and the epoch rule, covers what a stale recovery point or an undone
-unlink could leave behind: without them a tail that a truncation had removed could come back behind newer records.
+but each must end where the next one begins, in the epoch that the epoch cache says. That covers what a stale recovery
+point or an undone unlink could leave behind: without it a tail that a truncation had removed could come back behind
+newer records, or under the name of another epoch.
 (A log is contiguous until compaction exists.)
 
 Nothing here is flushed: a crash during recovery finds the same recovery point and does it again.
@@ -66,8 +67,11 @@ def load_segments(
         drop(segments, 0)
         segments.append(Segment.create(files, dir_path, log_start_offset))
         log_end_offset = scanned_from = log_start_offset
-    epochs.truncate_from_end(log_end_offset)
+    # an epoch that begins at the end is one whose leader has not written yet
+    epochs.truncate_from_end(log_end_offset + 1)
     epochs.truncate_from_start(log_start_offset)
+    _complete_epochs(segments, epochs, log_start_offset, log_end_offset)
+    epochs.loaded()
     return Loaded(segments, log_start_offset, log_end_offset, scanned_from)
 
 
@@ -104,7 +108,7 @@ def _recover(
     segments: list[Segment], config: LogConfig, epochs: LeaderEpochCache, recovery_point: int
 ) -> tuple[int, int]:
     """(first scanned offset, log end)"""
-    first = _first_to_scan(segments, recovery_point)
+    first = _first_to_scan(segments, epochs, recovery_point)
     scanned_from = expected = segments[first].base_offset
     epochs.truncate_from_end(scanned_from)
     leader_epoch = epochs.latest
@@ -120,20 +124,23 @@ def _recover(
     return scanned_from, expected
 
 
-def _first_to_scan(segments: Sequence[Segment], recovery_point: int) -> int:
+def _first_to_scan(segments: Sequence[Segment], epochs: LeaderEpochCache, recovery_point: int) -> int:
     for i, (segment, following) in enumerate(pairwise(segments)):
-        if following.base_offset > recovery_point or not _ends_at(segment, following.base_offset):
+        if following.base_offset > recovery_point or not _ends_at(segment, following.base_offset, epochs):
             return i
     return len(segments) - 1
 
 
-def _ends_at(segment: Segment, offset: int) -> bool:
+def _ends_at(segment: Segment, offset: int, epochs: LeaderEpochCache) -> bool:
+    """Does it look like a segment that was closed at `offset`, and do the epochs know of its last batch?"""
     try:
         segment.load_summary()
         last = segment.last_header()
     except InvalidBatch:
         return False
     if last is None or last.next_offset != offset or segment.torn_bytes():
+        return False
+    if epochs.entries and epochs.epoch_for_offset(last.last_offset) != last.leader_epoch:
         return False
     segment.retire()
     return True
@@ -155,6 +162,23 @@ def _scan(segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_
     if not whole:
         segment.log.truncate(end)
     return expected, leader_epoch, whole
+
+
+def _complete_epochs(
+    segments: Sequence[Segment], epochs: LeaderEpochCache, log_start_offset: int, log_end_offset: int
+) -> None:
+    """Learn from the batches where the file knows nothing: it was lost, or it knew of a log start that is forgotten."""
+    known_from = epochs.first_start if epochs.entries else log_end_offset
+    found: list[tuple[int, int]] = []
+    for segment in segments:
+        if log_start_offset >= known_from or segment.base_offset >= known_from:
+            break
+        for _, header in segment.headers_from(0):
+            if header.base_offset >= known_from:
+                break
+            if header.next_offset > log_start_offset and (not found or header.leader_epoch > found[-1][0]):
+                found.append((header.leader_epoch, max(header.base_offset, log_start_offset)))
+    epochs.prepend([entry for entry in found if entry[0] >= 0])
 
 
 def drop(segments: list[Segment], first: int) -> None:

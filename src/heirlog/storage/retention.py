@@ -99,6 +99,14 @@ class Disposal:
                 error = failure
         self._on_done(error)
 
+    def hurry(self) -> None:
+        """Unlink what waits at once, newest first: the log starts over somewhere else, and these must not be found in
+        front of it. Raises OSError."""
+        while self._waiting:
+            segment = self._waiting.pop()
+            segment.unlink()
+            segment.close()
+
     def close(self) -> None:
         self._closed = True
         while self._waiting:
