@@ -41,7 +41,6 @@ class FakeQuorum:
         self.epoch = 1
         self.uncommitted: list[Batch] = []
         self.log: list[Batch] = []
-        self.snapshots: list[tuple[list[Any], int, int]] = []
 
     def append(self, records: Sequence[Any]) -> int:
         base = self.log_end_offset
@@ -50,10 +49,6 @@ class FakeQuorum:
         self.uncommitted.append(batch)
         self.log.append(batch)
         return base
-
-    def snapshot(self, records: Iterable[Any], offset: int, epoch: int) -> bool:
-        self.snapshots.append((list(records), offset, epoch))
-        return True
 
     def take_back(self) -> None:
         """What another leader's log does to the uncommitted end of this one."""

@@ -242,23 +242,6 @@ def test_alter_partition_names_the_offset_at_which_it_is_committed() -> None:
     assert alter(harness, [leader]).committed_offset == harness.quorum.log_end_offset - 1, "nothing to write"
 
 
-def test_a_snapshot_holds_committed_state_only() -> None:
-    harness = leading(metadata_log_max_record_bytes_between_snapshots="1")
-    create(harness, "foo")
-    harness.leave("create_topics", topic_request("first"), 7)
-    batch = harness.quorum.uncommitted.pop()
-    harness.leave("create_topics", topic_request("second"), 7)
-    later = harness.quorum.uncommitted.pop()
-    harness.quorum.snapshots.clear()
-    harness.controller.on_commit([batch])
-    ((records, offset, epoch),) = harness.quorum.snapshots
-    image = Image.from_snapshot(records, offset, epoch)
-    assert sorted(image.topic_ids) == ["first", "foo"] and offset == batch.last_offset
-    assert harness.controller.image.topic_named("second") is not None
-    harness.controller.on_commit([later])
-    assert harness.controller.image.offset == later.last_offset
-
-
 def test_a_controller_starts_from_a_snapshot() -> None:
     harness = leading()
     create(harness)

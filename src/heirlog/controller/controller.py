@@ -48,7 +48,6 @@ from heirlog.controller.refusals import (
 from heirlog.controller.registration import register_broker
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
-from heirlog.controller.snapshots import SnapshotTrigger
 from heirlog.controller.topics import create_topics, delete_topics
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
@@ -79,8 +78,6 @@ class QuorumPort(Protocol):
     def log_end_offset(self) -> int: ...
 
     def append(self, records: Sequence[Any], /) -> int: ...
-
-    def snapshot(self, records: Iterable[Any], offset: int, epoch: int, /) -> bool: ...
 
 
 class Batch(Protocol):
@@ -140,11 +137,6 @@ class Controller:
         """How many leaders were elected on which basis since this process started."""
         self.sessions = Sessions(
             static.int("broker.session.timeout.ms"), static.int("heirlog.broker.disconnect.grace.ms")
-        )
-        self._snapshots = SnapshotTrigger(
-            static.int("metadata.log.max.record.bytes.between.snapshots"),
-            static.int("metadata.log.max.snapshot.interval.ms"),
-            env.now_ms(),
         )
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
@@ -249,9 +241,7 @@ class Controller:
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
                 self._appended.popleft()
             self._committed_offset, self._committed_epoch = batch.last_offset, batch.epoch
-            self._snapshots.committed(batch.records, self.image.metadata_version)
         self._answer_committed()
-        self._maybe_snapshot()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         if self.is_active and not (is_me and epoch == self.epoch):
@@ -330,21 +320,6 @@ class Controller:
     def _count(self, elections: Iterable[Basis]) -> None:
         for basis in elections:
             self.elections[basis] += 1
-
-    def _maybe_snapshot(self) -> None:
-        now_ms = self._env.now_ms()
-        if not self._snapshots.is_due(now_ms) or self.image.open_transaction is not None:
-            return
-        self._snapshots.taken(now_ms)
-        uncommitted = list(self._appended)
-        while self._appended:
-            self._appended.pop().journal.undo(self.image)
-        # only committed state may become a snapshot, and the journals are the way back to it and forth again
-        self._quorum.snapshot(self.image.records(), self._committed_offset, self._committed_epoch)
-        for batch in uncommitted:
-            journal = Journal(self.image)
-            self.image.apply_all(batch.records, batch.base_offset, batch.epoch, journal)
-            self._appended.append(_Appended(batch.base_offset, batch.last_offset, batch.epoch, batch.records, journal))
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from heirlog.node.connection import ClientConnection, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.publisher import Publisher
 from heirlog.node.router import Listener, Role, Route
+from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
@@ -63,7 +64,16 @@ class Node:
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
         self._broker: Broker | None = None
-        self._publisher = Publisher(self._applied, self._published)
+        self._publisher = Publisher(
+            self._applied,
+            self._published,
+            SnapshotTrigger(
+                config["metadata.log.max.record.bytes.between.snapshots"],
+                config["metadata.log.max.snapshot.interval.ms"],
+                env.now_ms,
+            ),
+            lambda records, offset, epoch: self.quorum.snapshot(records, offset, epoch),
+        )
         self._forwarder = Forwarder(env, self.controller_endpoint, config["controller.socket.timeout.ms"])
         self._creating: set[str] = set()
         self._serves_clients = False

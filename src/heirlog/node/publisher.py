@@ -4,6 +4,9 @@
     publishing   from the moment the broker role says that it has caught up with its own registration: first everything
                  collected so far in one go, then every commit
 
+Every node keeps its own snapshots of the metadata log, whatever its roles: the image here is committed state and
+nothing else, so it may be written down at any time between two batches.
+
 Without the first phase a restarted broker would act on metadata from before its stop: it would lead partitions that it
 lost while it was away.
 """
@@ -15,6 +18,7 @@ from typing import Any
 
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
+from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.raft.replay import CommittedBatch
 
 
@@ -23,10 +27,19 @@ class Publisher:
 
     on_applied: told after every commit, also while loading (the broker role reports the applied offset).
     on_image: told with the image and what changed since it was told last, once publishing.
+    snapshots: when to write one; `write_snapshot(records, offset, epoch)` does (`raft.Quorum.snapshot`).
     """
 
-    def __init__(self, on_applied: Callable[[], None], on_image: Callable[[Image, Journal], None]) -> None:
+    def __init__(
+        self,
+        on_applied: Callable[[], None],
+        on_image: Callable[[Image, Journal], None],
+        snapshots: SnapshotTrigger,
+        write_snapshot: Callable[[Iterable[Any], int, int], bool],
+    ) -> None:
         self.image = Image()
+        self._snapshots = snapshots
+        self._write_snapshot = write_snapshot
         self._journal = Journal(self.image)
         self._on_applied = on_applied
         self._on_image = on_image
@@ -50,7 +63,12 @@ class Publisher:
             image.apply_all(batch.records, batch.base_offset, batch.epoch, journal)
             # a batch of control records applies nothing and still counts: "caught up" is judged by offsets
             image.offset, image.epoch = batch.last_offset, batch.epoch
+            self._snapshots.committed(batch.records, image.metadata_version)
         self._applied()
+        # half a metadata transaction has no records of its own that a snapshot could hold
+        if image.open_transaction is None and self._snapshots.is_due():
+            self._snapshots.taken()
+            self._write_snapshot(image.records(), image.offset, image.epoch)
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         """Nothing: who leads is asked of the quorum when a request is to be sent."""

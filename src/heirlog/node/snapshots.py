@@ -6,18 +6,19 @@ never by time), whichever comes first; never if nothing was committed since. KIP
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from heirlog.protocol.metadata_record import encode_record, record_version
 
 
 class SnapshotTrigger:
-    def __init__(self, max_bytes: int, max_interval_ms: int, now_ms: int) -> None:
+    def __init__(self, max_bytes: int, max_interval_ms: int, now_ms: Callable[[], int]) -> None:
         self._max_bytes = max_bytes
         self._max_interval_ms = max_interval_ms
+        self._now_ms = now_ms
         self._bytes = 0
-        self._since_ms = now_ms
+        self._since_ms = now_ms()
 
     def committed(self, records: Sequence[Any], metadata_version: int) -> None:
         """A batch was committed. Its size is taken from its last record: the records of a large batch are alike, and
@@ -26,12 +27,12 @@ class SnapshotTrigger:
             version = record_version(type(records[-1]), metadata_version)
             self._bytes += len(records) * len(encode_record(records[-1], version))
 
-    def is_due(self, now_ms: int) -> bool:
+    def is_due(self) -> bool:
         if self._bytes == 0:
             return False
-        is_late = 0 < self._max_interval_ms <= now_ms - self._since_ms
+        is_late = 0 < self._max_interval_ms <= self._now_ms() - self._since_ms
         return self._bytes >= self._max_bytes or is_late
 
-    def taken(self, now_ms: int) -> None:
+    def taken(self) -> None:
         self._bytes = 0
-        self._since_ms = now_ms
+        self._since_ms = self._now_ms()

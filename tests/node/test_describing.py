@@ -1,0 +1,308 @@
+"""Metadata, DescribeTopicPartitions, DescribeCluster and DescribeConfigs, on an image made of records."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from heirlog.context import Context
+from heirlog.metadata.config_def import parse_static
+from heirlog.metadata.image import Image
+from heirlog.node.handlers import (
+    api_versions,
+    describe_cluster,
+    describe_configs,
+    describe_topic_partitions,
+    find_coordinator,
+    metadata,
+)
+from heirlog.node.node import Node
+from heirlog.node.router import ROUTES, Listener, Role
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.api_versions import ApiVersionsRequest
+from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
+from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
+from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from heirlog.protocol.types import Endpoint
+
+LISTENER = "PLAINTEXT"
+A, B = b"a" * 16, b"b" * 16
+STATIC = parse_static(
+    {
+        "node.id": "1",
+        "process.roles": "broker",
+        "listeners": "PLAINTEXT://localhost:9092",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "max.request.partition.size.limit": "10",
+        "log.dirs": "/data",
+    }
+)
+
+
+def broker(number: int, fenced: bool = False) -> RegisterBrokerRecord:
+    end_point = RegisterBrokerRecord.BrokerEndpoint(name=LISTENER, host="h", port=9000 + number, security_protocol=0)
+    return RegisterBrokerRecord(
+        broker_id=number,
+        incarnation_id=bytes([number]) * 16,
+        broker_epoch=number,
+        end_points=[end_point],
+        fenced=fenced,
+    )
+
+
+def partition(topic_id: bytes, number: int, **more: Any) -> PartitionRecord:
+    values = {"replicas": [1, 2, 3], "isr": [1, 2], "leader": 1, "leader_epoch": 4, "partition_epoch": 9}
+    return PartitionRecord(topic_id=topic_id, partition_id=number, **(values | more))
+
+
+def image_with(*more: Any) -> Image:
+    image = Image()
+    records = [
+        FeatureLevelRecord(name="metadata.version", feature_level=27),
+        FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+        broker(1),
+        broker(2),
+        broker(3, fenced=True),
+        TopicRecord(name="a", topic_id=A),
+        partition(A, 0),
+        partition(A, 1, leader=-1, isr=[], eligible_leader_replicas=[2, 3], last_known_elr=[3]),
+        TopicRecord(name="b", topic_id=B),
+        partition(B, 0),
+        *more,
+    ]
+    image.apply_all(records, 0, 1)
+    return image
+
+
+@pytest.fixture
+def node() -> Any:
+    """The part of a node that these handlers ask."""
+    address = Endpoint("localhost", 9092)
+    listener = Listener(LISTENER, address, address, Role.BROKER)
+    fake = SimpleNamespace(image=image_with(), config=STATIC, cluster_id="cluster", created=[])
+    fake.listener = lambda name: listener
+    fake.sorted_brokers = lambda: Node.sorted_brokers(fake)  # type: ignore[arg-type]
+    fake.any_live_broker = lambda: Node.any_live_broker(fake)  # type: ignore[arg-type]
+    fake.create_missing_topics = fake.created.extend
+    return fake
+
+
+def context(version: int) -> Context:
+    return Context(version, "client", "here", LISTENER, object())
+
+
+def describe(node: Any, names: list[str], limit: int = 2000, cursor: tuple[str, int] | None = None) -> Any:
+    Request = DescribeTopicPartitionsRequest
+    return describe_topic_partitions.handle(
+        node,
+        Request(
+            topics=[Request.TopicRequest(name=name) for name in names],
+            response_partition_limit=limit,
+            cursor=None if cursor is None else Request.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
+        ),
+        context(0),
+    )
+
+
+def shown(response: Any) -> list[tuple[str, list[int]]]:
+    return [(topic.name, [found.partition_index for found in topic.partitions]) for topic in response.topics]
+
+
+def cursor_of(response: Any) -> tuple[str, int] | None:
+    at = response.next_cursor
+    return None if at is None else (at.topic_name, at.partition_index)
+
+
+@pytest.mark.parametrize(
+    ("limit", "cursor", "expected", "following"),
+    [
+        (2000, None, [("a", [0, 1]), ("b", [0])], None),
+        (1, None, [("a", [0])], ("a", 1)),
+        (2, None, [("a", [0, 1])], ("b", 0)),
+        (2000, ("a", 1), [("a", [1]), ("b", [0])], None),
+        (3, None, [("a", [0, 1]), ("b", [0])], None),
+        (0, None, [("a", [0])], ("a", 1)),
+        (2000, ("aa", 5), [("b", [0])], None),
+    ],
+)
+def test_pages_follow_names_and_partitions(
+    node: Any, limit: int, cursor: tuple[str, int] | None, expected: Any, following: Any
+) -> None:
+    response = describe(node, [], limit, cursor)
+    assert shown(response) == expected
+    assert cursor_of(response) == following
+
+
+def test_topics_before_the_cursor_are_passed_over(node: Any) -> None:
+    assert shown(describe(node, ["a", "b"], cursor=("b", 0))) == [("b", [0])]
+
+
+@pytest.mark.parametrize("cursor", [("a", -1), ("nowhere", 0)])
+def test_a_cursor_that_cannot_be_is_refused(node: Any, cursor: tuple[str, int]) -> None:
+    response = describe(node, ["a", "b"], cursor=cursor)
+    assert {topic.error_code for topic in response.topics} == {ErrorCode.INVALID_REQUEST}
+
+
+def test_unknown_and_malformed_names_stand_in_order_with_their_errors(node: Any) -> None:
+    response = describe(node, ["nope", "bad name!"])
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        ("bad name!", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+def test_both_elr_lists_are_always_there(node: Any) -> None:
+    first, second = describe(node, ["a"]).topics[0].partitions
+    assert (first.eligible_leader_replicas, first.last_known_elr) == ([], [])
+    assert (second.eligible_leader_replicas, second.last_known_elr) == ([2, 3], [3])
+    assert second.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    assert first.offline_replicas == [3]
+
+
+def test_the_servers_limit_bounds_a_page(node: Any) -> None:
+    node.image = image_with(*(partition(B, number) for number in range(1, 30)))
+    assert sum(len(topic.partitions) for topic in describe(node, []).topics) == 10
+
+
+def ask_metadata(node: Any, version: int, names: list[str | None] | None, **more: Any) -> Any:
+    Topic = MetadataRequest.MetadataRequestTopic
+    topics = None if names is None else [Topic(name=name) for name in names]
+    return metadata.handle(node, MetadataRequest(topics=topics, **more), context(version))
+
+
+def test_metadata_lists_live_brokers_and_all_topics_for_null(node: Any) -> None:
+    response = ask_metadata(node, 12, None)
+    assert [(found.node_id, found.port) for found in response.brokers] == [(1, 9001), (2, 9002)]
+    assert response.controller_id == 1
+    assert response.cluster_id == "cluster"
+    assert [topic.name for topic in response.topics] == ["a", "b"]
+    led, leaderless = response.topics[0].partitions
+    assert (led.leader_id, led.leader_epoch, led.error_code) == (1, 4, ErrorCode.NONE)
+    assert (leaderless.leader_id, leaderless.error_code) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def test_an_empty_list_means_all_topics_in_version_0_only(node: Any) -> None:
+    assert len(ask_metadata(node, 0, []).topics) == 2
+    assert ask_metadata(node, 1, []).topics == []
+
+
+def test_a_missing_topic_is_created_where_client_and_broker_allow_it(node: Any) -> None:
+    response = ask_metadata(node, 12, ["new", "bad name!"], allow_auto_topic_creation=True)
+    assert [topic.error_code for topic in response.topics] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
+    assert node.created == ["new"]
+    ask_metadata(node, 12, ["other"], allow_auto_topic_creation=False)
+    assert node.created == ["new"]
+
+
+def test_topics_are_found_by_id(node: Any) -> None:
+    Topic = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(topics=[Topic(name=None, topic_id=B), Topic(name=None, topic_id=b"x" * 16)])
+    found, missing = metadata.handle(node, request, context(12)).topics
+    assert found.name == "b"
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_leader_that_was_fenced_is_no_place_to_send_a_client_to(node: Any) -> None:
+    node.image = image_with(partition(B, 1, leader=3, isr=[3]))
+    assert ask_metadata(node, 12, ["b"]).topics[0].partitions[1].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def test_describe_cluster_shows_fenced_brokers_on_request_only(node: Any) -> None:
+    def ids(**more: Any) -> list[int]:
+        return [b.broker_id for b in describe_cluster.handle(node, DescribeClusterRequest(**more), context(2)).brokers]
+
+    assert ids() == [1, 2]
+    assert ids(include_fenced_brokers=True) == [1, 2, 3]
+    refused = describe_cluster.handle(node, DescribeClusterRequest(endpoint_type=2), context(2))
+    assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+def ask_config(node: Any, kind: int, name: str, keys: list[str] | None = None, synonyms: bool = True) -> Any:
+    Resource = DescribeConfigsRequest.DescribeConfigsResource
+    resource = Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
+    return describe_configs.handle(node, request, context(4)).results[0]
+
+
+def test_a_topics_configuration_names_its_sources(node: Any) -> None:
+    node.image = image_with(
+        ConfigRecord(resource_type=2, resource_name="a", name="min.insync.replicas", value="2"),
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="3"),
+    )
+    (entry,) = ask_config(node, 2, "a", ["min.insync.replicas"]).configs
+    assert (entry.value, entry.config_source) == ("2", 1)
+    assert [(s.value, s.source) for s in entry.synonyms] == [("2", 1), ("3", 3), ("1", 5)]
+    (other,) = ask_config(node, 2, "b", ["min.insync.replicas"], synonyms=False).configs
+    assert (other.value, other.config_source, other.synonyms) == ("3", 3, [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (2, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (2, "bad name!", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (4, "2", ErrorCode.INVALID_REQUEST),
+        (99, "x", ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_configurations_that_cannot_be_described_say_why(node: Any, kind: int, name: str, code: ErrorCode) -> None:
+    result = ask_config(node, kind, name)
+    assert result.error_code == code
+    assert result.error_message
+
+
+def test_this_brokers_own_configuration_is_described(node: Any) -> None:
+    values = {entry.name: entry.value for entry in ask_config(node, 4, "1").configs}
+    assert values["listeners"] == "PLAINTEXT://localhost:9092"
+    assert values["num.partitions"] == "1"
+
+
+def test_api_versions_shows_the_table_and_the_features(node: Any) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
+    newest = api_versions.handle(node, request, context(4))
+    assert {key.api_key for key in newest.api_keys} == set(ROUTES[Role.BROKER])
+    produce = next(key for key in newest.api_keys if key.api_key == 0)
+    assert (produce.min_version, produce.max_version) == (0, 13), "librdkafka looks at the minimum"
+    assert {f.name for f in newest.finalized_features} == {"metadata.version", "eligible.leader.replicas.version"}
+    older = api_versions.handle(node, request, context(3))
+    assert all(feature.min_version > 0 for feature in older.supported_features), "KAFKA-17011"
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "x." * 3])
+def test_a_client_that_misnames_itself_is_refused(node: Any, name: str) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
+    assert api_versions.handle(node, request, context(3)).error_code == ErrorCode.INVALID_REQUEST
+    assert api_versions.handle(node, request, context(2)).error_code == ErrorCode.NONE
+
+
+def test_no_coordinator_is_promised(node: Any) -> None:
+    group = find_coordinator.handle(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"]), context(4))
+    assert [(c.key, c.error_code) for c in group.coordinators] == [
+        ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        ("h", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ]
+    transaction = find_coordinator.handle(node, FindCoordinatorRequest(key="t", key_type=1), context(3))
+    assert transaction.error_code == ErrorCode.INVALID_REQUEST
+    assert "transactions are not there yet" in transaction.error_message
+
+
+def test_every_route_has_a_handler_that_says_what_each_version_added() -> None:
+    for routes in ROUTES.values():
+        for key, route in routes.items():
+            assert callable(route.handle)
+            assert f"(key {key})" in (route.handle.__globals__["__doc__"] or "")
