@@ -206,6 +206,9 @@ class Checker:
             return
         sentence = invariants.t4_member_holds_what_is_committed(me, state, lineage.true, partition.log)
         self._must_not("T4", sentence, lineage.name)
+        self._may_have_caught_up(me, partition, lineage)
+
+    def _may_have_caught_up(self, me: BrokerId, partition: Partition, lineage: Lineage) -> None:
         if me in lineage.not_caught_up and self._holds_everything(partition, lineage.true):
             del lineage.not_caught_up[me]
 
@@ -241,6 +244,12 @@ class Checker:
             fenced = [broker.id for broker in image.brokers.values() if broker.fenced]
             self._must_not("T2", invariants.t2_seats_are_consistent(after, min_isr, fenced), lineage.name)
         for broker in list(lineage.not_caught_up):
+            node = self.cluster.broker(broker).running
+            partition = node.broker.replicas.partition(key) if node is not None else None
+            if partition is not None and lineage.begins_at_epoch is None:
+                # it may hold everything since the watermark of its lineage became known, without any change of its own
+                self._may_have_caught_up(broker, partition, lineage)
+        for broker in lineage.not_caught_up:
             self._must_not("T11", invariants.t11_returned_uncleanly(broker, after, True), lineage.name)
         for machine, node in self._running_brokers():
             partition = node.broker.replicas.partition(key)

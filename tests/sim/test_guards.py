@@ -1,0 +1,46 @@
+"""Every guard is needed: a seed that passes loses something when the guard is taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.broker import high_watermark
+from heirlog.sim.guards import GUARDS, UnknownGuard, without
+from heirlog.sim.run import run_seed
+
+NEEDED = {
+    6: ("kip-903-race", {"T2", "T4", "T11"}),
+    8: ("last-replica-standing", {"T4", "T5"}),
+    9: ("last-replica-standing", {"T4", "T5", "T11"}),
+    14: ("controller-power-cut", {"R1"}),
+}
+SEEDS = range(1, 31)
+
+
+@pytest.mark.parametrize("number", sorted(NEEDED))
+def test_without_the_guard_a_seed_fails_that_passes_with_it(number: int) -> None:
+    scenario, rules = NEEDED[number]
+    for seed in SEEDS:
+        report = run_seed(seed, scenario=scenario, without_guard=number)
+        if report.violation is not None:
+            assert report.violation.check in rules, str(report)
+            assert f"--without-guard {number}" in report.replay_command
+            assert run_seed(seed, scenario=scenario).passed
+            return
+    pytest.fail(f"no seed of {SEEDS} needs guard {number}")
+
+
+def test_a_guard_is_back_after_the_run() -> None:
+    before = high_watermark.committed_isr_is_large_enough
+    with without(8):
+        assert high_watermark.committed_isr_is_large_enough(0, 5)
+    assert high_watermark.committed_isr_is_large_enough is before
+    assert not before(0, 5)
+
+
+def test_every_guard_names_a_predicate_that_exists() -> None:
+    for number in GUARDS:
+        with without(number):
+            pass
+    with pytest.raises(UnknownGuard, match="there is no guard 99"), without(99):
+        pass

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from heirlog.sim.history import (
+    Acknowledged,
+    Latest,
+    Loss,
+    Observed,
+    duplicate,
+    inconsistent_offsets,
+    latest_went_back,
+    lost_write,
+)
+
+
+def test_an_acknowledged_record_that_is_skipped_by_readers_is_lost() -> None:
+    acknowledged = [Acknowledged("t-0", 0, "a"), Acknowledged("t-0", 1, "b"), Acknowledged("t-0", 2, "c")]
+    observed = [Observed("t-0", 0, "a"), Observed("t-0", 2, "c")]
+    (finding,) = lost_write(acknowledged, observed)
+    assert finding.check == "lost-write"
+    assert "'b' was acknowledged at offset 1" in finding.sentence
+
+
+def test_what_lies_above_everything_that_was_read_is_not_yet_lost() -> None:
+    assert lost_write([Acknowledged("t-0", 5, "late")], [Observed("t-0", 0, "a")]) == []
+    assert lost_write([Acknowledged("t-0", 5, "late")], []) == []
+
+
+def test_a_lossy_election_excuses_what_was_sent_before_it_and_lies_behind_its_start() -> None:
+    acknowledged = [Acknowledged("t-0", 1, "b", time_ms=10)]
+    observed = [Observed("t-0", 1, "x"), Observed("t-0", 2, "y")]
+    assert lost_write(acknowledged, observed, [Loss("t-0", 1, 3, time_ms=20)]) == []
+    assert lost_write(acknowledged, observed, [Loss("t-0", 2, 3, time_ms=20)]) != []
+    assert lost_write(acknowledged, observed, [Loss("t-0", 1, 3, time_ms=5)]) != []
+    assert lost_write(acknowledged, observed, [Loss("t-1", 1, 3, time_ms=20)]) != []
+
+
+def test_a_value_at_two_offsets_is_a_duplicate() -> None:
+    observed = [Observed("t-0", 0, "a"), Observed("t-0", 1, "b"), Observed("t-0", 2, "a")]
+    (finding,) = duplicate(observed)
+    assert finding.sentence == "t-0: 'a' stands at offset 0 and again at 2"
+    assert duplicate(observed, once={"b"}) == []
+
+
+def test_reading_an_offset_twice_is_no_duplicate() -> None:
+    assert duplicate([Observed("t-0", 0, "a"), Observed("t-0", 0, "a"), Observed("t-1", 4, "a")]) == []
+
+
+def test_one_offset_with_two_values_is_inconsistent() -> None:
+    (finding,) = inconsistent_offsets([], [Observed("t-0", 3, "a"), Observed("t-0", 3, "b")])
+    assert finding.check == "inconsistent-offsets"
+    (finding,) = inconsistent_offsets([Acknowledged("t-0", 3, "a")], [Observed("t-0", 3, "b")])
+    assert "'a' was acknowledged at offset 3, where 'b' was read" in finding.sentence
+
+
+def test_another_lineage_may_hold_another_value_at_the_same_offset() -> None:
+    before, after = Observed("t-0", 3, "a", leader_epoch=1), Observed("t-0", 3, "b", leader_epoch=2)
+    losses = [Loss("t-0", 3, 2, time_ms=10)]
+    assert inconsistent_offsets([], [before, after], losses) == []
+    assert inconsistent_offsets([], [before, after], [Loss("t-0", 4, 2, time_ms=10)]) != []
+    assert inconsistent_offsets([Acknowledged("t-0", 3, "a", time_ms=5)], [before, after], losses) == []
+    assert inconsistent_offsets([Acknowledged("t-0", 3, "a", time_ms=15)], [before, after], losses) != []
+
+
+def test_the_latest_offset_must_not_go_back_for_one_client() -> None:
+    answers = [Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 2, "c")]
+    (finding,) = latest_went_back(answers)
+    assert finding.check == "high-watermark-regression"
+    assert latest_went_back(answers, [Loss("t-0", 9, 2, time_ms=0)]) == []
+    assert latest_went_back([Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 1, "d"), Latest("t-1", 3, 1, "c")]) == []

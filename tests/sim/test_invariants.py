@@ -1,0 +1,150 @@
+"""Each invariant passes on a sound state, and fires on the state that breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from heirlog.broker.partition import Role
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
+from heirlog.sim import invariants
+from heirlog.sim.invariants import Watermark
+
+
+@dataclass
+class Epochs:
+    starts: dict[int, int]
+
+    def epoch_for_offset(self, offset: int) -> int:
+        return max((epoch for epoch, start in self.starts.items() if start <= offset), default=-1)
+
+
+@dataclass
+class Log:
+    log_end_offset: int
+    epochs: Epochs
+    log_start_offset: int = 0
+
+
+@dataclass
+class Replica:
+    role: Role
+    leader: int
+    high_watermark: int
+    log: Log
+    leader_epoch: int = 1
+
+
+def _log(end: int, **starts: int) -> Log:
+    return Log(end, Epochs({int(name[1:]): start for name, start in (starts or {"e0": 0}).items()}))
+
+
+def _ids(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, ids))
+
+
+SOUND = PartitionState(
+    replicas=_ids(1, 2, 3),
+    isr=_ids(1),
+    elr=_ids(2),
+    leader=BrokerId(1),
+    leader_epoch=LeaderEpoch(4),
+    partition_epoch=PartitionEpoch(9),
+)
+
+
+@pytest.mark.parametrize(
+    ("replica", "fetched"),
+    [
+        (Replica(Role.LEADER, 1, 5, _log(9)), False),
+        (Replica(Role.FOLLOWER, 2, 5, _log(9)), True),
+        (Replica(Role.FOLLOWER, -1, 5, _log(9)), False),
+        (Replica(Role.IDLE, -1, 0, _log(9)), False),
+    ],
+)
+def test_t1_passes_on_sound_replicas(replica: Replica, fetched: bool) -> None:
+    assert invariants.t1_state_is_in_its_domain(1, replica, fetched, shutting_down=False) is None
+
+
+@pytest.mark.parametrize(
+    ("replica", "fetched"),
+    [
+        (Replica(Role.LEADER, 1, 10, _log(9)), False),
+        (Replica(Role.LEADER, 2, 5, _log(9)), False),
+        (Replica(Role.LEADER, 1, 5, _log(9)), True),
+        (Replica(Role.FOLLOWER, 1, 5, _log(9)), True),
+        (Replica(Role.FOLLOWER, 2, 5, _log(9)), False),
+        (Replica(Role.IDLE, -1, 5, _log(9)), True),
+    ],
+)
+def test_t1_fires_on_a_state_outside_its_domain_or_a_fetcher_that_disagrees(replica: Replica, fetched: bool) -> None:
+    assert invariants.t1_state_is_in_its_domain(1, replica, fetched, shutting_down=False) is not None
+
+
+def test_t1_fires_on_a_leader_that_knows_it_is_fenced() -> None:
+    leader = Replica(Role.LEADER, 1, 5, _log(9))
+    assert invariants.t1_fenced_broker_does_not_lead(1, True, leader) is not None
+    assert invariants.t1_fenced_broker_does_not_lead(1, False, leader) is None
+
+
+def test_t2_passes_on_sound_seats() -> None:
+    assert invariants.t2_seats_are_consistent(SOUND, 2, fenced=[2]) is None
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        replace(SOUND, elr=_ids(1, 2)),
+        replace(SOUND, elr=_ids(4)),
+        replace(SOUND, isr=_ids(1, 1)),
+        replace(SOUND, isr=_ids(1, 3)),
+        replace(SOUND, isr=_ids(3), elr=_ids(2)),
+        replace(SOUND, isr=_ids(5), elr=()),
+    ],
+)
+def test_t2_fires_on_broken_seats(broken: PartitionState) -> None:
+    assert invariants.t2_seats_are_consistent(broken, 2, fenced=[]) is not None
+
+
+def test_t2_fires_on_a_fenced_member() -> None:
+    assert "fenced" in (invariants.t2_seats_are_consistent(SOUND, 2, fenced=[1]) or "")
+
+
+def test_t4_fires_on_a_member_that_lacks_a_committed_record() -> None:
+    true = Watermark(10, 1)
+    assert invariants.t4_member_holds_what_is_committed(2, SOUND, true, _log(10, e1=0)) is None
+    assert "below the high watermark" in (
+        invariants.t4_member_holds_what_is_committed(2, SOUND, true, _log(9, e1=0)) or ""
+    )
+    assert "of epoch 0" in (invariants.t4_member_holds_what_is_committed(2, SOUND, true, _log(12, e0=0, e1=10)) or "")
+
+
+def test_t4_asks_nothing_of_others() -> None:
+    assert invariants.t4_member_holds_what_is_committed(3, SOUND, Watermark(10, 1), _log(0)) is None
+
+
+def test_t5_fires_on_a_leader_that_ends_below_what_was_acknowledged() -> None:
+    assert invariants.t5_leader_holds_what_was_acknowledged(1, 10, _log(10)) is None
+    assert invariants.t5_leader_holds_what_was_acknowledged(1, 10, _log(9)) is not None
+
+
+def test_t7_fires_on_metadata_that_nobody_committed() -> None:
+    assert invariants.t7_metadata_is_a_prefix("broker-1", 9, 10) is None
+    assert invariants.t7_metadata_is_a_prefix("broker-1", 10, 10) is not None
+
+
+def test_t11_fires_on_an_unclean_return_into_a_seat() -> None:
+    assert invariants.t11_returned_uncleanly(2, SOUND, not_caught_up=True) is not None
+    assert invariants.t11_returned_uncleanly(1, SOUND, not_caught_up=True) is not None
+    assert invariants.t11_returned_uncleanly(2, SOUND, not_caught_up=False) is None
+    assert invariants.t11_returned_uncleanly(3, SOUND, not_caught_up=True) is None
+
+
+def test_r1_fires_on_committed_metadata_that_are_gone_or_changed() -> None:
+    before = [(0, 11), (3, 22)]
+    assert invariants.r1_committed_metadata_stays(before, {0: 11, 3: 22, 5: 33}, 0, 6) is None
+    assert "are gone" in (invariants.r1_committed_metadata_stays(before, {0: 11}, 0, 3) or "")
+    assert "have changed" in (invariants.r1_committed_metadata_stays(before, {0: 11, 3: 23}, 0, 5) or "")
+    assert invariants.r1_committed_metadata_stays(before, {3: 22}, 3, 5) is None, "a snapshot covers what is below"

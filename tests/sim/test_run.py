@@ -1,0 +1,99 @@
+"""The suite: many seeds, each judged after every event, and proof that they went somewhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from heirlog.sim.run import Report, run_seed
+from heirlog.sim.stage import Stage
+
+SUITE = {"last-replica-standing": range(1, 111), "kip-903-race": range(1, 61), "swarm": range(1, 61)}
+TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7))
+MUST_HAPPEN = (
+    "elr_election",
+    "last_known_wait",
+    "lossy_election",
+    "truncation",
+    "unclean_registration",
+    "clean_registration",
+    "under_min_isr",
+    "failover",
+    "leaderless",
+    "disk.lost",
+    "network.lost",
+    "network.reset",
+)
+
+
+@pytest.fixture(scope="module")
+def reports() -> list[Report]:
+    return [run_seed(seed, scenario=scenario) for scenario, seeds in SUITE.items() for seed in seeds]
+
+
+def test_every_seed_passes(reports: list[Report]) -> None:
+    failed = [report for report in reports if not report.passed]
+    assert not failed, "\n\n".join(map(str, failed[:3]))
+
+
+def test_the_drill_loses_nothing(reports: list[Report]) -> None:
+    assert sum(report.lost for report in reports if report.scenario == "last-replica-standing") == 0
+
+
+def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
+    assert len(reports) >= 200
+    assert sum(report.acknowledged for report in reports) / len(reports) >= 500
+    assert sum(report.counters["elr_election"] > 0 for report in reports) >= 0.3 * len(reports)
+    total: Counter[str] = Counter()
+    for report in reports:
+        total.update(report.counters)
+    assert {name: total[name] for name in MUST_HAPPEN if total[name] == 0} == {}
+
+
+@pytest.mark.parametrize(("scenario", "seed"), TWICE)
+def test_two_runs_of_a_seed_give_one_hash(scenario: str, seed: int, reports: list[Report]) -> None:
+    (first,) = [report for report in reports if (report.scenario, report.seed) == (scenario, seed)]
+    assert run_seed(seed, scenario=scenario).hash == first.hash
+
+
+def test_the_hash_does_not_depend_on_pythonhashseed() -> None:
+    program = "from heirlog.sim.run import run_seed; print(run_seed(5, scenario='last-replica-standing').hash)"
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (0, 4242)
+    }
+    assert len(hashes) == 1
+
+
+def test_without_elr_the_drill_loses_acknowledged_records() -> None:
+    """KIP-966's motivation: what the feature is for."""
+    reports = [run_seed(seed, scenario="last-replica-standing", elr=False) for seed in range(1, 21)]
+    assert any(report.lost > 0 for report in reports)
+    assert any(report.violation is not None and report.violation.check in ("T4", "T5") for report in reports)
+
+
+@pytest.mark.parametrize("scenario", sorted(SUITE))
+def test_messages_survive_the_wire(scenario: str) -> None:
+    report = run_seed(3, scenario=scenario, wire=True)
+    assert report.passed, str(report)
+
+
+def test_a_failing_seed_says_what_how_and_how_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(stage: Stage) -> None:
+        raise ZeroDivisionError("made to fail")
+
+    monkeypatch.setattr(Stage, "judge", broken)
+    text = str(run_seed(1, scenario="last-replica-standing"))
+    assert "FAILED crash: ZeroDivisionError: made to fail" in text
+    assert "power-cut broker-" in text
+    assert "replay: heirlog sim replay 1 --scenario last-replica-standing" in text
