@@ -204,7 +204,7 @@ def _produce(records: bytearray) -> ProduceRequest:
     partition = ProduceRequest.PartitionProduceData(index=0, records=records)
     return ProduceRequest(
         acks=-1,
-        timeout=100,
+        timeout_ms=100,
         topic_data=[ProduceRequest.TopicProduceData(topic_id=bytes(16), partition_data=[partition])],
     )
 
