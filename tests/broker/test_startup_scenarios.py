@@ -23,7 +23,7 @@ SCENARIOS = {
     if scenario["layer"] == "broker" and scenario["setup"].get("role") == "startup"
 }
 DEVIATES = {"K066": -1}
-"""A -1 in any directory is unclean here: DESIGN.md, "clean-shutdown file"."""
+"""A -1 in any directory is unclean here: docs/design.md, "clean-shutdown file"."""
 
 
 class Startup:

@@ -11,7 +11,7 @@ A leader moves it to the lowest end offset among those who may be elected, and n
 Trap: ISR and min ISR must be of *one* metadata image. If the controller raises the min ISR and then confirms a shrink,
 a leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would pass by a member
 that is now in the ELR. So the guard is judged by the image's ISR, and the image's members count for the minimum, until
-the image has reached the offset at which the change was committed (DESIGN.md, "high watermark").
+the image has reached the offset at which the change was committed (docs/design.md, "high watermark").
 
 Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
 """
