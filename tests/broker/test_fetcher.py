@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
@@ -70,20 +73,41 @@ def test_an_answer_of_an_older_leader_epoch_is_dropped() -> None:
     assert asked(taken(rig)).current_leader_epoch == 6
 
 
-def test_an_error_backs_the_partition_off() -> None:
-    rig = follower()
+def refuse(rig: Rig) -> None:
     answer(taken(rig), error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    rig.env.advance(999)
-    assert not rig.env.sent
-    rig.env.advance(1)
-    assert asked(taken(rig)).fetch_offset == 0
 
 
-def test_a_leader_that_cannot_be_reached_is_asked_again_after_the_back_off() -> None:
-    rig = follower()
+def disconnect(rig: Rig) -> None:
     taken(rig).on_result(SendFailure("disconnected"))
-    rig.env.advance(1000)
+
+
+@pytest.mark.parametrize("fail", [refuse, disconnect])
+def test_the_back_off_doubles_up_to_its_configuration(fail: Callable[[Rig], None]) -> None:
+    rig = follower()
+    for wait_ms in (20, 40, 80, 160, 320, 640, 1000, 1000):
+        fail(rig)
+        rig.env.advance(wait_ms - 1)
+        assert not rig.env.sent
+        rig.env.advance(1)
+        assert rig.env.sent
+
+
+@pytest.mark.parametrize("fail", [refuse, disconnect])
+def test_success_begins_the_back_off_anew(fail: Callable[[Rig], None]) -> None:
+    rig = follower()
+    fail(rig)
+    rig.env.advance(20)
+    answer(taken(rig))
+    fail(rig)
+    rig.env.advance(20)
     assert asked(taken(rig)).fetch_offset == 0
+
+
+def test_a_new_leader_epoch_is_fetched_at_once() -> None:
+    rig = follower()
+    disconnect(rig)
+    rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
+    assert asked(taken(rig)).current_leader_epoch == 6
 
 
 def test_a_fenced_leader_epoch_waits_for_newer_metadata() -> None:

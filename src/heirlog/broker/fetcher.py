@@ -5,7 +5,7 @@ partition:
 
     fetching --records--> append, fetch on            --DivergingEpoch--> truncate, fetch from the new end
        |  ^  --OFFSET_OUT_OF_RANGE--> locating: ask for the leader's end, then its start; truncate or start over
-       |  +--after replica.fetch.backoff.ms-- backing off <--errors that pass
+       |  +------after the back-off-------- backing off <--errors that pass
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
 
 Rules.
@@ -15,6 +15,9 @@ Rules.
 * Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
 * A fetch carries this broker's registration epoch, so that a leader never takes the offset of a former incarnation for
   ours (KIP-903).
+* What passes usually passes soon (a new leader reads the metadata a moment after us), so the first back-off is short;
+  it doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new leader begin anew: acks=all waits for
+  us.
 * During controlled shutdown a follower outside the ISR stops fetching: the controller took it out, and it must not look
   as if it wanted back in.
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 LATEST_TIMESTAMP = -1
 EARLIEST_LOCAL_TIMESTAMP = -4
+FIRST_BACKOFF_MS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +59,46 @@ class FetchSettings:
     """Per partition: `replica.fetch.max.bytes`."""
     response_max_bytes: int
     backoff_ms: int
+    """The longest: `replica.fetch.backoff.ms`."""
     timeout_ms: int
+
+
+class _BackOff:
+    """How long to wait after the next failure in a row."""
+
+    __slots__ = ("_last_ms",)
+
+    def __init__(self) -> None:
+        self._last_ms = 0
+
+    def reset(self) -> None:
+        self._last_ms = 0
+
+    def next_ms(self, longest_ms: int) -> int:
+        self._last_ms = min(2 * self._last_ms or FIRST_BACKOFF_MS, longest_ms)
+        return self._last_ms
 
 
 class _Followed:
     """One partition that a fetcher copies, in one leader epoch."""
 
-    __slots__ = ("idle_until_ms", "initial_offset", "leader_epoch", "locating", "partition", "stale", "start")
+    __slots__ = (
+        "back_off",
+        "idle_until_ms",
+        "initial_offset",
+        "leader_epoch",
+        "locating",
+        "partition",
+        "stale",
+        "start",
+    )
 
     def __init__(self, partition: Partition, start: FetchStart) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.start = start
         self.initial_offset = start.fetch_offset
+        self.back_off = _BackOff()
         self.idle_until_ms = 0
         self.locating = False
         self.stale = False
@@ -96,6 +127,7 @@ class Fetcher:
         self.followed: dict[tuple[Uuid, int], _Followed] = {}
         self._in_flight = False
         self._cancel_timer: Callable[[], None] | None = None
+        self._failing = _BackOff()
         self._all_idle_until_ms = 0
 
     @property
@@ -103,6 +135,9 @@ class Fetcher:
         return not self.followed and not self._in_flight
 
     def follow(self, partition: Partition) -> None:
+        """Metadata has just named this leader, so it is likely to answer now."""
+        self._failing.reset()
+        self._all_idle_until_ms = 0
         self.followed[(partition.topic_id, partition.index)] = _Followed(partition, partition.start_following())
 
     def wake_up(self) -> None:
@@ -125,8 +160,7 @@ class Fetcher:
             return
         endpoint = self._fetchers.endpoint_of(self.leader)
         if endpoint is None:
-            self._all_idle_until_ms = now_ms + self._settings.backoff_ms
-            self._wake_up_at(self._all_idle_until_ms)
+            self._rest()
             return
         in_flight = {key: _InFlight(followed) for key, followed in due}
         self._in_flight = True
@@ -137,6 +171,11 @@ class Fetcher:
             lambda result: self._answered(in_flight, result),
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
+
+    def _rest(self) -> None:
+        """The leader cannot be reached."""
+        self._all_idle_until_ms = self._env.now_ms() + self._failing.next_ms(self._settings.backoff_ms)
+        self._wake_up_at(self._all_idle_until_ms)
 
     def _wake_up_at(self, at_ms: int) -> None:
         if self._cancel_timer is not None:
@@ -178,9 +217,9 @@ class Fetcher:
         if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
             error = result.kind if isinstance(result, SendFailure) else ErrorCode(result.error_code).name
             self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
-            self._all_idle_until_ms = self._env.now_ms() + self._settings.backoff_ms
-            self.wake_up()
+            self._rest()
             return
+        self._failing.reset()
         for topic in result.responses:
             for data in topic.partitions:
                 key = (Uuid(topic.topic_id), data.partition_index)
@@ -207,6 +246,7 @@ class Fetcher:
                     followed.start = partition.fetch_position()
                     self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
+                followed.back_off.reset()
         except KafkaError as error:
             self._back_off(followed, str(error))
         except OSError as error:
@@ -229,7 +269,7 @@ class Fetcher:
         )
 
     def _back_off(self, followed: _Followed, error: str) -> None:
-        followed.idle_until_ms = self._env.now_ms() + self._settings.backoff_ms
+        followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
         self._env.log(
             "debug",
             "replica-fetch-refused",
