@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from heirlog.context import Context
 from heirlog.metadata.features import SUPPORTED_FEATURES
+from heirlog.metadata.image import KRAFT_VERSION
 from heirlog.node.wire import api_keys
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from heirlog.raft import control
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
@@ -25,6 +27,8 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
     if context.api_version >= 3 and not _valid_software(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
     image = node.image
+    # the quorum's own level is no metadata record; tools look for it among the others
+    finalized = {**image.features, KRAFT_VERSION: control.KRAFT_VERSION}
     return ApiVersionsResponse(
         api_keys=api_keys(listener),
         supported_features=[
@@ -37,7 +41,7 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
         finalized_features_epoch=image.offset,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
+            for name, level in sorted(finalized.items())
             if level > 0
         ],
     )

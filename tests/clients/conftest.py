@@ -1,0 +1,16 @@
+"""One cluster for all tests of strangers' clients that leave it as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from clients.world import World
+
+from heirlog.testing.cluster import Cluster
+
+
+@pytest.fixture(scope="package")
+def world() -> Iterator[World]:
+    with Cluster(nodes=3, config={"auto.create.topics.enable": False}) as cluster:
+        yield World(cluster)
