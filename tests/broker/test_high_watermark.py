@@ -27,7 +27,7 @@ def moved(
     return high_watermark.next_high_watermark(
         10,
         leader_end_offset=20,
-        image_isr=ids(image_isr),
+        committed_isrs=[ids(image_isr)],
         image_min_isr=min_isr,
         maximal_isr=ids(image_isr if maximal_isr is None else maximal_isr),
         followers=followers,

@@ -111,6 +111,22 @@ def test_a_min_isr_raised_behind_a_shrink_keeps_the_watermark_from_passing_the_l
     assert partition.high_watermark == 3
 
 
+def test_an_answer_that_the_image_lacks_counts_as_well_as_the_image() -> None:
+    """The image says 1,3; answers add 2 and then leave 1 alone: 2 is in the ELR, and the watermark must not pass it."""
+    partition = leader_of([1, 2, 3], [1, 3], min_isr=2)
+    fetched(partition, 3, 3)
+    proposal = fetched(partition, 2, 3)
+    assert proposal is not None
+    for isr, epoch in (([1, 3, 2], 2), ([1], 3)):
+        partition.proposal_committed(
+            proposal, isr=ids(isr), leader_epoch=5, partition_epoch=epoch, image_has_it=False, now_ms=30_001
+        )
+        watermark = partition.high_watermark
+        proposal = partition.check_lag(30_001)
+    fetched(partition, 3, 10, now_ms=90_000)
+    assert partition.high_watermark == watermark == 3
+
+
 def test_a_lower_min_isr_lets_the_watermark_move() -> None:
     partition = leader_of([1, 2], [1], min_isr=2)
     assert partition.high_watermark == 0

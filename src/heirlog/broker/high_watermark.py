@@ -10,15 +10,17 @@ A leader moves it to the lowest end offset among those who may be elected, and n
 
 Trap: ISR and min ISR must be of *one* metadata image. If the controller raises the min ISR and then confirms a shrink,
 a leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would pass by a member
-that is now in the ELR. So the guard is judged by the image's ISR, and the image's members count for the minimum, until
-the image has reached the offset at which the change was committed (docs/design.md, "high watermark").
+that is now in the ELR. So until the image has reached the offset at which a change was committed, the ISR of the image
+*and* those of all answers since are judged: each must be large enough, and the members of each count for the minimum
+(docs/design.md, "high watermark"). Judging by the image alone is not enough: with an image at ISR 1,3, an answer 1,3,2
+and then an answer 1, the watermark passed 2, which had entered the ELR (found by simulation).
 
 Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from heirlog.broker.followers import Follower, Peers
 from heirlog.broker.isr import Members
@@ -37,7 +39,7 @@ def next_high_watermark(
     current: int,
     *,
     leader_end_offset: int,
-    image_isr: Members,
+    committed_isrs: Sequence[Members],
     image_min_isr: int,
     maximal_isr: Members,
     followers: Mapping[BrokerId, Follower],
@@ -45,16 +47,20 @@ def next_high_watermark(
     now_ms: int,
     lag_max_ms: int,
 ) -> int:
-    """Where the leader's high watermark goes; `current` if it stays."""
-    if not committed_isr_is_large_enough(len(image_isr), image_min_isr):
-        return current
+    """Where the leader's high watermark goes; `current` if it stays.
+
+    committed_isrs: the image's ISR, and those of answers that the image does not hold yet.
+    """
+    for isr in committed_isrs:
+        if not committed_isr_is_large_enough(len(isr), image_min_isr):
+            return current
     lowest = leader_end_offset
     for broker_id, follower in followers.items():
         if follower.log_end_offset >= lowest:
             continue
         if (
             broker_id in maximal_isr
-            or broker_id in image_isr
+            or any(broker_id in isr for isr in committed_isrs)
             or (follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms) and peers.may_join_isr(follower))
         ):
             lowest = follower.log_end_offset

@@ -76,6 +76,7 @@ class FetchStart:
 
 class Partition:
     __slots__ = (
+        "_answered_isrs",
         "_peers",
         "_proposal",
         "failed_isr_updates",
@@ -131,6 +132,8 @@ class Partition:
         self.min_isr = 1
         self.followers: dict[BrokerId, Follower] = {}
         self._proposal: IsrProposal | None = None
+        self._answered_isrs: tuple[Members, ...] = ()
+        """What the controller has confirmed since the image that we have."""
         self.failed_isr_updates = 0
         self.isr_expands = 0
         self.isr_shrinks = 0
@@ -144,6 +147,7 @@ class Partition:
         if self.role is Role.LEADER and state.partition_epoch < self.partition_epoch:
             self.advance_high_watermark(now_ms)
             return
+        self._answered_isrs = ()
         new_epoch = self.role is not Role.LEADER or state.leader_epoch > self.leader_epoch
         if new_epoch or state.partition_epoch > self.partition_epoch:
             self.isr = Committed(state.isr)
@@ -182,6 +186,7 @@ class Partition:
 
     def _stop_leading(self) -> None:
         self.isr = Committed(())
+        self._answered_isrs = ()
         self._proposal = None
         self.followers = {}
 
@@ -299,7 +304,7 @@ class Partition:
         after = next_high_watermark(
             self.high_watermark,
             leader_end_offset=self.log.log_end_offset,
-            image_isr=self.image_isr,
+            committed_isrs=(self.image_isr, *self._answered_isrs),
             image_min_isr=self.min_isr,
             maximal_isr=self.isr.maximal,
             followers=self.followers,
@@ -377,6 +382,9 @@ class Partition:
         self._proposal = None
         if image_has_it:
             self.image_isr = isr
+            self._answered_isrs = ()
+        else:
+            self._answered_isrs = (*self._answered_isrs, isr)
         self.advance_high_watermark(now_ms)
 
     # leader: what may be told

@@ -156,6 +156,8 @@ class Stage:
         for producer in self.producers:
             producer.stop()
         self.cluster.run_for(4000)
+        # a broker that was slow to come back may have been fenced once more
+        self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
         auditor = self.cluster.run_client(
             "auditor", lambda env: Consumer(env, "auditor", self.cluster.bootstrap, [TOPIC], self.history)
         )
