@@ -18,7 +18,7 @@ from heirlog.protocol.batch import encode_batch
 
 ROLES = {"broker": Role.BROKER, "controller": Role.CONTROLLER}
 NAMES = {key: name for name, key in API_KEYS.items()}
-NOT_SERVED = sorted(set(range(94)) - set(ROUTES[Role.BROKER]) - set(ROUTES[Role.CONTROLLER])) + [93, 1000, 32767, -1]
+NOT_SERVED = [*sorted(set(range(94)) - set(ROUTES[Role.BROKER]) - set(ROUTES[Role.CONTROLLER])), 93, 1000, 32767, -1]
 SERVED = [
     pytest.param(listener, NAMES[key], version, id=f"{listener}-{NAMES[key]}-v{version}")
     for listener, role in ROLES.items()

@@ -278,7 +278,8 @@ def test_api_versions_shows_the_table_and_the_features(node: Any) -> None:
     assert {key.api_key for key in newest.api_keys} == set(ROUTES[Role.BROKER])
     produce = next(key for key in newest.api_keys if key.api_key == 0)
     assert (produce.min_version, produce.max_version) == (0, 13), "librdkafka looks at the minimum"
-    assert {f.name for f in newest.finalized_features} == {"metadata.version", "eligible.leader.replicas.version"}
+    finalized = {feature.name for feature in newest.finalized_features}
+    assert finalized == {"metadata.version", "eligible.leader.replicas.version", "kraft.version"}
     older = api_versions.handle(node, request, context(3))
     assert all(feature.min_version > 0 for feature in older.supported_features), "KAFKA-17011"
 
