@@ -1,0 +1,165 @@
+"""The drill on real processes, as a test calls it and as a person does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from processes.observing import alive, wait_until
+
+from heirlog.testing.cluster import Cluster
+from heirlog.testing.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
+from heirlog.testing.drill.observe import View
+from heirlog.testing.drill.workload import Acknowledged
+
+Played = tuple[Verdict, list[Acknowledged]]
+
+
+@pytest.fixture(scope="module")
+def with_elr() -> Played:
+    with Cluster(nodes=3) as cluster:
+        return run(cluster)
+
+
+@pytest.fixture(scope="module")
+def without_elr() -> Played:
+    with Cluster(nodes=3, elr=False) as cluster:
+        return run(cluster, elr=False)
+
+
+def views(verdict: Verdict, moment: str) -> list[View]:
+    return [entry.view for entry in verdict.timeline if entry.event.startswith(moment)]
+
+
+def test_with_the_elr_no_acknowledged_record_is_lost(with_elr: Played) -> None:
+    verdict, records = with_elr
+    assert verdict.passed
+    assert (verdict.lost, verdict.changed_values, verdict.readable) == (0, 0, verdict.acknowledged)
+    assert verdict.acknowledged == len(records) > 4_000
+    assert verdict.acknowledged_acks_1 > 0
+
+
+def test_with_the_elr_the_watermark_is_never_seen_going_back(with_elr: Played) -> None:
+    verdict, _ = with_elr
+    assert verdict.watermark_went_back == []
+    seen = [entry.high_watermark for entry in verdict.timeline if entry.high_watermark >= 0]
+    assert len(seen) >= 5 and seen == sorted(seen)
+
+
+def test_the_timeline_shows_isr_and_elr_as_the_kip_says(with_elr: Played) -> None:
+    verdict, _ = with_elr
+    (t0,), (t1,), (t2,) = (views(verdict, moment) for moment in ("T0", "T1", "T2"))
+    assert (set(t0.isr), t0.elr) == ({B, C}, ())
+    assert (t1.isr, t1.elr, t1.leader) == ((C,), (B,), C)
+    assert (t2.isr, set(t2.elr), t2.leader) == ((), {B, C}, -1)
+    elected, caught_up = views(verdict, "T3")
+    assert elected.leader == B and A not in elected.elr
+    assert set(caught_up.isr) == {A, B}
+    returned, everybody = views(verdict, "T4")
+    assert C not in returned.elr
+    assert (set(everybody.isr), everybody.elr) == ({A, B, C}, ())
+
+
+def test_c_leads_never_before_it_has_caught_up(with_elr: Played) -> None:
+    verdict, _ = with_elr
+    assert not verdict.elected_before_caught_up
+    assert all(view.leader == B for view in views(verdict, "T3") + views(verdict, "T4"))
+
+
+def test_leader_epochs_never_go_back(with_elr: Played) -> None:
+    verdict, _ = with_elr
+    epochs = [entry.view.leader_epoch for entry in verdict.timeline]
+    assert epochs == sorted(epochs) and epochs[0] < epochs[-1]
+
+
+def test_without_the_elr_the_same_script_loses_acknowledged_records(without_elr: Played) -> None:
+    verdict, _ = without_elr
+    assert not verdict.passed
+    assert verdict.lost > 0
+    assert verdict.readable == verdict.acknowledged - verdict.lost
+    assert verdict.watermark_went_back
+
+
+def test_without_the_elr_c_keeps_its_seat_and_leads_with_what_its_disk_kept(without_elr: Played) -> None:
+    verdict, _ = without_elr
+    (t2,) = views(verdict, "T2")
+    assert (t2.isr, t2.elr, t2.leader) == ((C,), (), -1)
+    assert all(view.leader == -1 for view in views(verdict, "T3"))
+    assert all(view.leader == C for view in views(verdict, "T4"))
+
+
+def test_each_acknowledged_record_is_one_json_line(with_elr: Played, tmp_path: Path) -> None:
+    _, records = with_elr
+    write_acknowledged(tmp_path / "acknowledged", records)
+    lines = (tmp_path / "acknowledged").read_text().splitlines()
+    assert len(lines) == len(records)
+    first = json.loads(lines[0])
+    assert set(first) == {"topic", "partition", "offset", "crc"}
+    assert (first["topic"], first["partition"]) == (TOPIC, 0)
+
+
+def test_on_hold_a_strangers_client_can_check_every_acknowledged_record(tmp_path: Path) -> None:
+    written = tmp_path / "acknowledged"
+    command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--json", "--hold", "--seed", "5"]
+    drill = subprocess.Popen([*command, "--acknowledged", str(written)], stdout=subprocess.PIPE, text=True)
+    try:
+        result = first_object(drill)
+        assert {"acknowledged", "readable", "lost", "timeline", "bootstrap_servers"} <= set(result)
+        assert (result["lost"], result["passed"]) == (0, True)
+        expected = [json.loads(line) for line in written.read_text().splitlines()]
+        assert len(expected) == result["acknowledged"] == result["readable"]
+        found = values_at(result["bootstrap_servers"], TOPIC, 1 + max(line["offset"] for line in expected))
+        assert all(zlib.crc32(found[line["offset"]]) == line["crc"] for line in expected)
+        nodes = children(drill.pid)
+        assert len(nodes) == 4
+        drill.send_signal(signal.SIGINT)
+        rest, _ = drill.communicate(timeout=60)
+        assert (drill.returncode, rest.strip()) == (0, "")
+        wait_until(lambda: not any(map(alive, nodes)), "the nodes to end", 5.0)
+    finally:
+        if drill.poll() is None:
+            drill.terminate()
+            drill.communicate(timeout=60)
+
+
+def first_object(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The JSON object that a process prints while it goes on running."""
+    assert process.stdout is not None
+    text = ""
+    for line in process.stdout:
+        text += line
+        if line.rstrip() == "}" or text.count("{") == text.count("}"):
+            break
+    result: dict[str, Any] = json.loads(text)
+    return result
+
+
+def values_at(bootstrap: str, topic: str, end: int) -> dict[int, bytes]:
+    # nothing is committed: without a group coordinator librdkafka would wait a session timeout for one when it closes
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "stranger", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: dict[int, bytes] = {}
+
+    def more() -> bool:
+        for message in consumer.consume(5_000, timeout=0.2):
+            assert message.error() is None, message.error()
+            found[message.offset()] = message.value()
+        return bool(found) and max(found) + 1 >= end
+
+    try:
+        wait_until(more, f"offset {end}")
+    finally:
+        consumer.close()
+    return found
+
+
+def children(pid: int) -> list[int]:
+    return [child.pid for child in psutil.Process(pid).children()]

@@ -1,0 +1,21 @@
+"""Real input, all of it. The longest test of the suite."""
+
+from __future__ import annotations
+
+from heirlog.testing.cluster import Cluster
+from heirlog.testing.drill.stdlib import RECORDS, run, stdlib_lines
+
+
+def test_every_line_of_the_standard_library_survives_a_broker_killed_and_restarted_on_the_way() -> None:
+    with Cluster(nodes=3) as cluster:
+        verdict = run(cluster)
+        assert sorted(cluster.pids) == [1, 2, 3, 100]
+    assert verdict.passed, verdict.as_json()
+    assert verdict.lines >= 300_000
+    assert verdict.acknowledged == verdict.read == verdict.records == max(RECORDS, verdict.lines)
+
+
+def test_the_input_is_bytes_as_they_are() -> None:
+    lines = stdlib_lines()
+    assert any(line == b"\n" for line in lines)
+    assert any(max(line, default=0) > 127 for line in lines)
