@@ -6,6 +6,9 @@
     -5 latest tiered, -6 earliest pending upload    nothing is tiered: offset -1
     >= 0                the first record with that timestamp or a later one; offset -1 if there is none
 
+Each name has a version of the API that brought it; in an older one, or for any other negative number, the answer is
+UNSUPPORTED_VERSION. A client takes that for "this broker cannot", and does not use offset -1 as a position.
+
 Trap: a new leader's high watermark may be lower than the one its predecessor showed. Until it has reached the start of
 the leader's own epoch, "latest" would go back before a client's eyes; the answer is OFFSET_NOT_AVAILABLE, which clients
 retry (LEADER_NOT_AVAILABLE below version 5).
@@ -26,6 +29,15 @@ EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 _OFFSET_NOT_AVAILABLE_VERSION = 5
+_SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_NEVER = 1 << 15
 
 _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
@@ -40,6 +52,7 @@ def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context:
             try:
                 if partition is None:
                     raise replicas.no_partition(topic.name, asked.partition_index)
+                _check_supported(asked.timestamp, context.api_version)
                 answer = offset_for(partition, asked.timestamp, asked.current_leader_epoch, request.replica_id >= 0)
             except KafkaError as error:
                 answer = _Answer(error_code=_code_for(error.code, context.api_version))
@@ -59,6 +72,13 @@ def _code_for(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
+def _check_supported(timestamp: int, version: int) -> None:
+    if timestamp < 0 and version < _SINCE_VERSION.get(timestamp, _NEVER):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} names no position in ListOffsets v{version}"
+        )
+
+
 def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
     """Raises KafkaError: not the leader, another leader epoch, or not known yet."""
     if partition.role is not Role.LEADER:
@@ -75,10 +95,8 @@ def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, 
         return _Answer()
     if timestamp == MAX_TIMESTAMP:
         found = log.max_timestamp_offset(upto)
-    elif timestamp >= 0:
-        found = log.offset_for_timestamp(timestamp, upto)
     else:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} names no position")
+        found = log.offset_for_timestamp(timestamp, upto)
     if found is None:
         # a record beyond the watermark may be what was asked for
         if timestamp >= 0 and upto < log.log_end_offset:
