@@ -39,6 +39,7 @@ class FakeQuorum:
     def __init__(self) -> None:
         self.log_end_offset = 0
         self.epoch = 1
+        self.voters: tuple[object, ...] = (CONTROLLER_ID,)
         self.uncommitted: list[Batch] = []
         self.log: list[Batch] = []
 

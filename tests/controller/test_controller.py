@@ -173,6 +173,24 @@ def test_a_new_active_controller_fences_a_broker_that_died_at_the_failover() -> 
     assert [b.id for b in harness.controller.image.brokers.values() if b.fenced] == [3]
 
 
+def test_the_only_voter_fences_the_broker_that_an_earlier_process_of_its_node_was() -> None:
+    harness = Harness(node_id="3")
+    harness.load(record for batch in leading().quorum.log for record in batch.records)
+    harness.lead()
+    harness.commit()
+    assert [b.id for b in harness.controller.image.brokers.values() if b.fenced] == [3]
+    assert register(harness, 3, life=1).error_code == ErrorCode.NONE
+
+
+def test_one_of_several_voters_leaves_the_broker_of_its_own_node_its_session() -> None:
+    harness = Harness(node_id="3")
+    harness.quorum.voters = (1, 2, 3)
+    harness.load(record for batch in leading().quorum.log for record in batch.records)
+    harness.lead()
+    assert not harness.controller.image.brokers[3].fenced  # type: ignore[index]
+    assert register(harness, 3, life=1).error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+
+
 def test_a_fenced_broker_may_restart_at_once_under_a_new_active_controller() -> None:
     harness = leading()
     harness.controller.expire_session(3, "gone")  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,11 +22,12 @@ from pathlib import Path
 
 import heirlog
 from heirlog.cli.errors import CommandError
-from heirlog.cli.layout import NodeLayout
+from heirlog.cli.layout import HOST, NodeLayout
 
 STOP_TIMEOUT_S = 30.0
 LAST_WORDS_BYTES = 2_000
 POLL_S = 0.01
+CONNECT_TIMEOUT_S = 1.0
 
 
 class NodeProcess:
@@ -93,6 +95,14 @@ class NodeProcess:
             self._process.stdin.close()
         return True
 
+    def listens(self) -> bool:
+        """Whether somebody takes connections at its first listener."""
+        try:
+            socket.create_connection((HOST, self.layout.ports()[0]), CONNECT_TIMEOUT_S).close()
+        except OSError:
+            return False
+        return True
+
     def last_words(self) -> str:
         """The end of what it printed, for a report of its death."""
         try:
@@ -143,7 +153,7 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
 
 
 def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
-    """Until each of `brokers` names all of them in a Metadata answer.
+    """Until each of `brokers` names all of them in a Metadata answer, and `others` listen.
 
     Raises CommandError: a node died (with its last words), or the time is over (with what is missing).
     """
@@ -151,12 +161,15 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
 
     wanted = {broker.node_id for broker in brokers}
     waiting = {broker: set[int]() for broker in brokers}
+    silent = list(others)
     deadline = time.monotonic() + timeout_s
-    while waiting:
+    while waiting or silent:
         for process in (*brokers, *others):
             if not process.running:
                 raise CommandError(f"{end_description(process)} while it started; it said: {process.last_words()}")
         if time.monotonic() > deadline:
+            if not waiting:
+                raise CommandError(f"not ready after {timeout_s:g} s: {silent[0].layout.name} does not listen")
             broker, known = next(iter(waiting.items()))
             raise CommandError(
                 f"not ready after {timeout_s:g} s: {broker.layout.name} knows brokers {sorted(known)} of "
@@ -166,5 +179,6 @@ def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProces
             waiting[broker] = known_brokers(broker.layout.client_address())
             if wanted <= waiting[broker]:
                 del waiting[broker]
-        if waiting:
+        silent = [process for process in silent if not process.listens()]
+        if waiting or silent:
             time.sleep(POLL_S)

@@ -53,6 +53,7 @@ from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
+from heirlog.metadata.state import BrokerState
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -76,6 +77,9 @@ class QuorumPort(Protocol):
 
     @property
     def log_end_offset(self) -> int: ...
+
+    @property
+    def voters(self) -> Sequence[object]: ...
 
     def append(self, records: Sequence[Any], /) -> int: ...
 
@@ -288,11 +292,21 @@ class Controller:
     def _derive_sessions(self) -> None:
         now_ms = self._env.now_ms()
         for broker in sorted(self.image.brokers.values(), key=lambda broker: broker.id):
-            if not broker.fenced:
+            if self._is_predecessor(broker):
+                self.expire_session(broker.id, "it was a process before this one")
+            elif not broker.fenced:
                 session = self.sessions.start(broker.id, broker.epoch, now_ms)
                 if broker.in_controlled_shutdown:
                     # when it began nobody knows any more; by now all of it is in the image
                     session.shutdown_offset = self.image.offset
+
+    def _is_predecessor(self, broker: BrokerState) -> bool:
+        """Whether this broker registration was made by an earlier process of this very node, which is dead.
+
+        A node with both roles that was killed would otherwise wait for its own session to end. Only a voter on its own
+        can tell: nobody else was active while this process ran, and it takes no registrations before it is active.
+        """
+        return broker.id == self._static.node_id and len(self._quorum.voters) == 1
 
     # -- appending and committing -------------------------------------------------------------------------------
 

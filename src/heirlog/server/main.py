@@ -113,9 +113,10 @@ class NodeProcess:
         asyncio.set_event_loop(self._loop)
         self._loop.set_exception_handler(self._failed)
         try:
-            self._listen()
+            # before anybody can see that the node is there, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
+            self._listen()
             self._loop.call_soon(self._start, on_listening)
             self._loop.run_forever()
         finally:
