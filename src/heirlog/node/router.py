@@ -11,7 +11,7 @@ to a broker whose range does not begin there; a request below version 3 closes t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from typing import Any
@@ -92,7 +92,8 @@ class Listener:
     bind: Endpoint
     advertised: Endpoint
     role: Role
+    routes: Mapping[int, Route] = field(init=False, repr=False, compare=False)
+    """Looked up twice per request: found once."""
 
-    @property
-    def routes(self) -> Mapping[int, Route]:
-        return ROUTES[self.role]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "routes", ROUTES[self.role])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 
 
@@ -29,11 +28,3 @@ class LogConfig:
     producer_id_expiration_ms: int = 86_400_000
     delete_enabled: bool = True
     """cleanup.policy contains `delete`."""
-
-    @property
-    def max_index_entries(self) -> int:
-        return min(self.segment_index_bytes // 8, _INT32_MAX)
-
-    @property
-    def max_time_index_entries(self) -> int:
-        return min(self.segment_index_bytes // 12, _INT32_MAX)

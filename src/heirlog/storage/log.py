@@ -206,8 +206,7 @@ class Log:
         if config.log_append_time:
             rewrite_as_log_append_time(records, 0, header, wall_ms)
             append_time_ms = max_timestamp = wall_ms
-        stored = BatchHeader(first, header[1], leader_epoch, *header[3:8], max_timestamp, *header[9:])
-        self._append(records, [stored], wall_ms)
+        self._append(records, [header.stored_at(first, leader_epoch, max_timestamp)], wall_ms)
         return Appended(first, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False)
 
     def append_as_follower(self, records: Buffer, max_epoch: int) -> Appended:

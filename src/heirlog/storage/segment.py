@@ -17,7 +17,14 @@ from collections.abc import Iterator
 from heirlog.env import Buffer, File, Files
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.storage.config import LogConfig
-from heirlog.storage.index import OffsetIndex, TimeIndex, read_offset_index, read_time_index
+from heirlog.storage.index import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    OffsetIndex,
+    TimeIndex,
+    read_offset_index,
+    read_time_index,
+)
 
 _MAX_RECENT = 512
 _MAX_RESUMES = 64
@@ -157,8 +164,11 @@ class Segment:
         return wall_ms - self.created_ms
 
     def _indexes_full(self, config: LogConfig) -> bool:
+        """No room for one more entry within segment.index.bytes."""
+        limit = config.segment_index_bytes
         return (
-            len(self.offset_index) >= config.max_index_entries or len(self.time_index) >= config.max_time_index_entries
+            OFFSET_ENTRY_BYTES * (len(self.offset_index.positions) + 1) > limit
+            or TIME_ENTRY_BYTES * (len(self.time_index.timestamps) + 1) > limit
         )
 
     # finding

@@ -45,17 +45,13 @@ def check_client_batch(records: Buffer, config: LogConfig) -> BatchHeader:
         )
     if not crc_matches(records, 0, header):
         raise LogError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match: it was damaged on its way")
-    if header.attributes & _CONTROL_OR_TRANSACTIONAL:
-        raise _not_for_clients(header)
-    if header.base_offset or header.record_count != header.last_offset_delta + 1 or header.compression > ZSTD:
+    if header.attributes:
+        _check_attributes(header, config)
+    if header.base_offset or header.record_count != header.last_offset_delta + 1:
         raise _wrong_content(header)
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence <= NO_SEQUENCE:
         raise LogError(
             ErrorCode.INVALID_RECORD, f"base sequence {header.base_sequence} with producer id {header.producer_id}"
-        )
-    if header.log_append_time and not config.log_append_time:
-        raise LogError(
-            ErrorCode.INVALID_TIMESTAMP, "a producer may not say that timestamps are those of the log's appends"
         )
     return header
 
@@ -63,6 +59,17 @@ def check_client_batch(records: Buffer, config: LogConfig) -> BatchHeader:
 def _check_not_empty(records: Buffer) -> None:
     if not len(records):
         raise LogError(ErrorCode.INVALID_RECORD, "a partition without a record batch")
+
+
+def _check_attributes(header: BatchHeader, config: LogConfig) -> None:
+    if header.attributes & _CONTROL_OR_TRANSACTIONAL:
+        raise _not_for_clients(header)
+    if header.compression > ZSTD:
+        raise LogError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{header.compression} is not a compression codec")
+    if header.log_append_time and not config.log_append_time:
+        raise LogError(
+            ErrorCode.INVALID_TIMESTAMP, "a producer may not say that timestamps are those of the log's appends"
+        )
 
 
 def _wrong_size(header: BatchHeader, available: int) -> LogError:
@@ -82,8 +89,6 @@ def _not_for_clients(header: BatchHeader) -> LogError:
 def _wrong_content(header: BatchHeader) -> LogError:
     if header.base_offset:
         return LogError(ErrorCode.INVALID_RECORD, f"the base offset of a produced batch is 0, not {header.base_offset}")
-    if header.compression > ZSTD:
-        return LogError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{header.compression} is not a compression codec")
     return LogError(
         ErrorCode.INVALID_RECORD,
         f"{header.record_count} records in a batch of {header.last_offset_delta + 1} offsets",
