@@ -239,7 +239,7 @@ class ReplicaScenario:
 
     def _on_offset_for_leader_epoch(self, event: dict[str, Any]) -> dict[str, Any]:
         try:
-            answer = end_of(self.partition, event["leaderEpoch"], event.get("currentLeaderEpoch", -1), True)
+            answer = end_of(self.partition, event["leaderEpoch"], event.get("currentLeaderEpoch", -1))
         except KafkaError as error:
             return {"error": error.code.name}
         return {"error": "NONE", "leaderEpoch": answer.leader_epoch, "endOffset": answer.end_offset}

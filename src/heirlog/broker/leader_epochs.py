@@ -1,7 +1,9 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in this leader's log (KIP-101; KIP-320 for consumers).
 
-The answer is that of `Log.end_offset_for_epoch` (kafka-behaviour 4.5); for the leader's own epoch a follower gets the
-log's end, a consumer the high watermark, as it must not learn of records that it may not read.
+The answer is that of `Log.end_offset_for_epoch`, for followers and consumers alike.
+
+Trap: it is not capped at the high watermark. A new leader's watermark lags behind the one that its predecessor showed,
+and a consumer that stands there would take a capped end for a truncation and go back, or to the end of the log.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def offset_for_leader_epoch(
             try:
                 if partition is None:
                     raise replicas.no_partition(topic.topic, asked.partition)
-                answer = end_of(partition, asked.leader_epoch, asked.current_leader_epoch, request.replica_id >= 0)
+                answer = end_of(partition, asked.leader_epoch, asked.current_leader_epoch)
             except KafkaError as error:
                 answer = _Answer(error_code=error.code)
             answer.partition = asked.partition
@@ -38,12 +40,10 @@ def offset_for_leader_epoch(
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def end_of(partition: Partition, leader_epoch: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
+def end_of(partition: Partition, leader_epoch: int, current_leader_epoch: int) -> _Answer:
     """Raises KafkaError: not the leader, or another leader epoch."""
     if partition.role is not Role.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)
     epoch, end_offset = partition.log.end_offset_for_epoch(leader_epoch)
-    if not for_follower:
-        end_offset = min(end_offset, partition.high_watermark)
     return _Answer(leader_epoch=epoch, end_offset=end_offset)
