@@ -173,7 +173,12 @@ class ReplicaManager:
         was_leader = partition.role is Role.LEADER
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         self._fetchers.remove(partition)
-        partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
+        try:
+            partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
+        except OSError as error:
+            # the new leader epoch could not be written down
+            self.storage_failed(partition, error)
+            return
         if not was_leader or partition.leader_epoch != epoch:
             self._env.log(
                 "info",
