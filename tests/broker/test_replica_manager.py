@@ -72,6 +72,18 @@ def test_logs_and_watermarks_are_found_again_after_a_restart() -> None:
     assert (partition.log.log_end_offset, partition.high_watermark) == (1, 1)
 
 
+def test_a_broker_whose_log_lost_records_while_it_was_stopped_does_not_claim_a_clean_stop() -> None:
+    rig = Rig().started()
+    rig.show(state([1]))
+    rig.produce(1)
+    again = restarted(rig)
+    file = again.env.files.open(f"/data/foo-0/{0:020d}.log")
+    file.truncate(file.size // 2)
+    again.broker.start()
+    again.env.advance(10)
+    assert again.env.take("heartbeat").request.previous_broker_epoch == -1
+
+
 def test_the_log_of_a_topic_deleted_meanwhile_is_a_stray() -> None:
     rig = Rig().started()
     rig.show(state([1]))

@@ -121,6 +121,22 @@ def test_a_directory_whose_logs_were_never_loaded_is_not_declared_clean(files: M
         directory.close_cleanly(BrokerEpoch(1), lambda error: None)
 
 
+@pytest.mark.parametrize("loss", ["shorter", "gone"])
+def test_a_log_that_lost_records_after_the_clean_stop_makes_it_unclean(files: MemoryFiles, loss: str) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a"), 0, 0)
+    log.append_as_leader(batch("b"), 0, 0)
+    assert closed(files, directory, 37) == [None]
+    if loss == "shorter":
+        file = files.open(f"{PATH}/t-0/{0:020d}.log")
+        file.truncate(file.size - 1)
+    else:
+        files.rmdir(f"{PATH}/t-0")
+    again = opened(files)
+    assert again.clean_broker_epoch is None and not again.was_clean
+
+
 def test_after_a_crash_logs_are_scanned_from_the_recovery_point(files: MemoryFiles) -> None:
     directory = opened(files)
     log = directory.create_log("t", 0, TOPIC_ID, LogConfig())

@@ -138,6 +138,9 @@ class Broker:
             # what is in that directory nobody vouches for
             self._previous_broker_epoch = NO_BROKER_EPOCH
         self._loading -= 1
+        if any(directory.clean_broker_epoch is None for directory in self._directories):
+            # also where only the loading has shown that records of the clean stop are missing
+            self._previous_broker_epoch = NO_BROKER_EPOCH
         if self._loading == 0 and self._on_shut_down is None:
             self.lifecycle.start(
                 [directory.directory_id for directory in self.replicas.online_directories],

@@ -47,8 +47,9 @@ class LogDirectory:
         self.path = path
         self.directory_id = directory_id
         self.clean_broker_epoch = clean_epoch
-        """From .kafka_cleanshutdown: None after an unclean stop, -1 if the broker had no epoch. The node decides over
-        all its directories: `clean_shutdown.decide_previous_broker_epoch`."""
+        """From .kafka_cleanshutdown: None after an unclean stop, and once loading finds less than that stop had flushed;
+        -1 if the broker had no epoch. The node decides over all its directories:
+        `clean_shutdown.decide_previous_broker_epoch`."""
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = read_offsets(files, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
         """As last written; of the logs on disk at start."""
@@ -130,7 +131,16 @@ class LogDirectory:
                 wall_ms=wall_ms,
             )
             self._add(key, log)
+        if self.was_clean and not self._holds(recovery_points):
+            self.clean_broker_epoch = None
         self._loaded = True
+
+    def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
+        """Is everything there that the clean stop had flushed? A log that was cut, damaged or removed since must not
+        keep the seats that the clean-shutdown file would give it."""
+        return all(
+            key in self.logs and self.logs[key].log_end_offset >= offset for key, offset in recovery_points.items()
+        )
 
     def _add(self, key: TopicPartition, log: Log) -> None:
         log.on_failure = self._failed
