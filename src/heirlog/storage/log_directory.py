@@ -47,8 +47,8 @@ class LogDirectory:
         self.path = path
         self.directory_id = directory_id
         self.clean_broker_epoch = clean_epoch
-        """From .kafka_cleanshutdown: None after an unclean stop, and once loading finds less than that stop had flushed;
-        -1 if the broker had no epoch. The node decides over all its directories:
+        """From .kafka_cleanshutdown: None after an unclean stop, also where loading finds less than that stop had
+        flushed; -1 if the broker had no epoch. The node decides over all its directories:
         `clean_shutdown.decide_previous_broker_epoch`."""
         self.logs: dict[TopicPartition, Log] = {}
         self.high_watermarks: dict[TopicPartition, int] = read_offsets(files, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
