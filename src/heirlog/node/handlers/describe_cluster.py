@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from heirlog.node.node import Node
 
 BROKERS = 1
+CONTROLLERS = 2
 
 
 def handle(node: Node, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     if request.endpoint_type != BROKERS:
+        known = request.endpoint_type == CONTROLLERS
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="this is a broker's listener: it describes brokers (endpoint type 1)",
             endpoint_type=BROKERS,
         )

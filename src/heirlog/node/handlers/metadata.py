@@ -3,6 +3,8 @@
 v0 an empty list means all topics, from v1 null does; v1 racks and the controller, v2 cluster id, v4 automatic creation
 may be refused by the client, v5 offline replicas, v7 leader epochs, v8 authorized operations, v9 flexible, v10 topic
 ids, v12 topics by id, v13 an error for the whole answer. It carries no ELR (that is DescribeTopicPartitions).
+Trap: v10 and v11 have the id field and a nullable name in the request, but not yet in their meaning, and their answer
+has no null name: such a request is refused as a whole with INVALID_REQUEST.
 A missing topic is created if broker and client allow it; this answer still says UNKNOWN_TOPIC_OR_PARTITION, and the
 client asks again.
 """
@@ -29,6 +31,9 @@ from heirlog.protocol.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
+
+BY_ID = 12
+"""First version that asks for topics by their id."""
 
 Topic = MetadataResponse.MetadataResponseTopic
 
@@ -66,6 +71,13 @@ def _topics(
     image: Image, request: MetadataRequest, context: Context, missing: list[str]
 ) -> list[MetadataResponse.MetadataResponseTopic]:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    if context.api_version < BY_ID and any(
+        asked.name is None or asked.topic_id != ZERO_UUID for asked in request.topics or ()
+    ):
+        return [
+            Topic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+            for asked in request.topics or ()
+        ]
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return [
             _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
