@@ -13,8 +13,8 @@ into a buffer of its own (its receiver keeps it and may write into it). A frame 
 its buffer at once and the rest is received straight into that, so that a large frame is never copied. After a large
 frame the next read asks for little: more would be the start of the next large one, copied for nothing.
 
-Fairness. One read, at most `FRAMES_PER_TURN` frames and at most `WRITE_PER_TURN` bytes per turn of the loop; what is
-left waits for the next turn, behind everybody else.
+Fairness. One read (two if the first brought the start of a large frame), at most `FRAMES_PER_TURN` frames and at most
+`WRITE_PER_TURN` bytes per turn of the loop; what is left waits for the next turn, behind everybody else.
 
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
 than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
@@ -152,31 +152,44 @@ class FrameStream:
         self._reading = wanted
 
     def _readable(self) -> None:
-        frame = self._frame
-        target = memoryview(frame)[self._filled :] if frame else self._room
-        try:
-            count = self._sock.recv_into(target)
-        except (BlockingIOError, InterruptedError):
+        if self._frame:
+            self._read_on()
             return
-        except OSError as error:
-            self._end(f"{error.strerror or error}")
-            return
+        target = self._room
+        count = self._receive(target)
         if not count:
-            self._end("closed by the peer")
-            return
-        self.last_active = monotonic()
-        if frame:
-            self._filled += count
-            if self._filled == len(frame):
-                self._frame = NO_FRAME
-                self._room = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
-                self._hand_over(frame)
             return
         self._room = self._staging
         if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self._frame_limit:
             self._cut(target[:count], 0)
+            if self._frame and count == len(target) and self._reading:
+                self._read_on()  # the rest is there already: waiting for the next turn would cost one more call
         else:
             self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
+
+    def _read_on(self) -> None:
+        """The rest of a frame that has a buffer of its own."""
+        frame = self._frame
+        self._filled += self._receive(memoryview(frame)[self._filled :])
+        if self._filled == len(frame) and not self._closed:
+            self._frame = NO_FRAME
+            self._room = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
+            self._hand_over(frame)
+
+    def _receive(self, target: memoryview) -> int:
+        """How many bytes came; 0 if none did, also because the connection has ended."""
+        try:
+            count = self._sock.recv_into(target)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            self._end(f"{error.strerror or error}")
+            return 0
+        if not count:
+            self._end("closed by the peer")
+            return 0
+        self.last_active = monotonic()
+        return count
 
     def _hand_over(self, frame: bytearray) -> None:
         """A frame with nothing known behind it."""

@@ -211,7 +211,9 @@ class Segment:
         i = bisect_left(recent, position)
         if i < len(recent) and recent[i] == position:
             return recent[i + 1] if i + 1 < len(recent) else self.log.size
-        return position + self.header_at(position).size
+        header = self.header_at(position)
+        self._remember_resume(header.next_offset, position + header.size)
+        return position + header.size
 
     def modified_ms(self) -> int:
         """Wall time of the last write."""
