@@ -7,9 +7,11 @@ from typing import Any
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.fetch import FetchRequest
 from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import BrokerId
 
-from .fakes import Rig, answer_of, batch, state
+from .fakes import TOPIC_IDS, Rig, answer_of, batch, context, state
 
 
 def data_of(result: Any, number: int = 0) -> Any:
@@ -174,3 +176,17 @@ def test_what_is_cut_away_while_a_request_waits_is_not_in_its_answer() -> None:
     rig.partition().high_watermark = 1
     rig.env.advance(500)
     assert records_of(result) == [0]
+
+
+def test_an_offset_outside_the_log_is_refused_and_does_not_count_where_the_answer_is_full_already() -> None:
+    rig = leader([1, 2])
+    second = rig.show(state([1, 2], [1]), index=1)
+    rig.produce(1, batch(), batch())
+    asked = [FetchRequest.FetchPartition(partition=n, fetch_offset=5 * n, partition_max_bytes=1 << 20) for n in (0, 1)]
+    request = FetchRequest(
+        replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=102),
+        max_bytes=1,
+        topics=[FetchRequest.FetchTopic(topic_id=TOPIC_IDS["foo"], topic="foo", partitions=asked)],
+    )
+    assert data_of(rig.broker.fetch(request, context(17)), 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert second.followers[BrokerId(2)].log_end_offset == -1

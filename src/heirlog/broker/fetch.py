@@ -198,7 +198,10 @@ class FetchHandler:
                 entry.final = True
                 return
             upto = self._end_for(fetch, partition)
-            if log.log_start_offset <= asked.fetch_offset <= log.log_end_offset and asked.fetch_offset >= upto:
+            # before the look at what is left: a follower's offset counts although nothing is read for it
+            if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+                raise partition.out_of_range(asked.fetch_offset)
+            if asked.fetch_offset >= upto:
                 return
             max_bytes = min(asked.partition_max_bytes, left)
             if max_bytes <= 0 and not min_one:
