@@ -148,6 +148,32 @@ def test_a_follower_behind_its_leaders_log_start_starts_over() -> None:
     assert rig.partition().high_watermark == 40
 
 
+def beyond_its_leader() -> Rig:
+    """A follower with offsets 40 and 41; its leader, elected on a lossy basis, has less."""
+    rig = follower()
+    answer(taken(rig), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    offset(rig, 50)
+    offset(rig, 40)
+    answer(taken(rig), records=batch(1, 40, 4) + batch(1, 41, 4))
+    return rig
+
+
+def test_a_follower_whose_log_starts_beyond_its_leaders_end_takes_the_leaders_whole_log() -> None:
+    rig = beyond_its_leader()
+    answer(taken(rig), error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+    offset(rig, 30)
+    # from its own end it would sit in the ISR without what its leader still has below
+    offset(rig, 10)
+    assert asked(taken(rig)).fetch_offset == 10
+
+
+def test_a_divergence_below_the_followers_log_start_starts_over_at_the_leaders() -> None:
+    rig = beyond_its_leader()
+    diverging = FetchResponse.EpochEndOffset(epoch=3, end_offset=30)
+    answer(taken(rig), diverging_epoch=diverging, log_start_offset=10)
+    assert asked(taken(rig)).fetch_offset == 10
+
+
 def test_a_partition_that_is_no_longer_followed_is_not_fetched() -> None:
     rig = follower()
     sent = taken(rig)

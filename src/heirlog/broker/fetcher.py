@@ -238,7 +238,7 @@ class Fetcher:
             elif data.error_code != ErrorCode.NONE:
                 self._back_off(followed, ErrorCode(data.error_code).name)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
-                self._truncate(followed, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+                self._truncate(followed, data.diverging_epoch, data.log_start_offset)
             else:
                 records = records_view(data.records)
                 if len(records):
@@ -252,10 +252,16 @@ class Fetcher:
         except OSError as error:
             self._fetchers.storage_failed(partition, error)
 
-    def _truncate(self, followed: _Followed, leader_epoch: int, leader_end_offset: int) -> None:
+    def _truncate(
+        self, followed: _Followed, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
+    ) -> None:
         partition = followed.partition
         before, watermark = partition.log.log_end_offset, partition.high_watermark
-        partition.truncate_for(leader_epoch, leader_end_offset, followed.initial_offset)
+        start = partition.log.log_start_offset
+        partition.truncate_for(leader.epoch, leader.end_offset, followed.initial_offset)
+        if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
+            # nothing of ours is left, and what the leader has below the cut we never had
+            partition.start_over_at(leader_log_start_offset)
         followed.start = partition.fetch_position()
         self._env.log(
             "info",
@@ -326,7 +332,9 @@ class Fetcher:
 
     def _located_end(self, followed: _Followed, leader_end_offset: int) -> None:
         partition = followed.partition
-        if leader_end_offset < partition.log.log_end_offset:
+        if leader_end_offset < partition.log.log_start_offset:
+            self._ask_offset(followed, EARLIEST_LOCAL_TIMESTAMP, self._start_over)
+        elif leader_end_offset < partition.log.log_end_offset:
             partition.truncate_to(leader_end_offset)
             self._located(followed)
         else:
@@ -336,6 +344,11 @@ class Fetcher:
         partition = followed.partition
         if leader_start_offset > partition.log.log_end_offset:
             partition.start_over_at(leader_start_offset)
+        self._located(followed)
+
+    def _start_over(self, followed: _Followed, leader_start_offset: int) -> None:
+        """Our whole log lies beyond the leader's end: from there on we would lack what the leader has below."""
+        followed.partition.start_over_at(leader_start_offset)
         self._located(followed)
 
     def _located(self, followed: _Followed) -> None:
