@@ -21,11 +21,9 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import (
     RequestHeader,
-    decode_request,
     decode_response,
     encode_request,
     encode_response,
-    parse_header,
 )
 from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.types import Endpoint
@@ -121,13 +119,6 @@ def _known(code: int) -> ErrorCode:
 def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:
     """One bytes object of encoded parts (admin messages hold no regions of more than a few bytes)."""
     return b"".join(part.read() if isinstance(part, Region) else part for part in parts)
-
-
-def open_envelope(request: EnvelopeRequest) -> tuple[RequestHeader, Any]:
-    """The header and request inside. Raises Malformed."""
-    frame = memoryview(request.request_data)
-    header, position = parse_header(frame)
-    return header, decode_request(header, frame, position)
 
 
 def seal_envelope(header: RequestHeader, response: Any) -> EnvelopeResponse:

@@ -2,6 +2,7 @@
 
 The request inside is handled as if it had come here; its response travels back sealed. NOT_CONTROLLER says that the
 sender should look for the active controller and send it again; anything that may not be forwarded is INVALID_REQUEST.
+UNSUPPORTED_VERSION says that the envelope was fine and the request inside cannot be read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from heirlog.context import Context
 from heirlog.node import forwarding
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import decode_request, parse_header
 from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Malformed
 
@@ -25,15 +27,19 @@ FORWARDABLE = frozenset((19, 20, 43))
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
     if not node.controller.is_active:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    frame = memoryview(request.request_data)
     try:
-        header, inner = forwarding.open_envelope(request)
+        header, position = parse_header(frame)
     except Malformed:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    listener = node.listener(context.listener)
-    route = listener.routes.get(header.api_key)
+    route = node.listener(context.listener).routes.get(header.api_key)
     if route is None or header.api_key not in FORWARDABLE:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not route.min_version <= header.api_version <= route.max_version:
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        inner = decode_request(header, frame, position)
+    except Malformed:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     answer = route.handle(node, inner, forwarding.context_of(header, context))
     if not isinstance(answer, Pending):
