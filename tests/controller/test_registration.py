@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from controller.cluster import alter, create, epoch_of, leading, register, state_of
+from controller.cluster import alter, create, epoch_of, heartbeat, leading, register, state_of
 from controller.scenarios import directory
 
 from heirlog.controller import registration
@@ -41,6 +41,23 @@ def test_the_broker_epoch_is_the_offset_of_the_registration_record() -> None:
     assert isinstance(batch.records[-1], RegisterBrokerRecord)
     assert all(isinstance(record, PartitionChangeRecord) for record in batch.records[:-1])
     assert response.broker_epoch == batch.last_offset == epoch_of(harness, 2)
+
+
+def test_a_broker_with_a_replaced_disk_can_lead_again_once_it_is_back_in_the_isr() -> None:
+    harness = leading(3)
+    create(harness)
+    leader = int(state_of(harness).leader)
+    replaced = min({1, 2, 3} - {leader})
+    harness.controller.sessions.end(replaced)  # type: ignore[arg-type]
+    response = register(harness, replaced, life=1, log_dirs=[directory(replaced, 1)])
+    assert response.broker_epoch == harness.quorum.log[-1].last_offset == epoch_of(harness, replaced)
+    heartbeat(harness, replaced)
+    alter(harness, [leader, replaced])
+    harness.controller.expire_session(leader, "test")  # type: ignore[arg-type]
+    harness.commit()
+    state = state_of(harness)
+    assert state.leader == replaced
+    assert state.directories[state.replicas.index(replaced)] == directory(replaced, 1)  # type: ignore[arg-type]
 
 
 def lose_the_follower(previous: int) -> tuple[int, Any]:
