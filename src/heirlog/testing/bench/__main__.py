@@ -1,4 +1,4 @@
-"""`make bench`: start, idle cost, throughput, round trips, failover; printed as Markdown tables.
+"""`make bench`: start, idle cost, throughput, round trips, interruptions; printed as Markdown tables.
 
 python -m heirlog.testing.bench [--rounds N] [--quick]
 """
@@ -6,89 +6,138 @@ python -m heirlog.testing.bench [--rounds N] [--quick]
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
-from heirlog.testing.bench import load
+from heirlog.testing.bench import interruption, load
 from heirlog.testing.bench.gauges import MIB, Cost, brokers, everything
 from heirlog.testing.cluster import Cluster
 
-SHAPES = ((100, 600_000), (1_024, 150_000))
-"""(value bytes, records of one run)"""
+
+class Shape(NamedTuple):
+    replication_factor: int
+    acks: str
+    value_bytes: int
+    batch_bytes: int
+    records: int
+    """Of one run."""
+
+    def __str__(self) -> str:
+        batch = f"{self.batch_bytes // 1024} KiB" if self.batch_bytes < 1_000_000 else "1 MB"
+        return f"RF {self.replication_factor}, acks={self.acks}, {self.value_bytes} B records, {batch} batches"
 
 
-def median(rounds: int, measure: Callable[[int], float]) -> float:
-    return statistics.median(measure(index) for index in range(rounds))
+SHAPES = (
+    Shape(1, "1", 1_024, 65_536, 200_000),
+    Shape(3, "all", 1_024, 16_384, 150_000),
+    Shape(3, "all", 1_024, 65_536, 150_000),
+    Shape(3, "all", 1_024, 1_000_000, 150_000),
+    Shape(3, "all", 100, 65_536, 600_000),
+)
+
+
+def cluster() -> Cluster:
+    """Nodes as `heirlog up` runs them: what they flushed is kept in no ledger."""
+    return Cluster(nodes=3, ledger=False)
+
+
+def median(rounds: int, measure: Callable[[], float]) -> float:
+    return statistics.median(measure() for _ in range(rounds))
+
+
+def table(*titles: str) -> None:
+    print(f"\n| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
+
+
+def row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def start(rounds: int) -> None:
-    def once(_: int) -> float:
+    def once() -> float:
         began = time.monotonic()
-        with Cluster(nodes=3):
+        with cluster():
             return time.monotonic() - began
 
-    print(
-        f"\n| start of 3 brokers and 1 controller to 3 brokers in Metadata | {median(rounds, once):.2f} s |\n|---|---|"
-    )
+    row("start: 4 processes to 3 brokers in Metadata", f"{median(rounds, once):.2f} s")
 
 
 def idle(seconds: float) -> None:
-    with Cluster(nodes=3) as cluster:
+    with cluster() as nodes:
+        row("start: CPU of all four", f"{Cost.of(everything(nodes)).cpu_s:.2f} s")
         time.sleep(2.0)
-        before = Cost.of(everything(cluster))
+        before = Cost.of(everything(nodes))
         time.sleep(seconds)
-        after = Cost.of(everything(cluster))
-        memory = Cost.of(brokers(cluster)).memory_bytes / MIB / len(cluster.brokers)
-        cores = (after.cpu_s - before.cpu_s) / seconds
-        print(f"| memory of an idle broker | {memory:.0f} MiB |")
-        print(f"| CPU of all four idle processes | {cores:.3f} cores |")
+        after = Cost.of(everything(nodes))
+        row("idle: memory of a broker", f"{Cost.of(brokers(nodes)).memory_bytes / MIB / len(nodes.brokers):.0f} MiB")
+        row("idle: CPU of all four", f"{(after.cpu_s - before.cpu_s) / seconds:.3f} cores")
 
 
 def throughput(rounds: int, scale: float) -> None:
-    print("\n| load | records/s | MB/s | broker CPU µs/record | broker CPU µs/batch sent |\n|---|---|---|---|---|")
-    with Cluster(nodes=3) as cluster:
-        for replication_factor, acks in ((1, "1"), (3, "1"), (3, "all")):
-            for value_bytes, records in SHAPES:
-                runs = []
-                for index in range(rounds):
-                    topic = f"produce-{replication_factor}-{acks}-{value_bytes}-{index}"
-                    load.create(cluster, topic, replication_factor)
-                    runs.append(
-                        load.produce(cluster, topic, acks=acks, records=int(records * scale), value_bytes=value_bytes)
-                    )
-                middle = sorted(runs, key=lambda run: run.records_per_s)[len(runs) // 2]
-                print(
-                    f"| produce RF {replication_factor} acks={acks} {value_bytes} B | {middle.records_per_s:,.0f} "
-                    f"| {middle.mb_per_s:.0f} | {middle.cpu_us_per_record:.2f} | {middle.cpu_us_per_batch:.0f} |"
-                )
-        read = load.consume(
-            cluster, "produce-3-all-1024-0", records=int(SHAPES[1][1] * scale), value_bytes=SHAPES[1][0]
+    table("produce", "records/s", "MB/s", "CPU µs/record", "CPU µs/batch", "CPU s/GB")
+    with cluster() as nodes:
+        for number, shape in enumerate(SHAPES):
+            row(str(shape), *_produce(nodes, number, shape, rounds, scale))
+        records = int(SHAPES[0].records * scale)
+        read = load.consume(nodes, "produce-0-0", records=records, value_bytes=SHAPES[0].value_bytes)
+        table("consume", "records/s", "MB/s", "CPU µs/record", "CPU s/GB")
+        figures = f"{read.records_per_s:,.0f}", f"{read.mb_per_s:.0f}", f"{read.cpu_us_per_record:.2f}"
+        row(f"{SHAPES[0].value_bytes} B records", *figures, f"{read.cpu_s_per_gb:.2f}")
+        memory = Cost.of(brokers(nodes)).memory_bytes / MIB / len(nodes.brokers)
+        print(f"\nMemory of a broker after that: {memory:.0f} MiB.")
+
+
+def _produce(nodes: Cluster, number: int, shape: Shape, rounds: int, scale: float) -> list[str]:
+    runs = []
+    for index in range(rounds):
+        topic = f"produce-{number}-{index}"
+        load.create(nodes, topic, shape.replication_factor)
+        runs.append(
+            load.produce(
+                nodes,
+                topic,
+                acks=shape.acks,
+                records=int(shape.records * scale),
+                value_bytes=shape.value_bytes,
+                batch_bytes=shape.batch_bytes,
+            )
         )
-        print(
-            f"| consume 1024 B | {read.records_per_s:,.0f} | {read.mb_per_s:.0f} "
-            f"| {read.cpu_us_per_record:.2f} | ({read.cpu_s_per_gb:.2f} CPU s/GB) |"
-        )
+    middle = sorted(runs, key=lambda run: run.broker_cpu_s)[len(runs) // 2]
+    return [
+        f"{middle.records_per_s:,.0f}",
+        f"{middle.mb_per_s:.0f}",
+        f"{middle.cpu_us_per_record:.2f}",
+        f"{middle.cpu_us_per_batch:,.0f}",
+        f"{middle.cpu_s_per_gb:.2f}",
+    ]
 
 
 def latency(rounds: int) -> None:
-    print("\n| round trip at 250/s | p50 µs | p99 µs |\n|---|---|---|")
-    with Cluster(nodes=3) as cluster:
+    table("round trip at 250/s", "p50 µs", "p99 µs")
+    with cluster() as nodes:
         for replication_factor, acks in ((1, "1"), (3, "all")):
             topic = f"trip-{replication_factor}"
-            load.create(cluster, topic, replication_factor)
-            trips = [load.round_trips(cluster, topic, acks=acks) for _ in range(rounds)]
+            load.create(nodes, topic, replication_factor)
+            trips = [load.round_trips(nodes, topic, acks=acks) for _ in range(rounds)]
             p50 = statistics.median(trip.p50_us for trip in trips)
             p99 = statistics.median(trip.p99_us for trip in trips)
-            print(f"| RF {replication_factor} acks={acks} | {p50:.0f} | {p99:.0f} |")
+            row(f"RF {replication_factor}, acks={acks}", f"{p50:.0f}", f"{p99:.0f}")
 
 
-def failover(rounds: int) -> None:
-    with Cluster(nodes=3) as cluster:
-        load.create(cluster, "failover", 3)
-        seconds = median(rounds, lambda _: load.failover_s(cluster, "failover"))
-        print(f"\n| leader killed to first new acknowledgement | {seconds:.2f} s |\n|---|---|")
+def interruptions(rounds: int) -> None:
+    table("acks=all, RF 3, stands still for", "seconds")
+    with cluster() as nodes:
+        load.create(nodes, "moved", 3)
+        for title, measure in (
+            ("leader killed, librdkafka with its defaults", interruption.patient_s),
+            ("leader killed, a client that asks every 20 ms", interruption.after_a_kill_s),
+            ("leader stopped cleanly, the same client", interruption.after_a_clean_stop_s),
+        ):
+            row(title, f"{statistics.median(measure(nodes, 'moved') for _ in range(rounds)):.2f}")
 
 
 def main() -> None:
@@ -97,12 +146,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round and a tenth of the records: does it run?")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
-    print(f"{platform.platform()}, Python {platform.python_version()}, medians of {rounds}")
+    cores = f"{os.cpu_count()} cores shared by brokers and client"
+    print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {rounds}")
+    table("process", "cost")
     start(rounds)
     idle(2.0 if options.quick else 10.0)
     throughput(rounds, scale)
     latency(rounds)
-    failover(rounds)
+    interruptions(rounds)
 
 
 if __name__ == "__main__":

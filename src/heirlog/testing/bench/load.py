@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 import time
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.testing.bench.gauges import Cost, brokers
+from heirlog.testing.bench.gauges import Cost, batches, brokers, wait_for_followers
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3
@@ -69,17 +68,8 @@ class _Count:
         self.delivered += 1
 
 
-def produce(
-    cluster: Cluster, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int = 65_536
-) -> Throughput:
-    """As fast as the client can; the batches are counted in librdkafka's own statistics."""
-    batches = 0
-
-    def statistics_arrived(text: str) -> None:
-        nonlocal batches
-        stats = json.loads(text)
-        batches = max(batches, sum(broker["tx"] for broker in stats["brokers"].values()))
-
+def produce(cluster: Cluster, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int) -> Throughput:
+    """As fast as the client can. The cost includes what followers do until they have everything."""
     count = _Count()
     producer = Producer(
         {
@@ -87,13 +77,14 @@ def produce(
             "acks": acks,
             "linger.ms": 5,
             "batch.size": batch_bytes,
+            "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 200_000,
-            "statistics.interval.ms": 100,
-            "stats_cb": statistics_arrived,
         }
     )
     value = bytes(value_bytes)
     _warm(producer, topic, value)
+    wait_for_followers(cluster, topic, PARTITIONS)
+    warm_up = batches(cluster, topic, PARTITIONS)
     before, started = Cost.of(brokers(cluster)), time.monotonic()
     for number in range(records):
         while True:
@@ -106,11 +97,11 @@ def produce(
             producer.poll(0)
     producer.flush(120)
     seconds = time.monotonic() - started
+    wait_for_followers(cluster, topic, PARTITIONS)
     cost = Cost.of(brokers(cluster)).cpu_s - before.cpu_s
-    producer.poll(0.2)
     if count.delivered != records:
         raise RuntimeError(f"{count.delivered} of {records} records were acknowledged")
-    return Throughput(records, value_bytes, seconds, cost, batches)
+    return Throughput(records, value_bytes, seconds, cost, batches(cluster, topic, PARTITIONS) - warm_up)
 
 
 def _warm(producer: Producer, topic: str, value: bytes) -> None:
@@ -163,22 +154,3 @@ def round_trips(cluster: Cluster, topic: str, *, acks: str, per_s: int = 250, se
         time.sleep(max(0.0, due - time.perf_counter()))
     cuts = statistics.quantiles(waits, n=100)
     return RoundTrips(1e6 * statistics.median(waits), 1e6 * cuts[98])
-
-
-def failover_s(cluster: Cluster, topic: str) -> float:
-    """From the SIGKILL of the leader of partition 0 to the first acknowledgement (acks=all) that follows it."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 0})
-    _warm(producer, topic, b"x")
-    leader = producer.list_topics(topic).topics[topic].partitions[0].leader
-    cluster.kill(leader)
-    started = time.monotonic()
-    acknowledged: list[float] = []
-
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            acknowledged.append(time.monotonic() - started)
-
-    producer.produce(topic, b"x", partition=0, on_delivery=delivered)
-    producer.flush(60)
-    cluster.start(leader)
-    return acknowledged[0]
