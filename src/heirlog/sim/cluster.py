@@ -40,6 +40,8 @@ FAST: Mapping[str, str] = {
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "200",
     "replica.high.watermark.checkpoint.interval.ms": "1000",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "3000",
     "controlled.shutdown.retry.backoff.ms": "500",
 }
 

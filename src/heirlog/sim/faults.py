@@ -222,6 +222,8 @@ class Swarm:
         self._wait_until_down(name, 200, lambda: self._target.after(down_ms, f"restart {name}", restart))
 
     def _wait_until_down(self, name: str, tries: int, then: Callable[[], None]) -> None:
+        if self._stopped:
+            return  # whoever heals may have started it again
         if not self._target.is_up(name):
             then()
         elif tries == 0:
