@@ -60,6 +60,28 @@ def test_a_broker_with_a_replaced_disk_can_lead_again_once_it_is_back_in_the_isr
     assert state.directories[state.replicas.index(replaced)] == directory(replaced, 1)  # type: ignore[arg-type]
 
 
+def test_a_clean_stop_does_not_keep_the_seat_of_a_replica_whose_directory_is_gone() -> None:
+    harness = leading(3)
+    create(harness, min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    follower = min(state_of(harness).elr)
+    harness.controller.sessions.end(follower)
+    register(harness, follower, life=1, previous=epoch_of(harness, follower), log_dirs=[directory(follower, 1)])
+    state = state_of(harness)
+    assert follower not in (*state.isr, *state.elr)
+
+
+def test_an_empty_disk_does_not_become_the_last_known_leader() -> None:
+    harness = leading(1)
+    create(harness, factor=1)
+    harness.controller.sessions.end(1)  # type: ignore[arg-type]
+    register(harness, 1, life=1, log_dirs=[directory(1, 1)])
+    heartbeat(harness, 1)
+    state = state_of(harness)
+    assert (state.leader, state.last_known_elr, state.directories) == (-1, (1,), (directory(1, 0),))
+
+
 def lose_the_follower(previous: int) -> tuple[int, Any]:
     """A follower in the ELR comes back; (its id, the partition's state)."""
     harness = leading(3)

@@ -9,9 +9,10 @@ the epoch of the stored registration. Everything else - no file, an older epoch,
 is unclean. The records are not one atom: partitions come first, so that a prefix of the batch leaves a broker without
 seats rather than an unproven broker with seats.
 
-A new incarnation may come with another log directory (a replaced disk). Replicas that the metadata places in one that
-it no longer has are placed anew, or the broker could be in every ISR and lead nothing: an acceptable leader is one
-whose directory is online.
+A new incarnation may come without a log directory that it had (a replaced disk). Then its stop was no clean one, and
+replicas in such a directory are placed anew, or the broker could be in every ISR and lead nothing: an acceptable leader
+is one whose directory is online. Not so where it is still the last known leader, or the last of an ISR without ELR:
+what it has now is empty, and would be elected by itself.
 
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
@@ -20,19 +21,26 @@ Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import METADATA_VERSION, Image
-from heirlog.metadata.state import MIGRATING_DIRECTORY, RESERVED_DIRECTORIES, UNASSIGNED_DIRECTORY, BrokerState
+from heirlog.metadata.image import METADATA_VERSION, Image, merged
+from heirlog.metadata.state import (
+    MIGRATING_DIRECTORY,
+    RESERVED_DIRECTORIES,
+    UNASSIGNED_DIRECTORY,
+    BrokerState,
+    PartitionState,
+)
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
+_Replica = tuple[Uuid, int, PartitionState]
 _CLEAN_STOP_VERSION = 3
 """The first version of the request that can name the previous broker epoch."""
 
@@ -64,46 +72,47 @@ def register_broker(
     if registered is not None and registered.incarnation_id == request.incarnation_id:
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
         return Outcome(_respond(registered.epoch), [record])
-    changes = _leave_seats(image, static, broker_id, registered, version, request.previous_broker_epoch)
+    homeless = _homeless(image, broker_id, request)
+    clean = not homeless and stopped_cleanly(registered, version, request.previous_broker_epoch)
+    leadership = Leadership(image, static)
+    if clean or not image.elr_enabled:
+        changes = leadership.broker_leaves(broker_id)
+    else:
+        changes = leadership.broker_lost_data(broker_id)
     # before the other changes of the same partitions: one of those may name replicas and directories together
-    records = [*_placed_anew(image, registered, request), *changes.records]
+    records = [*_placed_anew(image, broker_id, homeless, request, changes), *changes.records]
     epoch = BrokerEpoch(next_offset + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     return Outcome(_respond(epoch), [*records, record], changes.elections)
 
 
-def _leave_seats(
-    image: Image,
-    static: StaticConfig,
-    broker_id: BrokerId,
-    registered: BrokerState | None,
-    version: int,
-    previous_epoch: int,
-) -> Changes:
-    leadership = Leadership(image, static)
-    if not image.elr_enabled or stopped_cleanly(registered, version, previous_epoch):
-        return leadership.broker_leaves(broker_id)
-    return leadership.broker_lost_data(broker_id)
-
-
-def _placed_anew(
-    image: Image, registered: BrokerState | None, request: BrokerRegistrationRequest
-) -> Iterator[PartitionChangeRecord]:
-    """Replicas whose directory is gone: in the only one there is, or wherever the broker puts them.
+def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequest) -> list[_Replica]:
+    """The broker's replicas in directories that it no longer has.
 
     Looks at every partition: an earlier heartbeat may have taken the directory out of the registration already.
     """
-    if registered is None:
-        return
-    there = sorted(Uuid(directory) for directory in request.log_dirs or ())
-    usable = (*there, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
-    directory = there[0] if len(there) == 1 else UNASSIGNED_DIRECTORY
-    for topic_id, partition, state in image.replicas_on(registered.id):
-        if state.directory_of(registered.id) not in usable:
-            directories = [
-                directory if replica == registered.id else state.directory_of(replica) for replica in state.replicas
-            ]
-            yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=[*directories])
+    usable = (*(request.log_dirs or ()), UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+    return [replica for replica in image.replicas_on(broker_id) if replica[2].directory_of(broker_id) not in usable]
+
+
+def _placed_anew(
+    image: Image,
+    broker_id: BrokerId,
+    homeless: Iterable[_Replica],
+    request: BrokerRegistrationRequest,
+    changes: Changes,
+) -> Iterator[PartitionChangeRecord]:
+    """In the only directory there is, or wherever the broker puts them."""
+    there = request.log_dirs or ()
+    directory = Uuid(there[0]) if len(there) == 1 else UNASSIGNED_DIRECTORY
+    changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
+    for topic_id, partition, state in homeless:
+        change = changed.get((topic_id, partition))
+        after = state if change is None else merged(image, state, change)
+        if broker_id in (*after.isr, *after.elr, *after.last_known_elr):
+            continue
+        directories = [directory if replica == broker_id else state.directory_of(replica) for replica in state.replicas]
+        yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=[*directories])
 
 
 def _respond(epoch: BrokerEpoch) -> Callable[[int], BrokerRegistrationResponse]:
