@@ -21,8 +21,7 @@ than it reads holds back itself. A peer that sends nothing and takes nothing is 
 
 Traps. `write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one
 call. A `Region` that cannot be sent at once keeps a duplicate of its descriptor, since the segment may be closed
-before the peer reads on. sendfile that finds the file shorter than promised ends the connection: the frame's size is
-already out.
+before the peer reads on. A file shorter than promised ends the connection: the frame's size is out or about to be.
 """
 
 from __future__ import annotations
@@ -44,11 +43,13 @@ AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
 OUTPUT_LIMIT = 1024 * 1024
 WRITE_PER_TURN = 1024 * 1024
-INLINE_REGION = 16 * 1024
-"""Regions up to this size are read and sent with the bytes around them: one call instead of two."""
+INLINE_REGION = 96 * 1024
+"""Regions up to this size are read and sent with the bytes around them: two calls instead of five, and the peer wakes
+up once. Above it sendfile is cheaper (measured on loopback: equal at 128 KiB)."""
 IOV_MAX = 1024
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 NO_FRAME = bytearray()
+FILE_TOO_SHORT = "a file ended before what was promised of it"
 FRAME_SIZE = struct.Struct(">i")
 
 
@@ -286,7 +287,11 @@ class FrameStream:
             if not isinstance(part, Region):
                 self._queue(memoryview(part))
             elif part.size <= INLINE_REGION:
-                self._queue(memoryview(part.read()))
+                data = part.read()
+                if len(data) != part.size:
+                    self._end_soon(FILE_TOO_SHORT)
+                    return
+                self._queue(memoryview(data))
             else:
                 fd = os.dup(cast(Descriptor, part.file).fileno())
                 self._out.append(FilePart(fd, part.position, part.size))
@@ -388,7 +393,7 @@ class FrameStream:
     def _send_file(self, part: FilePart) -> int:
         sent = os.sendfile(self._fd, part.fd, part.position, min(part.size, WRITE_PER_TURN))
         if not sent:
-            raise OSError(f"the file ended {part.size} bytes before what was promised")
+            raise OSError(FILE_TOO_SHORT)
         part.position += sent
         part.size -= sent
         if not part.size:
