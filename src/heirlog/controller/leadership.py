@@ -51,6 +51,7 @@ class Leadership:
         # resolved once per topic, not once per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
+        self._placed: dict[BrokerId, int] = {}
         self._elr_enabled = image.elr_enabled
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
 
@@ -114,11 +115,19 @@ class Leadership:
         ).build()
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
-        """A broker with one directory has no choice; with more, it says later which one it took."""
+        """One of the broker's directories, in turn.
+
+        Named here because brokers do not report where they put a replica: without a name the controller could not tell
+        which replicas a failed directory takes along.
+        """
         broker = self._image.brokers.get(broker_id)
-        if broker is not None and len(broker.directories) == 1:
-            return broker.directories[0]
-        return UNASSIGNED_DIRECTORY
+        if broker is None or not broker.directories:
+            return UNASSIGNED_DIRECTORY
+        turn = self._placed.get(broker_id)
+        if turn is None:
+            turn = self._image.in_isr.count(broker_id)
+        self._placed[broker_id] = turn + 1
+        return broker.directories[turn % len(broker.directories)]
 
     def broker_leaves(self, broker: BrokerId) -> Changes:
         """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible."""

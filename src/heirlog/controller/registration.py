@@ -102,15 +102,15 @@ def _placed_anew(
     request: BrokerRegistrationRequest,
     changes: Changes,
 ) -> Iterator[PartitionChangeRecord]:
-    """In the only directory there is, or wherever the broker puts them."""
-    there = request.log_dirs or ()
-    directory = Uuid(there[0]) if len(there) == 1 else UNASSIGNED_DIRECTORY
+    """In the directories there are, in turn."""
+    there = sorted(Uuid(directory) for directory in request.log_dirs or ())
     changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
-    for topic_id, partition, state in homeless:
+    for turn, (topic_id, partition, state) in enumerate(homeless):
         change = changed.get((topic_id, partition))
         after = state if change is None else merged(image, state, change)
         if broker_id in (*after.isr, *after.elr, *after.last_known_elr):
             continue
+        directory = there[turn % len(there)]
         directories = [directory if replica == broker_id else state.directory_of(replica) for replica in state.replicas]
         yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=[*directories])
 
