@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -38,7 +39,9 @@ def replay(
         raise CommandError(f"there is no guard {without_guard}; there are {', '.join(map(str, GUARDS))}")
     report = run_seed(seed, without_guard=without_guard, scenario=scenario)
     if as_json:
-        show_json({**asdict(report), "passed": report.passed})
+        # `asdict` makes a Counter of a Counter's items
+        values = {**asdict(replace(report, counters=Counter())), "counters": dict(report.counters)}
+        show_json({**values, "passed": report.passed})
     else:
         print(report)
     if report.violation is not None:
