@@ -209,3 +209,19 @@ def test_a_disk_that_fails_while_the_broker_becomes_leader_goes_offline_and_the_
     assert partition.offline and partition.role is Role.IDLE
     assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
     assert rig.env.stopped is None
+
+
+@pytest.mark.parametrize("controlled", [True, False])
+def test_metadata_that_comes_while_the_logs_are_closed_makes_nobody_serve_again(controlled: bool) -> None:
+    rig = Rig(controlled_shutdown_enable=str(controlled).lower()).started()
+    partition = rig.show(state([1, 2]))
+    rig.broker.shutdown(lambda: None)
+    if controlled:
+        rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
+    # records appended from here on would not be flushed, and the clean-shutdown file would vouch for them
+    rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
+    rig.set_partition(state([1, 2], leader=2), topic="bar")
+    rig.publish()
+    assert partition.role is Role.IDLE
+    assert not rig.broker.replicas.partitions_named("bar")
+    assert not [sent for sent in rig.env.sent if sent.channel.startswith("replica-fetch")]

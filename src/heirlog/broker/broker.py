@@ -152,7 +152,13 @@ class Broker:
         self.lifecycle.metadata_applied()
 
     def on_image(self, image: Image, changed: Journal | None) -> None:
-        """`changed`: what is different since the last call; None for everything."""
+        """`changed`: what is different since the last call; None for everything.
+
+        Nothing happens once the logs are being closed: a partition that served again would be written to behind the
+        flush that the clean-shutdown file stands for.
+        """
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return
         self.replicas.on_image(image, changed if self._has_image else None)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
