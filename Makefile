@@ -29,6 +29,7 @@ up: setup
 
 test: setup-dev
 	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
+	@sh scripts/python scripts/setup.py other-python
 	@$(PY) -m pytest $(ARGS)
 
 bench: setup-dev

@@ -1,10 +1,11 @@
-"""Make an environment from a lock file: `scripts/python scripts/setup.py runtime|dev|confluent-kafka-2.5.0`.
+"""Make an environment from a lock file: `scripts/python scripts/setup.py KIND`: runtime, dev, or one for a test.
 
 Standard library only: it runs before anything is installed. An environment carries a stamp with the hash of the locks
 that filled it; with an equal stamp there is nothing to do, so `make up` may call this every time.
 
     .venv                     runtime, and with dev what tests and checks need (a superset with the same versions)
     .venv-confluent-kafka-2.5.0    an older confluent-kafka, for the tests that speak through it
+    .venv-other-python             the runtime on another supported Python, where this machine has one
 
 Where `python -m venv` cannot make an environment (Debian without python3-venv), uv or virtualenv does it. Everything
 is installed with pip and checked against the hashes of the lock; the tree itself is then installed editable without
@@ -23,6 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 OLD_CLIENT = "confluent-kafka-2.5.0"
+OTHER_PYTHON = "other-python"
 
 
 class SetupError(Exception):
@@ -93,29 +95,50 @@ def set_up_tree(kind: str) -> None:
     (directory / f".heirlog-{kind}").write_text(stamps[kind])
 
 
+def pythons() -> list[str]:
+    """This Python, then others of this machine: by their names on PATH, then what pyenv keeps behind its shims."""
+    names = [sys.executable, "python3.13", "python3.12", "python3.11"]
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[123]*/bin/python"))
+    return [*names, *(str(path) for path in kept)]
+
+
+def is_between(python: str, low: tuple[int, int], above: tuple[int, int]) -> bool:
+    return succeeds(python, "-c", f"import sys; sys.exit(not {low} <= sys.version_info[:2] < {above})")
+
+
 def set_up_old_client() -> None:
     """The lock has wheels up to Python 3.12; on a newer Python an older one of this machine is taken, or none.
 
     No suitable Python is no error: the tests that need this environment skip and say so.
     """
-    directory = ROOT / f".venv-{OLD_CLIENT}"
-    lock = LOCKS / f"{OLD_CLIENT}.txt"
+    fitting = next((python for python in pythons() if is_between(python, (3, 11), (3, 13))), None)
+    set_up_side_environment(OLD_CLIENT, fitting, LOCKS / f"{OLD_CLIENT}.txt")
+
+
+def set_up_other_python() -> None:
+    """Another supported minor version than the one that runs: seeds must give the same trace on both."""
+    mine = sys.version_info[:2]
+    others = (python for python in pythons() if is_between(python, (3, 11), (3, 14)))
+    fitting = next((python for python in others if not is_between(python, mine, (mine[0], mine[1] + 1))), None)
+    set_up_side_environment(OTHER_PYTHON, fitting, LOCKS / "runtime.txt")
+
+
+def set_up_side_environment(name: str, python: str | None, lock: Path) -> None:
+    directory = ROOT / f".venv-{name}"
     stamp = stamp_of(lock)
-    if stamped(directory, OLD_CLIENT, stamp):
+    if stamped(directory, name, stamp):
+        return
+    if python is None:
+        print(f"no fitting Python here: tests that need {directory.name} will be skipped", file=sys.stderr)
         return
     print(f"setting up {directory} from {lock.relative_to(ROOT)}", flush=True)
-    for python in (sys.executable, "python3.12", "python3.11"):
-        if not succeeds(python, "-c", "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))"):
-            continue
-        make_environment(directory, python)
-        pip_install(directory, "--require-hashes", "--only-binary", ":all:", "-r", lock)
-        (directory / f".heirlog-{OLD_CLIENT}").write_text(stamp)
-        return
-    print(f"no Python 3.11 or 3.12 here: tests with {OLD_CLIENT} will be skipped", file=sys.stderr)
+    make_environment(directory, python)
+    pip_install(directory, "--require-hashes", "--only-binary", ":all:", "-r", lock)
+    (directory / f".heirlog-{name}").write_text(stamp)
 
 
 def main(arguments: list[str]) -> int:
-    kinds = ("runtime", "dev", OLD_CLIENT)
+    kinds = ("runtime", "dev", OLD_CLIENT, OTHER_PYTHON)
     if len(arguments) != 1 or arguments[0] not in kinds:
         print(f"usage: scripts/setup.py {'|'.join(kinds)}", file=sys.stderr)
         return 2
@@ -123,6 +146,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[0] == OLD_CLIENT:
             set_up_old_client()
+        elif arguments[0] == OTHER_PYTHON:
+            set_up_other_python()
         else:
             set_up_tree(arguments[0])
     except SetupError as error:
