@@ -106,7 +106,7 @@ def test_a_min_isr_raised_behind_a_shrink_keeps_the_watermark_from_passing_the_l
     partition.proposal_committed(
         proposal, isr=ids([1]), leader_epoch=5, partition_epoch=2, image_has_it=False, now_ms=30_001
     )
-    partition.append(batch(), 1, 0, 30_001)
+    partition.append(batch(), 1, 1_700_000_000_000, 30_001)
     partition.become_leader(state([1, 2], [1], partition_epoch=2), 2, 30_002)
     assert partition.high_watermark == 3
 

@@ -208,6 +208,22 @@ def test_log_append_time_is_the_brokers(world: World) -> None:
     assert {record.timestamp_ms for record in decode_records(found)} == {round(append_ms)}
 
 
+def test_timestamps_far_from_the_brokers_clock_are_refused(world: World) -> None:
+    now_ms = int(time.time() * 1000)
+    usual, narrow = world.topic(replicas=[1]), world.topic(replicas=[1], message_timestamp_before_max_ms="60000")
+    wide = world.topic(replicas=[1], message_timestamp_after_max_ms=str(10 * 86_400_000))
+    for topic, first_ms, code in (
+        (usual, now_ms + 50 * 60_000, "none"),
+        (usual, now_ms + 70 * 60_000, "invalid_timestamp"),
+        (wide, now_ms + 86_400_000, "none"),
+        (usual, 0, "none"),
+        (usual, -1, "none"),
+        (narrow, now_ms - 120_000, "invalid_timestamp"),
+        (narrow, -1, "none"),
+    ):
+        assert produce(world, topic, batch(1, first_ms)).error_code.name == code
+
+
 def test_a_wrong_broker_names_the_leader(world: World) -> None:
     topic = world.topic(replicas=[2, 3])
     for broker, version in ((1, 10), (3, 12), (3, 13)):

@@ -21,6 +21,8 @@ def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
         flush_messages=values["flush.messages"],
         flush_ms=values["flush.ms"],
         log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=values["message.timestamp.before.max.ms"],
+        timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
         max_message_bytes=values["max.message.bytes"],
         file_delete_delay_ms=values["file.delete.delay.ms"],
         producer_id_expiration_ms=static.int("producer.id.expiration.ms"),

@@ -23,6 +23,10 @@ class LogConfig:
     flush_ms: int = _INT64_MAX
     log_append_time: bool = False
     """message.timestamp.type=LogAppendTime."""
+    timestamp_before_max_ms: int = _INT64_MAX
+    """message.timestamp.before.max.ms"""
+    timestamp_after_max_ms: int = 60 * 60 * 1000
+    """message.timestamp.after.max.ms"""
     max_message_bytes: int = 1024 * 1024 + 12
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = 86_400_000

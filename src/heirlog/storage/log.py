@@ -192,7 +192,7 @@ class Log:
         if self.failure is not None:
             raise self.failure
         config = self.config
-        header = check_client_batch(records, config)
+        header = check_client_batch(records, config, wall_ms)
         if header.producer_id >= 0:
             original = self.producers.check(header)
             if original is not None:

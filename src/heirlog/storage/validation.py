@@ -3,7 +3,10 @@
 One batch per partition and request, at base offset 0: Kafka's rule since Produce 3, which also keeps an idempotent
 batch from being half a duplicate. Control batches are a broker's own; transactions are not there yet.
 
-Source: Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
+Timestamps far ahead are refused (message.timestamp.after.max.ms): one of them would keep its segment from retention
+for years. What is too old (before.max.ms) is judged by the batch's first record, since only the header is read.
+
+Source: KIP-937; Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from heirlog.protocol.batch import (
     HEADER_SIZE,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    NO_TIMESTAMP,
     BatchHeader,
     crc_matches,
     read_header,
@@ -25,8 +29,11 @@ from heirlog.storage.errors import LogError
 _CONTROL_OR_TRANSACTIONAL = 0x30
 
 
-def check_client_batch(records: Buffer, config: LogConfig) -> BatchHeader:
-    """The header of the one batch in `records`. Raises LogError or InvalidBatch with Kafka's code."""
+def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> BatchHeader:
+    """The header of the one batch in `records`, which arrived at `wall_ms`.
+
+    Raises LogError or InvalidBatch with Kafka's code.
+    """
     if len(records) < HEADER_SIZE:
         _check_not_empty(records)
     header = read_header(records)
@@ -53,6 +60,8 @@ def check_client_batch(records: Buffer, config: LogConfig) -> BatchHeader:
         raise LogError(
             ErrorCode.INVALID_RECORD, f"base sequence {header.base_sequence} with producer id {header.producer_id}"
         )
+    if not config.log_append_time:
+        _check_timestamps(header.base_timestamp, header.max_timestamp, config, wall_ms)
     return header
 
 
@@ -69,6 +78,21 @@ def _check_attributes(header: BatchHeader, config: LogConfig) -> None:
     if header.log_append_time and not config.log_append_time:
         raise LogError(
             ErrorCode.INVALID_TIMESTAMP, "a producer may not say that timestamps are those of the log's appends"
+        )
+
+
+def _check_timestamps(first: int, largest: int, config: LogConfig, wall_ms: int) -> None:
+    if largest > wall_ms + config.timestamp_after_max_ms:
+        raise LogError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {largest} is more than message.timestamp.after.max.ms={config.timestamp_after_max_ms} ahead of "
+            f"this broker's clock, {wall_ms}",
+        )
+    if NO_TIMESTAMP < first < wall_ms - config.timestamp_before_max_ms:
+        raise LogError(
+            ErrorCode.INVALID_TIMESTAMP,
+            f"timestamp {first} is more than message.timestamp.before.max.ms={config.timestamp_before_max_ms} behind "
+            f"this broker's clock, {wall_ms}",
         )
 
 
