@@ -137,6 +137,27 @@ def test_a_log_that_lost_records_after_the_clean_stop_makes_it_unclean(files: Me
     assert again.clean_broker_epoch is None and not again.was_clean
 
 
+def test_a_process_killed_right_after_it_created_a_log_leaves_one_that_is_known_by_its_topic_id(
+    files: MemoryFiles,
+) -> None:
+    opened(files).create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 0, 0)
+    files.crash(lambda flushed, written: written)
+    log = opened(files).logs["t", 0]
+    # without its id the log would be taken for a stray, and deleted with the record
+    assert (contents(log), log.topic_id) == ([(0, "a")], TOPIC_ID)
+
+
+def test_a_flush_of_a_new_log_waits_for_its_topic_id(files: MemoryFiles) -> None:
+    log = opened(files).create_log("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a"), 0, 0)
+    flushed: list[OSError | None] = []
+    log.flush(flushed.append)
+    while not flushed:
+        files.pending.pop(0)()
+    files.crash()
+    assert opened(files).logs["t", 0].topic_id == TOPIC_ID
+
+
 def test_after_a_crash_logs_are_scanned_from_the_recovery_point(files: MemoryFiles) -> None:
     directory = opened(files)
     log = directory.create_log("t", 0, TOPIC_ID, LogConfig())

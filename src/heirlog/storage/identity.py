@@ -77,13 +77,32 @@ def format_directory(
 
 
 class PartitionMetadataFile:
-    __slots__ = ("_dir_path", "_file", "topic_id")
+    """Written once, in place and at once: a process that is killed right afterwards leaves it readable, and a torn one
+    after a power cut says as little as none. With a temporary file and a rename after its flush, a kill in between would
+    leave records in a log that nobody knows, and that is deleted as a stray."""
+
+    __slots__ = ("_closed", "_dir_path", "_files", "_waiting", "topic_id")
 
     def __init__(self, files: Files, dir_path: str) -> None:
         """A missing or damaged file leaves the topic id unknown: whoever knows it sets it again."""
+        self._files = files
         self._dir_path = dir_path
-        self._file = AtomicFile(files, dir_path, PARTITION_METADATA)
-        self.topic_id: Uuid | None = _parse_partition_metadata(read_file(files, f"{dir_path}/{PARTITION_METADATA}"))
+        self._closed = False
+        self._waiting: list[OnDurable] = []
+        self.topic_id: Uuid | None = _parse_partition_metadata(read_file(files, self._path))
+
+    @property
+    def _path(self) -> str:
+        return f"{self._dir_path}/{PARTITION_METADATA}"
+
+    @property
+    def durable(self) -> bool:
+        """Nothing is on its way to the disk."""
+        return not self._waiting
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Only while not `durable`."""
+        self._waiting.append(on_durable)
 
     def set(self, topic_id: Uuid, on_durable: OnDurable) -> None:
         """Raises StorageFormatError if the directory belongs to another topic, and OSError."""
@@ -94,11 +113,31 @@ class PartitionMetadataFile:
                 f"{self._dir_path} holds topic id {uuid_text(self.topic_id)}, not {uuid_text(topic_id)}: it is left "
                 f"over from a deleted topic of the same name and has to be moved away"
             )
+        file = self._files.open(self._path, create=True)
+        file.truncate(0)
+        file.append(f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode())
         self.topic_id = topic_id
-        self._file.write(f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode(), on_durable)
+        self._waiting = [on_durable]
+
+        def flushed(error: OSError | None) -> None:
+            file.close()
+            if self._closed:
+                return
+            if error is None:
+                self._files.sync_dir(self._dir_path, self._ended)
+            else:
+                self._ended(error)
+
+        self._files.flush(file, flushed)
+
+    def _ended(self, error: OSError | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        if not self._closed:
+            for on_durable in waiting:
+                on_durable(error)
 
     def close(self) -> None:
-        self._file.close()
+        self._closed = True
 
 
 def _parse_partition_metadata(content: bytes | None) -> Uuid | None:
