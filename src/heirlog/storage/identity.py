@@ -78,8 +78,11 @@ def format_directory(
 
 class PartitionMetadataFile:
     """Written once, in place and at once: a process that is killed right afterwards leaves it readable, and a torn one
-    after a power cut says as little as none. With a temporary file and a rename after its flush, a kill in between would
-    leave records in a log that nobody knows, and that is deleted as a stray."""
+    after a power cut says as little as none.
+
+    With a temporary file and a rename after its flush, a kill in between would leave records in a log that nobody
+    knows, and that is deleted as a stray.
+    """
 
     __slots__ = ("_closed", "_dir_path", "_files", "_waiting", "topic_id")
 

@@ -13,7 +13,8 @@ Who may do what:
 
 Order of effects. An append enters its epoch before its bytes, so that a failed write leaves at most an epoch without
 records. A truncation lowers the recovery point before it cuts. The recovery point rises only in the callback of a flush
-that waited for the files, the directory's entries and the epoch file: nothing below it has to be looked at again.
+that waited for the files, the directory's entries, the epoch file and the topic id: nothing below it has to be looked
+at again.
 
 A failed flush is final: `failure` is set, and every later append or flush raises it.
 """
@@ -447,6 +448,8 @@ class Log:
             self._files.flush(file, pending.part())
         if not self.epochs.durable:
             self.epochs.when_durable(pending.part())
+        if not self._metadata_file.durable:
+            self._metadata_file.when_durable(pending.part())
         if self._directory_dirty:
             self._directory_dirty = False
             self._files.sync_dir(self.dir_path, pending.part())
