@@ -23,9 +23,8 @@ from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from heirlog.env import Buffer
+from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.compression import MAX_DECOMPRESSED_BYTES, compress, decompress
 from heirlog.protocol.errors import ErrorCode, KafkaError
 

@@ -24,10 +24,9 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from heirlog.env import File, Files
 from heirlog.protocol.batch import LAST_SEQUENCE, NO_PRODUCER_EPOCH, BatchHeader, advance_sequence
+from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode
 from heirlog.storage.atomic import read_file
 from heirlog.storage.errors import LogError
