@@ -1,4 +1,5 @@
-"""What each API answers when this node cannot serve it (it is not the active controller, or ceases to be)."""
+"""What each API answers when it was not executed: this node is not the active controller (or ceases to be), or the
+broker that forwarded the request reached no controller in time."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateT
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
-_SENTENCE: Final = "This is not the active controller; ask again."
+_SENTENCES: Final = {
+    ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
+    ErrorCode.REQUEST_TIMED_OUT: "The active controller did not answer in time.",
+}
+
+
+def _sentence(code: ErrorCode) -> str:
+    return _SENTENCES.get(code, f"The controller refused the request with {code.name}.")
 
 
 def alter_partition_refused(code: ErrorCode) -> AlterPartitionResponse:
@@ -35,7 +43,7 @@ def producer_ids_refused(code: ErrorCode) -> AllocateProducerIdsResponse:
 def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=[
-            CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code, error_message=_SENTENCE)
+            CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code, error_message=_sentence(code))
             for topic in request.topics
         ]
     )
@@ -47,7 +55,7 @@ def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode) -> Dele
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=code, error_message=_SENTENCE
+                name=name, topic_id=topic_id, error_code=code, error_message=_sentence(code)
             )
             for name, topic_id in asked
         ]
@@ -63,7 +71,7 @@ def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> Elec
                 topic=topic.topic,
                 partition_result=[
                     ElectLeadersResponse.PartitionResult(
-                        partition_id=partition, error_code=code, error_message=_SENTENCE
+                        partition_id=partition, error_code=code, error_message=_sentence(code)
                     )
                     for partition in topic.partitions
                 ],

@@ -6,11 +6,12 @@ The rules are in `controller.topics`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.controller.refusals import create_topics_refused
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
@@ -19,15 +20,4 @@ if TYPE_CHECKING:
 def handle(node: Node, request: CreateTopicsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
         return node.controller.create_topics(request, context)
-    return node.forward(request, context, lambda code: refusal(request, code))
-
-
-def refusal(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[
-            CreateTopicsResponse.CreatableTopicResult(
-                name=topic.name, error_code=code, error_message="the active controller did not answer in time"
-            )
-            for topic in request.topics
-        ]
-    )
+    return node.forward(request, context, partial(create_topics_refused, request))

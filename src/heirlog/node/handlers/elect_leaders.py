@@ -5,11 +5,12 @@ v0 preferred only, v1 election type, v2 flexible. The rules are in `controller.e
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from heirlog.controller.refusals import elect_leaders_refused
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
@@ -18,24 +19,4 @@ if TYPE_CHECKING:
 def handle(node: Node, request: ElectLeadersRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
         return node.controller.elect_leaders(request, context)
-    return node.forward(request, context, lambda code: refusal(request, code))
-
-
-def refusal(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
-    return ElectLeadersResponse(
-        error_code=code,
-        replica_election_results=[
-            ElectLeadersResponse.ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    ElectLeadersResponse.PartitionResult(
-                        partition_id=index,
-                        error_code=code,
-                        error_message="the active controller did not answer in time",
-                    )
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or []
-        ],
-    )
+    return node.forward(request, context, partial(elect_leaders_refused, request))
