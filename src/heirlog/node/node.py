@@ -47,7 +47,6 @@ from heirlog.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
-from heirlog.controller.refusals import create_topics_refused
 
 NO_NODE = -1
 BROKER_DEFAULT = -1
@@ -138,6 +137,7 @@ class Node:
         wanted = sorted(set(names) - self._creating)
         if not wanted:
             return
+        from heirlog.controller.refusals import create_topics_refused  # most brokers never need it
         self._creating.update(wanted)
         request = CreateTopicsRequest(
             topics=[
@@ -193,7 +193,6 @@ class Node:
         # each role's modules are imported only where the role is: a tenth of the time that a start takes
         if config.is_controller:
             from heirlog.controller.controller import Controller
-from heirlog.controller.refusals import create_topics_refused
 
             self._controller = Controller(
                 self.env,
