@@ -1,0 +1,39 @@
+"""What the documentation says is what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.node.router import ROUTES, Role
+from heirlog.protocol.api import APIS
+
+COMPATIBILITY = (Path(__file__).parents[1] / "docs" / "compatibility.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \| ([\w-]+) \| ([\w-]+) \|", re.MULTILINE)
+NO = "-"
+
+
+def test_every_served_api_stands_in_the_table_with_its_versions_and_listeners() -> None:
+    documented = {
+        (role, int(key)): (name, int(low), int(high or low))
+        for key, name, low, high, brokers, controllers in ROW.findall(COMPATIBILITY)
+        for role, served in ((Role.BROKER, brokers), (Role.CONTROLLER, controllers))
+        if served != NO
+    }
+    assert documented == {
+        (role, key): (APIS[key].name, route.min_version, route.max_version)
+        for role, routes in ROUTES.items()
+        for key, route in routes.items()
+    }
+
+
+def test_no_api_stands_in_the_table_twice_and_they_are_in_order() -> None:
+    keys = [int(key) for key, *_ in ROW.findall(COMPATIBILITY)]
+    assert keys == sorted(set(keys))
+
+
+def test_every_configuration_of_our_own_is_named() -> None:
+    own = [name for name in SERVER_CONFIGS if name.startswith("heirlog.")]
+    assert own
+    assert [name for name in own if f"`{name}`" not in COMPATIBILITY] == []
