@@ -87,6 +87,8 @@ def _random_item(rng: random.Random, cls: Any, kafka_type: str | None) -> Any:
         return rng.choice(ERROR_CODES)
     if kafka_type == "timedelta_i32":
         return datetime.timedelta(milliseconds=rng.randrange(-(2**31), 2**31))
+    if kafka_type == "timedelta_i64":
+        return datetime.timedelta(milliseconds=rng.randrange(-(2**42), 2**42))
     if kafka_type == "datetime_i64":
         return EPOCH + datetime.timedelta(milliseconds=rng.randrange(2**42)) if rng.random() < 0.7 else None
     size = rng.choice([0, 1, 5, 12, 200 if rng.random() < 0.1 else 3])

@@ -2,7 +2,7 @@
 
 A spec is a header and one or two blocks of fields; a deeper indented block holds the fields of a struct:
 
-    api Vote                                    or `record TopicRecord`, `control VotersRecord`
+    api Vote                                    or `record TopicRecord`, `control VotersRecord`, `data OffsetCommitKey`
     key 52
     versions 0-2
     flexible 0+                                 or `none`
@@ -73,7 +73,7 @@ class StructSpec:
 @dataclass(slots=True)
 class Spec:
     kind: str
-    """api, record or control."""
+    """api, record, control or data."""
     name: str
     key: int
     versions: Versions
@@ -115,8 +115,8 @@ def parse(text: str, file: str) -> Spec:
         except (ValueError, IndexError) as error:
             raise BadSpec(f"{file}:{number}: {error}") from error
     kind = next(iter(header), "")
-    if kind not in ("api", "record", "control") or not blocks:
-        raise BadSpec(f"{file}: begins with none of api, record, control, or has no fields block")
+    if kind not in ("api", "record", "control", "data") or not blocks:
+        raise BadSpec(f"{file}: begins with none of api, record, control, data, or has no fields block")
     flexible = header["flexible"]
     return Spec(
         kind=kind,

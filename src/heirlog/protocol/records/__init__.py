@@ -13,9 +13,13 @@ from heirlog.protocol.records.config import ConfigRecord
 from heirlog.protocol.records.end_transaction import EndTransactionRecord
 from heirlog.protocol.records.feature_level import FeatureLevelRecord
 from heirlog.protocol.records.fence_broker import FenceBrokerRecord
+from heirlog.protocol.records.group_metadata_key import GroupMetadataKey
+from heirlog.protocol.records.group_metadata_value import GroupMetadataValue
 from heirlog.protocol.records.k_raft_version import KRaftVersionRecord
 from heirlog.protocol.records.leader_change_message import LeaderChangeMessage
 from heirlog.protocol.records.no_op import NoOpRecord
+from heirlog.protocol.records.offset_commit_key import OffsetCommitKey
+from heirlog.protocol.records.offset_commit_value import OffsetCommitValue
 from heirlog.protocol.records.partition import PartitionRecord
 from heirlog.protocol.records.partition_change import PartitionChangeRecord
 from heirlog.protocol.records.producer_ids import ProducerIdsRecord
@@ -71,9 +75,13 @@ __all__ = [
     "EndTransactionRecord",
     "FeatureLevelRecord",
     "FenceBrokerRecord",
+    "GroupMetadataKey",
+    "GroupMetadataValue",
     "KRaftVersionRecord",
     "LeaderChangeMessage",
     "NoOpRecord",
+    "OffsetCommitKey",
+    "OffsetCommitValue",
     "PartitionChangeRecord",
     "PartitionRecord",
     "ProducerIdsRecord",
