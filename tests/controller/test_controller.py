@@ -102,14 +102,17 @@ def test_a_broker_that_falls_silent_is_fenced_and_its_partitions_get_new_leaders
     assert harness.controller.elections[Basis.ISR] == 1
 
 
-def test_a_pass_fences_one_broker_at_a_time_the_longest_silent_first() -> None:
+def test_stale_brokers_are_fenced_one_after_the_other_the_longest_silent_first() -> None:
     harness = leading()
-    harness.env.advance(1000)
-    heartbeat(harness, 1)
-    harness.env.advance(8500)
+    started_ms = harness.env.now_ms()
+    for broker, at_ms in ((3, 50), (2, 100), (1, 5000)):
+        harness.env.advance(at_ms - (harness.env.now_ms() - started_ms))
+        heartbeat(harness, broker)
+    harness.env.advance(9 * harness.controller.sessions.check_interval_ms - 5000)
+    fenced = [values["broker"] for event, values in harness.env.events if event == "broker-fenced"]
+    assert fenced == [3, 2]
     harness.commit()
-    fenced = [broker.id for broker in harness.controller.image.brokers.values() if broker.fenced]
-    assert fenced == [2]
+    assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
 
 
 def test_a_controller_that_was_stopped_forgives_the_silence() -> None:

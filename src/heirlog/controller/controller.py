@@ -270,7 +270,7 @@ class Controller:
             self._append([registration])
         self._derive_sessions()
         self._every("no-op", self._static.int("metadata.max.idle.interval.ms"), self._write_no_op)
-        self._expect_session_check()
+        self._expect_session_check(self.sessions.check_interval_ms)
         if self._static["auto.leader.rebalance.enable"]:
             interval_ms = self._static.int("leader.imbalance.check.interval.seconds") * 1000
             self._run_elections("balance", interval_ms, balance)
@@ -356,17 +356,17 @@ class Controller:
         if outcome.records:
             self.submit(lambda: outcome, _no_answer)
 
-    def _expect_session_check(self) -> None:
-        interval_ms = self.sessions.check_interval_ms
-        due_ms = self._env.now_ms() + interval_ms
-        self._timers["sessions"] = self._env.call_later(interval_ms, lambda: self._check_sessions(due_ms))
+    def _expect_session_check(self, delay_ms: int) -> None:
+        due_ms = self._env.now_ms() + delay_ms
+        self._timers["sessions"] = self._env.call_later(delay_ms, lambda: self._check_sessions(due_ms))
 
     def _check_sessions(self, due_ms: int) -> None:
-        self._expect_session_check()
         now_ms = self._env.now_ms()
         if now_ms - due_ms > self.sessions.check_interval_ms:
             self.sessions.forgive(now_ms - due_ms)
         stale = self.sessions.longest_silent(now_ms)
+        # where one is stale others may be too
+        self._expect_session_check(self.sessions.check_interval_ms if stale is None else 0)
         if stale is not None:
             self.expire_session(stale, "no heartbeat for broker.session.timeout.ms")
 

@@ -11,7 +11,8 @@ A session lives in memory only, on the active controller. It belongs to one regi
   a duplicate for a whole session time (KAFKA-19130).
 * The grace stands for "the process is dead": its kernel closed the connection. Silence alone never shortens a session.
   -1 switches the grace off (Kafka's rule).
-* A pass finds at most one stale broker, the one silent for longest: each fencing sees the elections of the one before.
+* A pass finds at most one stale broker, the one silent for longest, and the next pass follows at once: each fencing
+  sees the elections of the one before, and a rack that went silent does not take a pass per broker to be noticed.
 * A pass that comes late by more than its own period says that this process was not running, so heartbeats may wait
   unread in its sockets: everybody's contact is moved by the delay instead of fencing healthy brokers (KAFKA-17793).
 
