@@ -8,9 +8,10 @@ malformed body closes the connection, since the client could not read an answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from heirlog.node.router import API_VERSIONS, Listener
+from heirlog.node.router import API_VERSIONS, ROUTES, Listener, Role
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
 from heirlog.protocol.messages.api_versions import ApiVersionsResponse
@@ -50,12 +51,17 @@ def decode(listener: Listener, frame: memoryview) -> tuple[RequestHeader, Any] |
 
 
 def api_keys(listener: Listener) -> list[ApiVersionsResponse.ApiVersion]:
-    """What ApiVersions advertises on this listener, by key."""
+    """What ApiVersions advertises on this listener, by key. Shared by all answers: nobody changes a message."""
+    return _api_keys_of(listener.role)
+
+
+@cache
+def _api_keys_of(role: Role) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
             api_key=route.key, min_version=route.advertised_min, max_version=route.max_version
         )
-        for _, route in sorted(listener.routes.items())
+        for _, route in sorted(ROUTES[role].items())
     ]
 
 
