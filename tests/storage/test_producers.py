@@ -74,7 +74,16 @@ def test_sequences_wrap() -> None:
     verdict(states, header(2**31 - 2, 3, offset=5))
     assert verdict(states, header(2**31 - 2, 3)) == 5
     assert verdict(states, header(1)) is None
-    assert verdict(states, header(2**31 - 5)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    assert verdict(states, header(0, 2)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+def test_what_lies_before_the_first_known_batch_is_not_called_a_duplicate() -> None:
+    states = ProducerStates()
+    assert verdict(states, header(60, 10)) is None
+    # a producer that is told "duplicate" takes it as written, and these never were
+    assert verdict(states, header(50, 10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(states, header(70, 10)) is None
+    assert verdict(states, header(50, 10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_producer_expires_with_its_last_batch() -> None:
@@ -145,7 +154,7 @@ class Reference:
                     if (first, last) == (sequence, sequence + count - 1):
                         return at
                 last = self.history[-1][1]
-                if sequence + count - 1 <= last:
+                if self.history[0][0] <= sequence and sequence + count - 1 <= last:
                     return ErrorCode.DUPLICATE_SEQUENCE_NUMBER
                 if sequence != last + 1:
                     return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

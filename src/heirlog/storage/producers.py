@@ -6,7 +6,8 @@ For a batch of producer id p, epoch e, sequences b to l, where the last known ba
     e < known epoch         INVALID_PRODUCER_EPOCH
     e > known epoch         b must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
     one of the last five    a duplicate: answered with the original's offsets, nothing is written
-    l at or before s        DUPLICATE_SEQUENCE_NUMBER: written long ago, its offset is forgotten
+    l at or before s        DUPLICATE_SEQUENCE_NUMBER: written long ago, its offset is forgotten; but not for what lies
+                            before the first batch known of the epoch: nobody knows whether that was ever written
     b = s + 1               accepted (2^31-1 is followed by 0)
     else                    OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -56,10 +57,12 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerState:
-    __slots__ = ("batches", "epoch", "last_timestamp")
+    __slots__ = ("batches", "epoch", "first_sequence", "last_timestamp")
 
-    def __init__(self, epoch: int, last_timestamp: int) -> None:
+    def __init__(self, epoch: int, last_timestamp: int, first_sequence: int) -> None:
         self.epoch = epoch
+        self.first_sequence = first_sequence
+        """From here on every sequence of the epoch was written."""
         self.last_timestamp = last_timestamp
         self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_REMEMBERED)
 
@@ -102,7 +105,8 @@ class ProducerStates:
         for batch in state.batches:
             if batch.base_sequence == header.base_sequence and batch.last_sequence == last_sequence:
                 return batch
-        if advance_sequence(last, -last_sequence) < _HALF_OF_ALL_SEQUENCES:
+        is_known = advance_sequence(header.base_sequence, -state.first_sequence) < _HALF_OF_ALL_SEQUENCES
+        if is_known and advance_sequence(last, -last_sequence) < _HALF_OF_ALL_SEQUENCES:
             raise LogError(
                 ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
                 f"producer {header.producer_id} wrote sequences {header.base_sequence} to {last_sequence} before its "
@@ -122,13 +126,15 @@ class ProducerStates:
         """A data batch of this header is in the log (offsets as stored)."""
         if header.producer_id < 0 or header.is_control or header.base_sequence < 0:
             return
+        delta, timestamp_ms, base_sequence = header[6], header[8], header[11]
         state = self.producers.get(header.producer_id)
         if state is None:
-            state = self.producers[header.producer_id] = ProducerState(header.producer_epoch, header.max_timestamp)
+            state = ProducerState(header.producer_epoch, timestamp_ms, base_sequence)
+            self.producers[header.producer_id] = state
         elif state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
+            state.first_sequence = base_sequence
             state.batches.clear()
-        delta, timestamp_ms, base_sequence = header[6], header[8], header[11]
         state.last_timestamp = timestamp_ms
         last_sequence = (base_sequence + delta) & LAST_SEQUENCE
         state.batches.append(ProducedBatch(base_sequence, last_sequence, header[0] + delta, delta, timestamp_ms))
@@ -181,7 +187,8 @@ class ProducerStates:
     def _enter(
         self, producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int
     ) -> None:
-        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms)
+        # the format does not say; an epoch begins at 0 unless its producer was forgotten meanwhile
+        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms, 0)
         if last_offset >= 0:
             base_sequence = advance_sequence(last_sequence, -offset_delta)
             state.batches.append(ProducedBatch(base_sequence, last_sequence, last_offset, offset_delta, timestamp_ms))
