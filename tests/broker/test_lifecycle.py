@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from heirlog.broker.lifecycle import BrokerState
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
@@ -84,6 +87,17 @@ def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_n
     assert again.request.previous_broker_epoch == -1
     again.on_result(BrokerRegistrationResponse(broker_epoch=300))
     assert rig.env.take("heartbeat").request.broker_epoch == 300
+
+
+def test_a_second_registration_does_not_double_the_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[ReplicaManager] = []
+    monkeypatch.setattr(ReplicaManager, "check_isr_lag", checks.append)
+    rig = Rig().started()
+    rig.env.advance(2000)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.env.advance(60_000)
+    assert len(checks) == 4, "every replica.lag.time.max.ms / 2"
 
 
 def test_controlled_shutdown_asks_until_the_controller_lets_go() -> None:

@@ -26,9 +26,14 @@ class Upkeep:
         self._env = env
         self._static = static
         self._replicas = replicas
+        self._started = False
         self._stopped = False
 
     def start(self) -> None:
+        """A second call changes nothing: a broker may register again."""
+        if self._started:
+            return
+        self._started = True
         static = self._static
         self._every(max(1, static.int("replica.lag.time.max.ms") // 2), self._replicas.check_isr_lag)
         self._every(static.int("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint)
