@@ -91,7 +91,7 @@ def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_n
 
 def test_a_second_registration_does_not_double_the_upkeep(monkeypatch: pytest.MonkeyPatch) -> None:
     checks: list[ReplicaManager] = []
-    monkeypatch.setattr(ReplicaManager, "check_isr_lag", checks.append)
+    monkeypatch.setattr(ReplicaManager, "check_isr_lag", lambda replicas: checks.append(replicas))
     rig = Rig().started()
     rig.env.advance(2000)
     rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
