@@ -14,3 +14,6 @@ from heirlog.testing.cluster import Cluster
 def world() -> Iterator[World]:
     with Cluster(nodes=3, config={"auto.create.topics.enable": False}) as cluster:
         yield World(cluster)
+        for node in cluster.node_ids:
+            failed = "request-failed" in cluster.output(node)
+            assert not failed, f"a handler of node {node} failed: no request may be able to do that"

@@ -93,15 +93,22 @@ def framed(frame: bytes) -> bytes:
 def request_bytes(api: str, version: int, correlation_id: int, **values: Any) -> bytes:
     """Header and request, without the length."""
     message = load_request_schema(API_KEYS[api], version)
-    header = message.__header_schema__(
+    return header_bytes(api, version, correlation_id) + _written(_entity(message, values))
+
+
+def header_bytes(api: str, version: int, correlation_id: int) -> bytes:
+    header = load_request_schema(API_KEYS[api], version).__header_schema__(
         request_api_key=API_KEYS[api],  # type: ignore[arg-type]  # kio's ints are checked at run time only
         request_api_version=version,  # type: ignore[arg-type]
         correlation_id=correlation_id,  # type: ignore[arg-type]
         client_id="a stranger",
     )
+    return _written(header)
+
+
+def _written(entity: Any) -> bytes:
     out = io.BytesIO()
-    entity_writer(type(header))(out, header)
-    entity_writer(message)(out, _entity(message, values))
+    entity_writer(type(entity))(out, entity)
     return out.getvalue()
 
 
