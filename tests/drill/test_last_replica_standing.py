@@ -30,9 +30,9 @@ def with_elr() -> Played:
 
 
 @pytest.fixture(scope="module")
-def without_elr() -> Played:
-    with Cluster(nodes=3, elr=False) as cluster:
-        return run(cluster, elr=False)
+def without_elr() -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--elr", "off", "--json"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 def views(verdict: Verdict, moment: str) -> list[View]:
@@ -80,20 +80,30 @@ def test_leader_epochs_never_go_back(with_elr: Played) -> None:
     assert epochs == sorted(epochs) and epochs[0] < epochs[-1]
 
 
-def test_without_the_elr_the_same_script_loses_acknowledged_records(without_elr: Played) -> None:
-    verdict, _ = without_elr
-    assert not verdict.passed
-    assert verdict.lost > 0
-    assert verdict.readable == verdict.acknowledged - verdict.lost
-    assert verdict.watermark_went_back
+def test_without_the_elr_the_same_script_loses_acknowledged_records(
+    without_elr: subprocess.CompletedProcess[str],
+) -> None:
+    result = json.loads(without_elr.stdout)
+    assert not result["passed"]
+    assert result["lost"] > 0
+    assert result["readable"] == result["acknowledged"] - result["lost"]
+    assert result["watermark_went_back"]
 
 
-def test_without_the_elr_c_keeps_its_seat_and_leads_with_what_its_disk_kept(without_elr: Played) -> None:
-    verdict, _ = without_elr
-    (t2,) = views(verdict, "T2")
-    assert (t2.isr, t2.elr, t2.leader) == ((C,), (), -1)
-    assert all(view.leader == -1 for view in views(verdict, "T3"))
-    assert all(view.leader == C for view in views(verdict, "T4"))
+def test_without_the_elr_the_command_fails_with_one_sentence(without_elr: subprocess.CompletedProcess[str]) -> None:
+    assert without_elr.returncode == 1
+    (sentence,) = without_elr.stderr.splitlines()
+    assert sentence.startswith("heirlog: the drill failed: lost: ")
+
+
+def test_without_the_elr_c_keeps_its_seat_and_leads_with_what_its_disk_kept(
+    without_elr: subprocess.CompletedProcess[str],
+) -> None:
+    timeline = json.loads(without_elr.stdout)["timeline"]
+    seen = [(moment["event"][:2], moment["isr"], moment["elr"], moment["leader"]) for moment in timeline]
+    assert ("T2", [C], [], -1) in seen
+    assert [leader for moment, _, _, leader in seen if moment == "T3"] == [-1]
+    assert {leader for moment, _, _, leader in seen if moment == "T4"} == {C}
 
 
 def test_each_acknowledged_record_is_one_json_line(with_elr: Played, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from heirlog.blocking.connection import Connection
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.testing.cluster import Cluster
@@ -104,15 +105,16 @@ def write_once(
     cluster: Cluster, broker: int, topic: str, *values: bytes, acks: int, timeout_ms: int = 5_000
 ) -> ProduceResponse.PartitionProduceResponse | None:
     """One batch to this very broker without any retry; None for acks=0."""
-    topic_id = topics(cluster)[topic]
-    data = ProduceRequest.PartitionProduceData(index=0, records=batch(*values))
-    request = ProduceRequest(
-        acks=acks,
-        timeout_ms=timeout_ms,
-        topic_data=[ProduceRequest.TopicProduceData(topic_id=topic_id, name=topic, partition_data=[data])],
-    )
     host, port = address_of(cluster, broker)
     with Connection(host, port, timeout_s=20.0) as connection:
+        asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)])
+        topic_id = connection.request(asked).topics[0].topic_id
+        data = ProduceRequest.PartitionProduceData(index=0, records=batch(*values))
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=[ProduceRequest.TopicProduceData(topic_id=topic_id, name=topic, partition_data=[data])],
+        )
         if acks:
             answer: ProduceResponse = connection.request(request)
             return answer.responses[0].partition_responses[0]

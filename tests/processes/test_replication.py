@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +30,7 @@ from heirlog.blocking.connection import Connection
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.workload import EndWatch, Writer, read_all
@@ -246,15 +249,44 @@ def test_a_fetch_of_a_follower_s_earlier_life_is_refused_by_the_leader(cluster: 
         assert client.metadata(["stale"]).topics[0].error_code == 0
 
 
-def test_without_a_grace_only_silence_for_a_whole_session_fences() -> None:
+@pytest.fixture(scope="module")
+def patient() -> Iterator[Cluster]:
+    """Kafka's rule: silence alone fences."""
     config = {
         "heirlog.broker.disconnect.grace.ms": -1,
-        "broker.session.timeout.ms": 3_000,
+        "broker.session.timeout.ms": 2_000,
         "broker.heartbeat.interval.ms": 300,
+        "min.insync.replicas": 1,
     }
     with Cluster(nodes=2, config=config) as cluster:
-        create(cluster, "t", [2, 1], config={"min.insync.replicas": "1"})
-        cluster.kill(2)
-        started = time.monotonic()
-        wait_for(cluster, "t", lambda view: view.leader == 1)
-        assert 2.5 < time.monotonic() - started < 8
+        yield cluster
+
+
+def test_a_leader_that_stands_still_for_a_session_is_replaced_and_follows_when_it_wakes(patient: Cluster) -> None:
+    create(patient, "asleep", [2, 1])
+    assert write(patient, "asleep", b"a").error_code == 0
+    os.kill(patient.pids[2], signal.SIGSTOP)
+    try:
+        with Connection(*address_of(patient, 1), timeout_s=10.0) as awake:
+            wait_until(lambda: leader_known_to(awake, "asleep") == 1, "broker 1 to lead")
+            assert write_once(patient, 1, "asleep", b"b", acks=-1).error_code == 0  # type: ignore[union-attr]
+    finally:
+        os.kill(patient.pids[2], signal.SIGCONT)
+    back = wait_for(patient, "asleep", lambda view: set(view.isr) == {1, 2})
+    assert back.leader == 1
+    assert read(patient, "asleep") == [b"a", b"b"]
+
+
+def leader_known_to(connection: Connection, topic: str) -> int:
+    request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)])
+    response = connection.request(request)
+    return int(response.topics[0].partitions[0].leader_id)
+
+
+def test_without_a_grace_only_silence_for_a_whole_session_fences(patient: Cluster) -> None:
+    create(patient, "silent", [2, 1])
+    patient.kill(2)
+    started = time.monotonic()
+    wait_for(patient, "silent", lambda view: view.leader == 1)
+    # the last heartbeat may have been an interval before the kill
+    assert 1.6 < time.monotonic() - started < 8

@@ -76,6 +76,40 @@ def test_a_node_with_both_roles_is_back_soon_after_a_kill() -> None:
         assert read(cluster, "kept") == [b"a"]
 
 
+def test_a_cluster_of_which_every_process_was_killed_comes_back_with_its_data() -> None:
+    """No power cut: what was written is in the page cache. Nobody stopped cleanly, so the last known leader leads."""
+    with Cluster(nodes=3, config={"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500}) as cluster:
+        create(cluster, "kept", [1, 2, 3])
+        for value in (b"a", b"b", b"c"):
+            assert write(cluster, "kept", value).error_code == 0
+        for node in cluster.node_ids:
+            cluster.kill(node)
+        for node in cluster.node_ids:
+            cluster.start(node)
+        cluster.wait_until_ready()
+        wait_for(cluster, "kept", lambda view: len(view.isr) == 3)
+        assert read(cluster, "kept") == [b"a", b"b", b"c"]
+
+
+def test_a_stop_while_a_node_starts_is_clean_however_early_it_comes() -> None:
+    with Cluster(nodes=1) as cluster:
+        create(cluster, "kept", [1])
+        assert write(cluster, "kept", b"a").error_code == 0
+        clean_file = cluster.data / "broker-1" / "log" / ".kafka_cleanshutdown"
+        cluster.stop(1)
+        begun = cluster.output(1)
+        cluster.start(1)
+        cluster.stop(1)
+        assert clean_file.exists()
+        cluster.start(1)
+        wait_until(lambda: cluster.output(1) != begun, "the first sign of life")
+        cluster.stop(1)
+        assert clean_file.exists()
+        cluster.start(1)
+        cluster.wait_until_ready()
+        assert read(cluster, "kept") == [b"a"]
+
+
 def test_brokers_go_on_without_their_controller_and_with_its_next_process() -> None:
     with Cluster(nodes=3, config={"broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 500}) as cluster:
         create(cluster, "t", [1, 2, 3])
