@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from clients.test_wire_data import batch, end_offset, produce
 from clients.world import World
 
 NOT_ASKED = -(2**31)
@@ -399,21 +400,36 @@ def test_an_unknown_kind_of_election_is_refused(world: World, topic: str, electi
         assert answer.error_code.name == "invalid_request"
 
 
-def test_a_preferred_leader_gets_its_partition_back(world: World) -> None:
+def test_a_replica_goes_becomes_eligible_and_is_given_its_partition_back(world: World) -> None:
     name = world.topic(replicas=[3, 2])
+    assert produce(world, name, batch(1)).error_code.value == 0
+    asked = [{"topic": name, "partitions": [0]}]
     world.cluster.stop(3)
     try:
         world.eventually(lambda: world.leader(name) == 2)
-        asked = [{"topic": name, "partitions": [0]}]
         refused = world.ask("elect_leaders", 2, election_type=0, topic_partitions=asked, timeout=5000)
         (result,) = refused.replica_election_results[0].partition_result
         assert result.error_code.name == "preferred_leader_not_available"
         assert result.error_message
+        described = world.ask("describe_topic_partitions", 0, topics=[{"name": name}], response_partition_limit=9)
+        (partition,) = described.topics[0].partitions
+        assert (partition.isr_nodes, partition.eligible_leader_replicas) == ((2,), (3,)), "ISR below min ISR: 2"
+        assert partition.offline_replicas == (3,)
+        assert produce(world, name, batch(1), acks=-1).error_code.name == "not_enough_replicas"
+        assert produce(world, name, batch(1), acks=1).base_offset == 1
+        # not readable, since only one replica has it (-1: the new leader may not even know the watermark yet)
+        assert end_offset(world, name) in (1, -1)
     finally:
         world.cluster.start(3)
         world.cluster.wait_until_ready()
     world.eventually(lambda: set(world.metadata(name).partitions[0].isr_nodes) == {2, 3})
-    elected = world.ask("elect_leaders", 2, election_type=0, topic_partitions=None, timeout=5000)
-    found = {one.topic: one.partition_result[0].error_code.name for one in elected.replica_election_results}
-    assert found[name] == "none"
+    assert end_offset(world, name) == 2
+    with world.broker(2) as waiting:
+        body = [{"topic": name, "partitions": [{"partition": 0, "partition_max_bytes": 1000, "fetch_offset": 2}]}]
+        poll = waiting.send("fetch", 12, max_bytes=1000, max_wait=15_000, min_bytes=1, topics=body)
+        elected = world.ask("elect_leaders", 2, election_type=0, topic_partitions=None, timeout=5000)
+        found = {one.topic: one.partition_result[0].error_code.name for one in elected.replica_election_results}
+        assert found[name] == "none"
+        told = waiting.answer(poll).responses[0].partitions[0]
+    assert (told.error_code.name, told.current_leader.leader_id) == ("not_leader_or_follower", 3)
     world.eventually(lambda: world.leader(name) == 3)
