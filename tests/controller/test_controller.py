@@ -11,7 +11,13 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.records import BeginTransactionRecord, EndTransactionRecord, NoOpRecord, RegisterControllerRecord
+from heirlog.protocol.records import (
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    EndTransactionRecord,
+    NoOpRecord,
+    RegisterControllerRecord,
+)
 
 
 def replayed(harness: Harness) -> Image:
@@ -174,6 +180,21 @@ def test_a_new_active_controller_fences_a_broker_that_died_at_the_failover() -> 
         heartbeat(harness, 2)
     harness.commit()
     assert [b.id for b in harness.controller.image.brokers.values() if b.fenced] == [3]
+
+
+def test_a_new_active_controller_holds_the_elections_that_the_one_before_did_not_come_to() -> None:
+    harness = leading(1)
+    create(harness, factor=1)
+    harness.controller.expire_session(1, "gone")  # type: ignore[arg-type]
+    harness.commit()
+    harness.lose()
+    # the first batch of an unfencing that took several: the one with the elections was lost with its controller
+    epoch = harness.controller.image.brokers[1].epoch  # type: ignore[index]
+    harness.load([BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=epoch, fenced=-1)])
+    assert state_of(harness).leader == -1
+    harness.lead()
+    harness.commit()
+    assert state_of(harness).leader == 1
 
 
 def test_the_only_voter_fences_the_broker_that_an_earlier_process_of_its_node_was() -> None:

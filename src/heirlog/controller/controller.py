@@ -33,7 +33,7 @@ from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
 from heirlog.controller.election import Basis
 from heirlog.controller.heartbeat import fence, heartbeat
-from heirlog.controller.leadership import Changes
+from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.refusals import (
@@ -269,6 +269,7 @@ class Controller:
         if registration is not None:
             self._append([registration])
         self._derive_sessions()
+        self._hold_elections()
         self._every("no-op", self._static.int("metadata.max.idle.interval.ms"), self._write_no_op)
         self._expect_session_check(self.sessions.check_interval_ms)
         if self._static["auto.leader.rebalance.enable"]:
@@ -307,6 +308,11 @@ class Controller:
         can tell: nobody else was active while this process ran, and it takes no registrations before it is active.
         """
         return broker.id == self._static.node_id and len(self._quorum.voters) == 1
+
+    def _hold_elections(self) -> None:
+        """Those that a change of several batches still owed when its controller died."""
+        changes = Leadership(self.image, self._static).broker_joins(None)
+        self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
 
     # -- appending and committing -------------------------------------------------------------------------------
 

@@ -147,8 +147,8 @@ class Leadership:
             changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker))
         return changes
 
-    def broker_joins(self, broker: BrokerId) -> Changes:
-        """It is being unfenced: may it, or anyone, now lead what nobody leads?"""
+    def broker_joins(self, broker: BrokerId | None) -> Changes:
+        """It is being unfenced: may it, or anyone, now lead what nobody leads? None: nobody joins, ask all the same."""
         changes = Changes()
         for topic_id, partition in self._image.leaderless():
             changes.add(self.change(topic_id, partition, joining=broker))
