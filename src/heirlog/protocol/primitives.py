@@ -392,6 +392,13 @@ def read_int32s(buf: memoryview, pos: int, count: int) -> tuple[list[int], int]:
     return list(struct.unpack_from(f">{count}i", buf, pos)), end
 
 
+def read_int8s(buf: memoryview, pos: int, count: int) -> tuple[list[int], int]:
+    end = pos + count
+    if end > len(buf):
+        raise Malformed(f"an array of {count} numbers has only {len(buf) - pos} bytes")
+    return list(struct.unpack_from(f">{count}b", buf, pos)), end
+
+
 def read_uuids(buf: memoryview, pos: int, count: int) -> tuple[list[bytes], int]:
     if count < 16:
         shape = _UUIDS[count]
@@ -512,6 +519,10 @@ def write_compact_nullable_records(out: Out, records: Records | None) -> None:
 def int32s(values: Sequence[int]) -> bytes:
     count = len(values)
     return _INT32S[count].pack(*values) if count < 16 else struct.pack(f">{count}i", *values)
+
+
+def int8s(values: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(values)}b", *values)
 
 
 def uuids(values: Sequence[bytes]) -> bytes:
