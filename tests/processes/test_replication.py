@@ -38,7 +38,8 @@ from heirlog.testing.drill.workload import EndWatch, Writer, read_all
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(nodes=3) as running:
+    # a clean stop waits until the others' heartbeats say that they know
+    with Cluster(nodes=3, config={"broker.heartbeat.interval.ms": 500}) as running:
         yield running
 
 
