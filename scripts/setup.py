@@ -92,7 +92,7 @@ def set_up_tree(kind: str) -> None:
         make_environment(directory, sys.executable)
     pip_install(directory, "--require-hashes", "-r", LOCKS / f"{kind}.txt")
     pip_install(directory, "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT)
-    # nodes start four times as fast, also where PYTHONDONTWRITEBYTECODE keeps Python from remembering what it compiled
+    # nodes start twice as fast, also where PYTHONDONTWRITEBYTECODE keeps Python from remembering what it compiled
     run(directory / "bin" / "python", "-m", "compileall", "-q", ROOT / "src")
     (directory / f".heirlog-{kind}").write_text(stamps[kind])
 
