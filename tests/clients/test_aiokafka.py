@@ -155,18 +155,6 @@ def test_a_killed_leader_takes_nothing_with_it(world: World) -> None:
         world.cluster.wait_until_ready()
 
 
-def test_a_group_consumer_waits_without_harm(world: World) -> None:
-    topic = world.topic(replicas=[1])
-
-    async def scenario() -> None:
-        consumer = AIOKafkaConsumer(topic, bootstrap_servers=world.cluster.bootstrap_servers, group_id="g")
-        with pytest.raises((asyncio.TimeoutError, errors.KafkaError)):
-            await asyncio.wait_for(consumer.start(), 1)
-        await asyncio.wait_for(consumer.stop(), 10)
-
-    run(scenario)
-
-
 def test_a_transactional_producer_is_told_that_there_are_no_transactions(world: World) -> None:
     async def scenario() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=world.cluster.bootstrap_servers, transactional_id="t")

@@ -172,18 +172,7 @@ def test_a_leader_that_goes_takes_nothing_with_it(world: World, bootstrap: str, 
         assert order == sorted(order)
 
 
-# -- groups and transactions are not there yet -----------------------------------------------------------------------
-
-
-def test_a_group_consumer_waits_without_harm(bootstrap: str, topic: str, admin: Any) -> None:
-    consumer = KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id="g", auto_offset_reset="earliest")
-    assert consumer.poll(500) == {}, "it looks for its coordinator, and that may be retried"
-    began = time.monotonic()
-    consumer.close()
-    assert time.monotonic() - began < 5
-    with pytest.raises(errors.CoordinatorNotAvailableError) as told:
-        admin.describe_groups(["g"])
-    assert told.value.retriable
+# -- transactions are not there yet ----------------------------------------------------------------------------------
 
 
 def test_a_transactional_producer_is_told_that_there_are_no_transactions(bootstrap: str) -> None:

@@ -18,6 +18,7 @@ from heirlog.node.handlers import (
     find_coordinator,
     metadata,
 )
+from heirlog.node.missing_topic import missing_topic
 from heirlog.node.node import Node
 from heirlog.node.router import ROUTES, Listener, Role
 from heirlog.protocol.errors import ErrorCode
@@ -291,15 +292,53 @@ def test_a_client_that_misnames_itself_is_refused(node: Any, name: str) -> None:
     assert api_versions.handle(node, request, context(2)).error_code == ErrorCode.NONE
 
 
-def test_no_coordinator_is_promised(node: Any) -> None:
-    group = find_coordinator.handle(node, FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"]), context(4))
-    assert [(c.key, c.error_code) for c in group.coordinators] == [
+def offsets_topic(**more: Any) -> list[Any]:
+    return [TopicRecord(name="__consumer_offsets", topic_id=b"o" * 16), partition(b"o" * 16, 0, **more)]
+
+
+def ask_coordinator(node: Any) -> Any:
+    # the part of a broker that the handler asks: "g" and "h" are two groups of one partition
+    exists = "__consumer_offsets" in node.image.topic_ids
+    node.broker = SimpleNamespace(groups=SimpleNamespace(partition_of=lambda group: 0 if exists else None))
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g", "h"])
+    return find_coordinator.handle(node, request, context(4)).coordinators
+
+
+def test_the_first_question_for_a_coordinator_creates_the_topic(node: Any) -> None:
+    found = ask_coordinator(node)
+    assert [(c.key, c.error_code) for c in found] == [
         ("g", ErrorCode.COORDINATOR_NOT_AVAILABLE),
         ("h", ErrorCode.COORDINATOR_NOT_AVAILABLE),
     ]
+    assert set(node.created) == {"__consumer_offsets"}
+
+
+def test_the_coordinator_is_the_leader_of_the_groups_partition(node: Any) -> None:
+    node.image = image_with(*offsets_topic(leader=2))
+    assert [(c.key, c.node_id, c.host, c.port) for c in ask_coordinator(node)] == [
+        ("g", 2, "h", 9002),
+        ("h", 2, "h", 9002),
+    ]
+    node.image = image_with(*offsets_topic(leader=3))
+    assert {c.error_code for c in ask_coordinator(node)} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}, "3 is fenced"
+
+
+def test_no_coordinator_of_transactions_is_promised(node: Any) -> None:
     transaction = find_coordinator.handle(node, FindCoordinatorRequest(key="t", key_type=1), context(3))
     assert transaction.error_code == ErrorCode.INVALID_REQUEST
     assert "transactions are not there yet" in transaction.error_message
+
+
+def test_the_topic_of_the_offsets_has_a_configuration_of_its_own() -> None:
+    offsets = missing_topic(STATIC, "__consumer_offsets")
+    assert (offsets.num_partitions, offsets.replication_factor) == (50, 3)
+    assert {config.name: config.value for config in offsets.configs} == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+    other = missing_topic(STATIC, "other")
+    assert (other.num_partitions, other.replication_factor, other.configs) == (-1, -1, [])
 
 
 def test_every_route_has_a_handler_that_says_what_each_version_added() -> None:

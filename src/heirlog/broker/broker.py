@@ -3,7 +3,8 @@
     start      the clean-shutdown files are read, then the logs are loaded (which removes those files), then the broker
                registers. Any other order could let a crash pass for a clean stop
     caught up  the image holds our own registration: the node may publish metadata to us (`on_caught_up`)
-    on_image   partitions are created, led, followed, deleted
+    on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
+               the others dropped
     shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
                the clean-shutdown files with this registration's epoch
 
@@ -22,6 +23,7 @@ from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
 from heirlog.broker.followers import Peers
+from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.init_producer_id import ProducerIds
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
@@ -97,6 +99,7 @@ class Broker:
         self._produce = ProduceHandler(env, self.replicas)
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"))
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
+        self.groups = GroupCoordinator(env, static, self.replicas, image)
         self._upkeep = Upkeep(env, static, self.replicas)
         self.lifecycle = Lifecycle(
             env,
@@ -159,7 +162,9 @@ class Broker:
         """
         if self.state is BrokerState.SHUTTING_DOWN:
             return
-        self.replicas.on_image(image, changed if self._has_image else None)
+        changed = changed if self._has_image else None
+        self.replicas.on_image(image, changed)
+        self.groups.on_image(image, changed)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
         self._has_image = True
@@ -182,6 +187,7 @@ class Broker:
         self._upkeep.stop()
         watermarks = self._upkeep.high_watermarks()
         self.replicas.stop_serving()
+        self.groups.stop()
         closing = self.replicas.online_directories
         self._closing = len(closing)
         for directory in closing:

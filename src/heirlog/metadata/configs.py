@@ -59,7 +59,7 @@ def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> An
     """The typed value that counts for the topic. KeyError for a name that is no topic configuration."""
     definition = TOPIC_CONFIGS[name]
     for synonym in _topic_levels(image, static, topic, definition, static.node_id):
-        return None if synonym.value is None else definition.parse(synonym.value)
+        return None if synonym.value is None else definition.read_stored(synonym.value)
     return definition.default_value()
 
 

@@ -107,12 +107,19 @@ _DEFINITIONS: Final = (
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}
 
 
-def validate_topic_configs(configs: Mapping[str, str | None]) -> None:
-    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping."""
+def validate_topic_configs(configs: Mapping[str, str | None], *, internal: bool = False) -> None:
+    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping.
+
+    `internal`: of a coordinator's topic, which is created with what Kafka gives it, compaction included: its log keeps
+    everything until it can be compacted.
+    """
     for name, text in configs.items():
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
             raise ConfigError(name, f"Unknown topic config name: {name}")
         if text is None:
             raise ConfigError(name, f"Null value not supported for topic configs: {name}")
-        definition.parse(text)
+        if internal:
+            definition.read_stored(text)
+        else:
+            definition.parse(text)

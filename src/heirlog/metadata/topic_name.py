@@ -10,6 +10,9 @@ import re
 from typing import Final
 
 MAX_LENGTH: Final = 249
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state"))
+"""Written by coordinators only."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -7,7 +7,6 @@ from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_LEADER
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state"))
 NOT_ASKED = -(2**31)
 """Authorized operations that the client did not ask for."""
 

@@ -25,6 +25,7 @@ from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
 from heirlog.node.connection import ClientConnection, Transport
 from heirlog.node.forwarding import Forwarder
+from heirlog.node.missing_topic import missing_topic
 from heirlog.node.publisher import Publisher
 from heirlog.node.router import Listener, Role, Route
 from heirlog.node.snapshots import SnapshotTrigger
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from heirlog.controller.controller import Controller
 
 NO_NODE = -1
-BROKER_DEFAULT = -1
-"""In CreateTopics: the controller's num.partitions and default.replication.factor."""
 CREATE_TOPICS_VERSION = 7
 
 
@@ -138,14 +137,10 @@ class Node:
         if not wanted:
             return
         from heirlog.controller.refusals import create_topics_refused  # most brokers never need it
+
         self._creating.update(wanted)
         request = CreateTopicsRequest(
-            topics=[
-                CreateTopicsRequest.CreatableTopic(
-                    name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT
-                )
-                for name in wanted
-            ],
+            topics=[missing_topic(self.config, name) for name in wanted],
             timeout_ms=self.config["request.timeout.ms"],
         )
 

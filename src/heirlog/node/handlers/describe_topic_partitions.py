@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicState
-from heirlog.metadata.topic_name import topic_name_error
-from heirlog.node.describe import INTERNAL_TOPICS, TOPIC_OPERATIONS, leader_error, offline_replicas
+from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
+from heirlog.node.describe import TOPIC_OPERATIONS, leader_error, offline_replicas
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,

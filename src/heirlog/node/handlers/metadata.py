@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicState
-from heirlog.metadata.topic_name import topic_name_error
+from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.node.describe import (
     CLUSTER_OPERATIONS,
-    INTERNAL_TOPICS,
     NOT_ASKED,
     TOPIC_OPERATIONS,
     leader_error,

@@ -1,0 +1,138 @@
+"""ListGroups, DescribeGroups and DeleteGroups: what an operator sees of groups.
+
+A group that is not there is described as Dead, as on Apache Kafka; from DescribeGroups 6 on with GROUP_ID_NOT_FOUND
+besides. Subscriptions and assignments are shown of a Stable group only: in between there is no agreed one. A group
+with members is not deleted (NON_EMPTY_GROUP).
+
+Source: KIP-229, KIP-518 (states filter), KIP-848 (types filter), KIP-1043 (DescribeGroups 6).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.group import Group, GroupState
+from heirlog.context import Context
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from heirlog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+CLASSIC = "classic"
+NOT_FOUND_VERSION = 6
+# READ 3, DELETE 6, DESCRIBE 8, DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11: without an authorizer everyone may do everything
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+NOT_ASKED = -(2**31)
+
+Described = DescribeGroupsResponse.DescribedGroup
+
+
+def list_groups(coordinator: GroupCoordinator, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Of the partitions that this broker coordinates; an error beside the list says that some are still loading."""
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    response = ListGroupsResponse()
+    for shard in coordinator.shards():
+        if not shard.loaded:
+            response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        elif not types or CLASSIC in types:
+            response.groups += [
+                ListGroupsResponse.ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type=CLASSIC,
+                )
+                for group in shard.groups.values()
+                if not states or group.state.value.lower() in states
+            ]
+    return response
+
+
+def describe_groups(
+    coordinator: GroupCoordinator, request: DescribeGroupsRequest, context: Context
+) -> DescribeGroupsResponse:
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return DescribeGroupsResponse(
+        groups=[_describe(coordinator, group_id, operations, context.api_version) for group_id in request.groups]
+    )
+
+
+def _describe(
+    coordinator: GroupCoordinator, group_id: str, operations: int, version: int
+) -> DescribeGroupsResponse.DescribedGroup:
+    shard = coordinator.shard_of(group_id)
+    if isinstance(shard, ErrorCode):
+        return Described(group_id=group_id, error_code=shard, error_message=None)
+    group = shard.groups.get(group_id)
+    if group is None:
+        answer = Described(
+            group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations, error_message=None
+        )
+        if version >= NOT_FOUND_VERSION:
+            answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            answer.error_message = f"Group {group_id} not found."
+        return answer
+    return Described(
+        group_id=group_id,
+        error_message=None,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.protocol or "" if group.state is GroupState.STABLE else "",
+        members=_members(group),
+        authorized_operations=operations,
+    )
+
+
+def _members(group: Group) -> list[DescribeGroupsResponse.DescribedGroupMember]:
+    stable = group.state is GroupState.STABLE
+    return [
+        DescribeGroupsResponse.DescribedGroupMember(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=member.subscription(group.protocol) if stable else b"",
+            member_assignment=member.assignment if stable else b"",
+        )
+        for member in group.members.values()
+    ]
+
+
+def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -> DeleteGroupsResponse | Pending[Any]:
+    """Answered when every deletion is committed or refused."""
+    pending: Pending[Any] = Pending()
+    results = dict.fromkeys(request.groups_names, ErrorCode.NONE)
+    waiting = dict.fromkeys(results)
+
+    def settled(group_id: str, code: ErrorCode) -> None:
+        results[group_id] = code
+        del waiting[group_id]
+        if not waiting:
+            pending.complete(
+                DeleteGroupsResponse(
+                    results=[
+                        DeleteGroupsResponse.DeletableGroupResult(group_id=each, error_code=result)
+                        for each, result in results.items()
+                    ]
+                )
+            )
+
+    if not results:
+        return DeleteGroupsResponse()
+    for group_id in list(results):
+        shard = coordinator.shard_of(group_id)
+        if isinstance(shard, ErrorCode):
+            settled(group_id, shard)
+            continue
+        group = shard.groups.get(group_id)
+        if group is None:
+            settled(group_id, ErrorCode.GROUP_ID_NOT_FOUND)
+        elif not group.is_empty:
+            settled(group_id, ErrorCode.NON_EMPTY_GROUP)
+        else:
+            shard.delete_group(group, partial(settled, group_id))
+    return pending

@@ -1,0 +1,213 @@
+"""The group coordinator of this broker: which groups are its own, and what is asked of them.
+
+A group belongs to the partition of `__consumer_offsets` that its id hashes to, and its coordinator is that partition's
+leader. So the image alone says who coordinates what; a `Shard` lives from the image that makes this broker the leader
+to the one that makes it anything else.
+
+Every request first finds its shard: NOT_COORDINATOR (look again), COORDINATOR_LOAD_IN_PROGRESS (come again). Two
+answers differ while loading, because the members' state is what is being loaded: a Heartbeat is fine, and a SyncGroup
+hears REBALANCE_IN_PROGRESS, which makes it join again without looking for a coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.broker.groups.group import Group
+from heirlog.broker.groups.membership import Limits, join_refusal
+from heirlog.broker.groups.shard import Shard, ShardConfig
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from heirlog.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from heirlog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+NAMED_MEMBERS_VERSION = 3
+"""LeaveGroup: several members, each with an error of its own."""
+_MINUTE_MS = 60_000
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """Kafka's: Java's hash of the id (over UTF-16 units, 32 bits), without its sign."""
+    code = 0
+    units = group_id.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(units), 2):
+        code = (31 * code + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    if code >= 1 << 31:
+        code = (1 << 32) - code
+    # the one number whose absolute value is none
+    return 0 if code == 1 << 31 else code % partition_count
+
+
+class GroupCoordinator:
+    def __init__(self, env: Env, static: StaticConfig, replicas: ReplicaManager, image: Callable[[], Image]) -> None:
+        self._env = env
+        self._replicas = replicas
+        self.image = image
+        self._shards: dict[int, Shard] = {}
+        self._stopped = False
+        self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
+        self._limits = Limits(
+            initial_rebalance_delay_ms=static.int("group.initial.rebalance.delay.ms"),
+            min_session_timeout_ms=static.int("group.min.session.timeout.ms"),
+            max_session_timeout_ms=static.int("group.max.session.timeout.ms"),
+            max_size=static.int("group.max.size"),
+        )
+        self._config = ShardConfig(
+            limits=self._limits,
+            commit_timeout_ms=static.int("offsets.commit.timeout.ms"),
+            compression=static.int("offsets.topic.compression.codec"),
+            retention_ms=static.int("offsets.retention.minutes") * _MINUTE_MS,
+            retention_check_ms=static.int("offsets.retention.check.interval.ms"),
+        )
+
+    # -- which groups are ours ----------------------------------------------------------------------------------
+
+    def on_image(self, image: Image, changed: Journal | None) -> None:
+        """After the partitions have followed the image. `changed` is None where everything may differ."""
+        topic_id = image.topic_ids.get(OFFSETS_TOPIC)
+        if changed is not None:
+            gone = frozenset(
+                before.name
+                for changed_id, before in changed.topics.items()
+                if before is not None and changed_id not in image.topics
+            )
+            if gone:
+                for shard in self._shards.values():
+                    shard.forget_topics(gone)
+            if OFFSETS_TOPIC not in gone and all(changed_id != topic_id for changed_id, _ in changed.partitions):
+                return
+        if self._stopped:
+            return
+        self._follow()
+
+    def _follow(self) -> None:
+        """One shard per partition that we lead, made for the leader epoch that it has."""
+        for index in [index for index, shard in self._shards.items() if not shard.leads]:
+            self._shards.pop(index).close()
+        for index, partition in sorted(self._replicas.partitions_named(OFFSETS_TOPIC).items()):
+            if index not in self._shards:
+                shard = Shard(self._env, self._replicas, partition, self._config)
+                if shard.leads:
+                    self._shards[index] = shard
+                    shard.load()
+
+    def stop(self) -> None:
+        """The broker stops serving."""
+        self._stopped = True
+        shards, self._shards = self._shards, {}
+        for shard in shards.values():
+            shard.close()
+
+    def partition_of(self, group_id: str) -> int | None:
+        """The partition of `__consumer_offsets` for this group; None while the topic is not there."""
+        topic = self.image().topic_named(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        return partition_for(group_id, len(self.image().partitions[topic.id]))
+
+    def shard_of(self, group_id: str) -> Shard | ErrorCode:
+        """The loaded shard of this group, or what to tell the client."""
+        index = self.partition_of(group_id)
+        shard = None if index is None else self._shards.get(index)
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        if not shard.leads:
+            shard.close()
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def shards(self) -> list[Shard]:
+        """All that this broker leads, loaded or not."""
+        return [shard for _, shard in sorted(self._shards.items()) if shard.leads]
+
+    def _shard_with_members(self, group_id: str) -> Shard | ErrorCode:
+        return self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
+
+    # -- the group protocol -------------------------------------------------------------------------------------
+
+    def join_group(self, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Pending[Any]:
+        shard = self._shard_with_members(request.group_id)
+        code = shard if isinstance(shard, ErrorCode) else self._join_refusal(shard, request)
+        if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
+            return join_refusal(code, context.api_version, request.member_id)
+        answer: JoinGroupResponse | Pending[Any] = shard.membership.join(
+            shard.group_or_new(request.group_id), request, context
+        )
+        return answer
+
+    def _join_refusal(self, shard: Shard, request: JoinGroupRequest) -> ErrorCode:
+        limits = self._limits
+        if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if request.member_id and request.group_id not in shard.groups:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not request.protocols or not request.protocol_type:
+            # before a group is made for it
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.NONE
+
+    def sync_group(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Pending[Any]:
+        group = self._group(request.group_id)
+        if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        if isinstance(group, ErrorCode):
+            return SyncGroupResponse(error_code=group)
+        shard, found = group
+        answer: SyncGroupResponse | Pending[Any] = shard.membership.sync(found, request)
+        return answer
+
+    def heartbeat(self, request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
+        group = self._group(request.group_id)
+        if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()
+        if isinstance(group, ErrorCode):
+            return HeartbeatResponse(error_code=group)
+        shard, found = group
+        return HeartbeatResponse(error_code=shard.membership.heartbeat(found, request))
+
+    def _group(self, group_id: str) -> tuple[Shard, Group] | ErrorCode:
+        shard = self._shard_with_members(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        group = shard.groups.get(group_id)
+        return ErrorCode.UNKNOWN_MEMBER_ID if group is None else (shard, group)
+
+    def leave_group(self, request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Pending[Any]:
+        if context.api_version < NAMED_MEMBERS_VERSION:
+            request = LeaveGroupRequest(
+                group_id=request.group_id, members=[LeaveGroupRequest.MemberIdentity(member_id=request.member_id)]
+            )
+        shard = self._shard_with_members(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return LeaveGroupResponse(error_code=shard)
+        group = shard.groups.get(request.group_id)
+        if group is None:
+            members = [
+                LeaveGroupResponse.MemberResponse(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                )
+                for member in request.members
+            ]
+        else:
+            members = shard.membership.leave(group, request)
+        pending: Pending[Any] = Pending()
+
+        def answer(code: ErrorCode) -> None:
+            if code is ErrorCode.NONE and context.api_version < NAMED_MEMBERS_VERSION:
+                code = ErrorCode(members[0].error_code)
+            pending.complete(LeaveGroupResponse(error_code=code, members=members))
+
+        shard.after_writes(answer)
+        return pending

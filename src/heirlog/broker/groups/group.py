@@ -1,0 +1,313 @@
+"""A classic consumer group: its members, what they can speak, and in which state of agreement they are.
+
+    Empty ----------------> PreparingRebalance <----------------+
+      ^  a member joins       |          |   ^                   |
+      |                       | all have | nobody is left        | somebody joins, leaves or falls silent
+      +-----------------------+ joined   v   |                   |
+                                  CompletingRebalance ------> Stable
+                                                     the leader's
+                                                     assignment is stored
+    any ------> Dead     deleted, expired, or this broker no longer coordinates it
+
+A *generation* is one round of agreement: it begins when all members have joined, and every request of a member names
+the one it believes in. The first member to join is the leader, which assigns; the coordinator never looks into an
+assignment. What members have in common is a protocol *type* ("consumer") and at least one protocol *name*
+("cooperative-sticky"), chosen by vote for each generation.
+
+A *static* member (KIP-345) names its instance: it may come back under a new member id and take over what the instance
+had. A *pending* member (KIP-394) was given an id and has not joined with it yet.
+
+This module changes nothing but the group: timers, answers and records are those of `membership.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from heirlog.broker.groups.offsets import Offsets
+from heirlog.broker.groups.subscription import subscribed_topics
+from heirlog.env import Cancel
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.records import GroupMetadataValue
+
+CONSUMER = "consumer"
+"""The protocol type whose subscriptions the coordinator can read."""
+
+
+class GroupState(Enum):
+    """Values are the names in ListGroups and DescribeGroups."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+_ALLOWED_BEFORE = {
+    GroupState.EMPTY: (GroupState.PREPARING_REBALANCE,),
+    GroupState.PREPARING_REBALANCE: (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE),
+    GroupState.COMPLETING_REBALANCE: (GroupState.PREPARING_REBALANCE,),
+    GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
+    GroupState.DEAD: tuple(GroupState),
+}
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: list[tuple[str, bytes]]
+    """What it can speak, in the order of its preference, each with its subscription."""
+    assignment: bytes = b""
+    joining: Pending[Any] | None = None
+    """Its JoinGroup that waits for the others."""
+    joining_version: int = 0
+    syncing: Pending[Any] | None = None
+    """Its SyncGroup that waits for the leader's assignment."""
+    is_new: bool = False
+    """Has not been in a generation yet, so it cannot know that it must send heartbeats."""
+    deadline_ms: int = 0
+    timer_at_ms: int = 0
+    cancel_timer: Cancel | None = None
+
+    def subscription(self, protocol: str | None) -> bytes:
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.joining is not None or self.syncing is not None
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    group_id: str
+    state: GroupState = GroupState.EMPTY
+    state_since_ms: int = -1
+    """Wall time of the last change of state; -1 if unknown."""
+    protocol_type: str | None = None
+    """None: only offsets were ever stored under this id."""
+    generation: int = 0
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    """Instance id → member id."""
+    pending_members: dict[str, Cancel] = field(default_factory=dict)
+    """Ids that were handed out, with the timers that take them back."""
+    not_synced: dict[str, None] = field(default_factory=dict)
+    """Members of this generation whose SyncGroup has not come yet."""
+    offsets: Offsets = field(default_factory=Offsets)
+    newcomers: bool = False
+    """Somebody joined during the delay of the first rebalance."""
+    in_first_delay: bool = False
+    assigning: bool = False
+    """The leader's assignment of this generation is being stored."""
+    cancel_join_timer: Cancel | None = None
+    cancel_sync_timer: Cancel | None = None
+
+    # state
+
+    def become(self, state: GroupState, wall_ms: int) -> None:
+        assert self.state in _ALLOWED_BEFORE[state], f"{self.group_id}: {self.state} is not followed by {state}"
+        self.state = state
+        self.state_since_ms = wall_ms
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    @property
+    def is_unused(self) -> bool:
+        """Nobody would miss it."""
+        return self.is_empty and not self.offsets.committed and not self.pending_members
+
+    # who is who
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
+        """NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another process has taken over the instance."""
+        if instance_id is not None:
+            owner = self.static_members.get(instance_id)
+            if owner is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if owner != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        if not self.members:
+            self.protocol_type = protocol_type
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if self.leader is None:
+            self.leader = member.member_id
+
+    def remove(self, member: Member) -> None:
+        self.members.pop(member.member_id, None)
+        self.not_synced.pop(member.member_id, None)
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+
+    def rename(self, member: Member, member_id: str) -> None:
+        """A static member came back under another id: it keeps its place, assignment and leadership."""
+        old = member.member_id
+        self.members = {member_id if known == old else known: each for known, each in self.members.items()}
+        self.not_synced.pop(old, None)
+        member.member_id = member_id
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member_id
+        if self.leader == old:
+            self.leader = member_id
+
+    # the vote
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a member with these protocols could be in one generation with the others."""
+        offered = set(names)
+        if not offered or not protocol_type:
+            return False
+        if not self.members:
+            return True
+        return protocol_type == self.protocol_type and not offered.isdisjoint(self._common_protocols())
+
+    def _common_protocols(self) -> set[str]:
+        sets = [{name for name, _ in member.protocols} for member in self.members.values()]
+        return set.intersection(*sets) if sets else set()
+
+    def select_protocol(self) -> str:
+        """Each member votes for the first of its protocols that all can speak; the earliest member breaks a tie."""
+        candidates = self._common_protocols()
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            vote = next(name for name, _ in member.protocols if name in candidates)
+            votes[vote] = votes.get(vote, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    # rounds
+
+    @property
+    def all_have_joined(self) -> bool:
+        return not self.pending_members and all(member.joining is not None for member in self.members.values())
+
+    @property
+    def joined_count(self) -> int:
+        return sum(member.joining is not None for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def elect_joined_leader(self) -> bool:
+        """A leader that did not come back (a static member that is away) cannot assign. False if nobody joined."""
+        leader = self.members.get(self.leader or "")
+        if leader is not None and leader.joining is not None:
+            return True
+        joined = next((member for member in self.members.values() if member.joining is not None), None)
+        if joined is not None:
+            self.leader = joined.member_id
+        return joined is not None
+
+    def next_generation(self, wall_ms: int) -> None:
+        """Everybody who will be in it has joined (or nobody is left)."""
+        self.generation += 1
+        self.not_synced = {}
+        self.assigning = False
+        if self.members:
+            self.protocol = self.select_protocol()
+            self.become(GroupState.COMPLETING_REBALANCE, wall_ms)
+        else:
+            self.protocol = None
+            self.become(GroupState.EMPTY, wall_ms)
+
+    def subscriptions(self) -> list[tuple[str, str | None, bytes]]:
+        """(member id, instance id, subscription) of all members, for the leader."""
+        return [(m.member_id, m.instance_id, m.subscription(self.protocol)) for m in self.members.values()]
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member may be reading it: true also where a subscription cannot be read."""
+        if not self.members:
+            return False
+        if self.protocol_type != CONSUMER or self.protocol is None:
+            return True
+        for member in self.members.values():
+            topics = subscribed_topics(member.subscription(self.protocol))
+            if topics is None or topic in topics:
+                return True
+        return False
+
+    # records
+
+    def as_record(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
+        """What is stored of the group, with these assignments by member id."""
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.leader,
+            current_state_timestamp=self.state_since_ms,
+            members=[
+                GroupMetadataValue.MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.subscription(self.protocol),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in self.members.values()
+            ],
+        )
+
+    def load(self, value: GroupMetadataValue) -> None:
+        """Become what the record says; only for a group that is being loaded."""
+        self.protocol_type = value.protocol_type or None
+        self.generation = value.generation
+        self.protocol = value.protocol
+        self.leader = value.leader
+        self.state_since_ms = value.current_state_timestamp
+        self.state = GroupState.STABLE if value.members else GroupState.EMPTY
+        self.members = {}
+        self.static_members = {}
+        for stored in value.members:
+            member = Member(
+                member_id=stored.member_id,
+                instance_id=stored.group_instance_id,
+                client_id=stored.client_id,
+                client_host=stored.client_host,
+                session_timeout_ms=stored.session_timeout,
+                rebalance_timeout_ms=stored.rebalance_timeout or stored.session_timeout,
+                protocols=[(value.protocol or "", stored.subscription)],
+                assignment=stored.assignment,
+            )
+            self.members[member.member_id] = member
+            if member.instance_id is not None:
+                self.static_members[member.instance_id] = member.member_id
+
+    # the end
+
+    def die(self, wall_ms: int, answer: Callable[[Member], None]) -> None:
+        """Stop all timers; `answer` is called for every member whose request still waits."""
+        self.become(GroupState.DEAD, wall_ms)
+        for cancel in (self.cancel_join_timer, self.cancel_sync_timer, *self.pending_members.values()):
+            if cancel is not None:
+                cancel()
+        self.cancel_join_timer = self.cancel_sync_timer = None
+        self.pending_members = {}
+        for member in list(self.members.values()):
+            if member.cancel_timer is not None:
+                member.cancel_timer()
+                member.cancel_timer = None
+            answer(member)

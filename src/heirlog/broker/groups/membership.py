@@ -1,0 +1,488 @@
+"""The protocol of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the timers behind them.
+
+    JoinGroup    waits until everybody who is in the group has joined too, at most the longest rebalance timeout of its
+                 members; who has not joined by then is out (static members stay until their session ends). The very
+                 first rebalance waits `group.initial.rebalance.delay.ms` longer, and again while newcomers arrive, so
+                 that a fleet that starts together is one generation and not ten
+    SyncGroup    the leader brings the assignment. It is stored first, and only then the group is Stable and everybody
+                 is told their part. Who does not sync within the rebalance timeout is out
+    Heartbeat    keeps a member's session; the answer says whether to join again
+    LeaveGroup   out at once, instead of at the session's end
+
+Traps.
+* A waiting JoinGroup or SyncGroup keeps its member's session alive: the client cannot send heartbeats meanwhile. Only
+  a newcomer, who may be gone without having learnt its member id, is dropped after five minutes.
+* A client that joined without an id must come back with the one it is given (KIP-394, JoinGroup 4): else a client that
+  gives up and tries again leaves a ghost behind with every attempt.
+* A static member that comes back while the group is Stable takes over its old place without a rebalance, after the
+  change is stored; whoever still speaks for the old member id is told FENCED_INSTANCE_ID (KIP-345). If it is the
+  leader, JoinGroup 9 tells it to skip the assignment; older clients are shown the old leader id, for the same end
+  (KIP-814).
+* What is stored may fail, or come too late: a generation's callback looks whether the group is still in it.
+
+Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-814; KIP-389 (group.max.size).
+"""
+
+from __future__ import annotations
+
+from binascii import hexlify
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from heirlog.broker.groups.group import Group, GroupState, Member
+from heirlog.context import Context
+from heirlog.env import Cancel, Env
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.heartbeat import HeartbeatRequest
+from heirlog.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from heirlog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+KNOWN_ID_VERSION = 4
+"""JoinGroup: a new member has to come back with its id."""
+NULL_PROTOCOL_VERSION = 7
+"""JoinGroup: an answer without a protocol has null there; before, the empty string."""
+SKIP_ASSIGNMENT_VERSION = 9
+NEWCOMER_TIMEOUT_MS = 5 * 60_000
+
+Store: TypeAlias = Callable[[Group, dict[str, bytes], Callable[[ErrorCode], None]], None]
+"""Write the group with these assignments; the callback comes once, when that is committed or has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """group.initial.rebalance.delay.ms, group.min/max.session.timeout.ms, group.max.size."""
+
+    initial_rebalance_delay_ms: int
+    min_session_timeout_ms: int
+    max_session_timeout_ms: int
+    max_size: int
+
+
+def join_refusal(code: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
+    name = None if version >= NULL_PROTOCOL_VERSION else ""
+    return JoinGroupResponse(error_code=code, protocol_name=name, member_id=member_id)
+
+
+class Membership:
+    """Of all groups of one partition; a group carries its own timers."""
+
+    def __init__(self, env: Env, limits: Limits, store: Store) -> None:
+        self._env = env
+        self._limits = limits
+        self._store = store
+
+    # -- JoinGroup ----------------------------------------------------------------------------------------------
+
+    def join(self, group: Group, request: JoinGroupRequest, context: Context) -> Any:
+        """A response, or `Pending` until the generation is complete. The group is there, possibly new."""
+        member_id, instance_id = request.member_id, request.group_instance_id
+        refuse = partial(join_refusal, version=context.api_version, member_id=member_id)
+        if not self._has_room(group, member_id):
+            return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.supports(request.protocol_type, [protocol.name for protocol in request.protocols]):
+            return refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not member_id:
+            return self._join_unknown(group, request, context)
+        if member_id in group.pending_members and instance_id is None:
+            return self._add(group, member_id, request, context)
+        code = group.check_member(member_id, instance_id)
+        if code is not ErrorCode.NONE:
+            return refuse(code)
+        return self._join_again(group, group.members[member_id], request, context)
+
+    def _has_room(self, group: Group, member_id: str) -> bool:
+        size_max = self._limits.max_size
+        if group.state is GroupState.PREPARING_REBALANCE:
+            member = group.members.get(member_id)
+            return (member is not None and member.joining is not None) or group.joined_count < size_max
+        return group.is_empty or member_id in group.members or len(group.members) < size_max
+
+    def _join_unknown(self, group: Group, request: JoinGroupRequest, context: Context) -> Any:
+        instance_id = request.group_instance_id
+        member_id = f"{instance_id or context.client_id}-{self._new_uuid()}"
+        if instance_id is not None:
+            known = group.members.get(group.static_members.get(instance_id, ""))
+            if known is not None:
+                return self._replace(group, known, member_id, request, context)
+        elif context.api_version >= KNOWN_ID_VERSION:
+            timeout_ms = request.session_timeout_ms
+            group.pending_members[member_id] = self._env.call_later(
+                timeout_ms, lambda: self._forget_pending(group, member_id)
+            )
+            return join_refusal(ErrorCode.MEMBER_ID_REQUIRED, context.api_version, member_id)
+        return self._add(group, member_id, request, context)
+
+    def _new_uuid(self) -> str:
+        text = hexlify(self._env.random.randbytes(16)).decode()
+        return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+    def _add(self, group: Group, member_id: str, request: JoinGroupRequest, context: Context) -> Pending[Any]:
+        member = Member(
+            member_id=member_id,
+            instance_id=request.group_instance_id,
+            client_id=context.client_id,
+            client_host=f"/{context.client_host}",
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
+            is_new=True,
+        )
+        cancel = group.pending_members.pop(member_id, None)
+        if cancel is not None:
+            cancel()
+        if group.state is GroupState.PREPARING_REBALANCE:
+            group.newcomers = True
+        pending = self._await_join(member, context.api_version)
+        group.add(member, request.protocol_type)
+        self._touch(group, member, NEWCOMER_TIMEOUT_MS)
+        self._rebalance(group, f"{member_id} joins")
+        return pending
+
+    def _join_again(self, group: Group, member: Member, request: JoinGroupRequest, context: Context) -> Any:
+        protocols = [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
+        changed = protocols != member.protocols
+        if group.state is GroupState.COMPLETING_REBALANCE and not changed:
+            # the answer to its JoinGroup was lost
+            return self._joined(group, member, context.api_version)
+        if group.state is GroupState.STABLE and not changed and member.member_id != group.leader:
+            return self._joined(group, member, context.api_version)
+        if group.is_empty:
+            return join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, context.api_version, member.member_id)
+        member.protocols = protocols
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
+        self._answer_join(member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.joining_version))
+        pending = self._await_join(member, context.api_version)
+        self._rebalance(group, f"{member.member_id} joins again")
+        return pending
+
+    def _await_join(self, member: Member, version: int) -> Pending[Any]:
+        pending: Pending[Any] = Pending()
+        member.joining, member.joining_version = pending, version
+        return pending
+
+    def _answer_join(self, member: Member, response: JoinGroupResponse) -> None:
+        pending, member.joining = member.joining, None
+        if pending is not None:
+            pending.complete(response)
+
+    def _joined(self, group: Group, member: Member, version: int) -> JoinGroupResponse:
+        """The generation as this member sees it: the leader is shown what everybody can read."""
+        listed = group.subscriptions() if member.member_id == group.leader else []
+        return JoinGroupResponse(
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol or "",
+            leader=group.leader or "",
+            member_id=member.member_id,
+            members=[
+                JoinGroupResponse.JoinGroupResponseMember(
+                    member_id=member_id, group_instance_id=instance_id, metadata=subscription
+                )
+                for member_id, instance_id, subscription in listed
+            ],
+        )
+
+    # -- a static member comes back -----------------------------------------------------------------------------
+
+    def _replace(
+        self, group: Group, member: Member, member_id: str, request: JoinGroupRequest, context: Context
+    ) -> Pending[Any]:
+        old_id, old_leader, old_protocols = member.member_id, group.leader, member.protocols
+        self._answer_join(member, join_refusal(ErrorCode.FENCED_INSTANCE_ID, member.joining_version, old_id))
+        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        group.rename(member, member_id)
+        member.client_id, member.client_host = context.client_id, f"/{context.client_host}"
+        member.protocols = [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
+        pending = self._await_join(member, context.api_version)
+        self._touch(group, member)
+        if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol:
+            self._rebalance(group, f"{request.group_instance_id} comes back as {member_id}")
+            return pending
+
+        def stored(code: ErrorCode) -> None:
+            if member.joining is not pending or member.member_id != member_id:
+                return
+            if code is ErrorCode.NONE and group.state is GroupState.STABLE:
+                answer = self._joined(group, member, context.api_version)
+                if context.api_version >= SKIP_ASSIGNMENT_VERSION:
+                    answer.skip_assignment = member_id == group.leader
+                else:
+                    answer.leader, answer.members = old_leader or "", []
+                self._answer_join(member, answer)
+            elif code is not ErrorCode.NONE:
+                group.rename(member, old_id)
+                member.protocols = old_protocols
+                self._answer_join(member, join_refusal(code, context.api_version, member_id))
+            # else a rebalance has begun meanwhile: this JoinGroup takes part in it
+
+        self._store(group, {m.member_id: m.assignment for m in group.members.values()}, stored)
+        return pending
+
+    # -- rebalance ----------------------------------------------------------------------------------------------
+
+    def _rebalance(self, group: Group, why: str) -> None:
+        """Ask everybody to join again, or see whether all have."""
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._complete_join_if_all_joined(group)
+            return
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            self._fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        first = group.is_empty
+        group.become(GroupState.PREPARING_REBALANCE, self._env.wall_ms())
+        group.assigning = False
+        self._cancel_sync_timer(group)
+        self._env.log("info", "group-rebalance", group=group.group_id, generation=group.generation, why=why)
+        if first:
+            delay_ms = self._limits.initial_rebalance_delay_ms
+            group.newcomers, group.in_first_delay = False, True
+            self._first_delay(group, delay_ms, max(0, group.rebalance_timeout_ms - delay_ms))
+        else:
+            self._wait_for_joins(group)
+            self._complete_join_if_all_joined(group)
+
+    def _first_delay(self, group: Group, delay_ms: int, left_ms: int) -> None:
+        def over() -> None:
+            group.cancel_join_timer = None
+            if group.newcomers and left_ms > 0:
+                group.newcomers = False
+                more_ms = min(self._limits.initial_rebalance_delay_ms, left_ms)
+                self._first_delay(group, more_ms, left_ms - more_ms)
+            else:
+                self._complete_join(group)
+
+        group.cancel_join_timer = self._env.call_later(max(0, delay_ms), over)
+
+    def _wait_for_joins(self, group: Group) -> None:
+        def over() -> None:
+            group.cancel_join_timer = None
+            self._complete_join(group)
+
+        group.cancel_join_timer = self._env.call_later(group.rebalance_timeout_ms, over)
+
+    def _complete_join_if_all_joined(self, group: Group) -> None:
+        if not group.in_first_delay and group.all_have_joined:
+            self._complete_join(group)
+
+    def _complete_join(self, group: Group) -> None:
+        """Everybody has joined, or the time is up: who is here is the next generation."""
+        if group.cancel_join_timer is not None:
+            group.cancel_join_timer()
+            group.cancel_join_timer = None
+        group.in_first_delay = False
+        for member in list(group.members.values()):
+            if member.joining is None and member.instance_id is None:
+                self._drop(group, member)
+        if group.members and not group.elect_joined_leader():
+            # only static members are left, and none of them has joined: their sessions will tell
+            self._wait_for_joins(group)
+            return
+        group.next_generation(self._env.wall_ms())
+        if group.is_empty:
+            self._store(group, {}, partial(self._emptied, group))
+            return
+        for member in list(group.members.values()):
+            joined = member.joining is not None
+            member.is_new = False
+            group.not_synced[member.member_id] = None
+            self._touch(group, member)
+            if joined:
+                self._answer_join(member, self._joined(group, member, member.joining_version))
+        generation = group.generation
+        if group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
+            group.cancel_sync_timer = self._env.call_later(
+                group.rebalance_timeout_ms, lambda: self._sync_is_over(group, generation)
+            )
+
+    def _emptied(self, group: Group, code: ErrorCode) -> None:
+        if code is not ErrorCode.NONE:
+            # nothing depends on it: a coordinator that loads the record before finds members whose sessions end
+            self._env.log("warning", "empty-group-not-stored", group=group.group_id, error=code.name)
+
+    # -- SyncGroup ----------------------------------------------------------------------------------------------
+
+    def sync(self, group: Group, request: SyncGroupRequest) -> Any:
+        """A response, or `Pending` until the leader's assignment is stored."""
+        code = group.check_member(request.member_id, request.group_instance_id)
+        if code is not ErrorCode.NONE:
+            return SyncGroupResponse(error_code=code)
+        if request.generation_id != group.generation:
+            return SyncGroupResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
+        if (request.protocol_type is not None and request.protocol_type != group.protocol_type) or (
+            request.protocol_name is not None and request.protocol_name != group.protocol
+        ):
+            return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        member = group.members[request.member_id]
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        group.not_synced.pop(member.member_id, None)
+        if group.state is GroupState.STABLE:
+            self._touch(group, member)
+            return self._assigned(group, member)
+        if group.state is not GroupState.COMPLETING_REBALANCE:
+            return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        pending: Pending[Any] = Pending()
+        member.syncing = pending
+        if member.member_id == group.leader and not group.assigning:
+            self._assign(group, {part.member_id: bytes(part.assignment) for part in request.assignments})
+        return pending
+
+    def _assign(self, group: Group, given: dict[str, bytes]) -> None:
+        assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+        generation = group.generation
+        group.assigning = True
+
+        def stored(code: ErrorCode) -> None:
+            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
+                return
+            group.assigning = False
+            if code is not ErrorCode.NONE:
+                self._fail_syncs(group, code)
+                self._rebalance(group, f"the assignment was not stored: {code.name}")
+                return
+            group.become(GroupState.STABLE, self._env.wall_ms())
+            for member in list(group.members.values()):
+                member.assignment = assignments.get(member.member_id, b"")
+            for member in list(group.members.values()):
+                if member.syncing is not None:
+                    self._touch(group, member)
+                    self._answer_sync(member, self._assigned(group, member))
+
+        self._store(group, assignments, stored)
+
+    def _assigned(self, group: Group, member: Member) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+        )
+
+    def _answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
+        pending, member.syncing = member.syncing, None
+        if pending is not None:
+            pending.complete(response)
+
+    def _fail_syncs(self, group: Group, code: ErrorCode) -> None:
+        for member in list(group.members.values()):
+            member.assignment = b""
+            if member.syncing is not None:
+                self._touch(group, member)
+                self._answer_sync(member, SyncGroupResponse(error_code=code))
+
+    def _sync_is_over(self, group: Group, generation: int) -> None:
+        group.cancel_sync_timer = None
+        late = [group.members[member_id] for member_id in group.not_synced if member_id in group.members]
+        if group.generation != generation or not late:
+            return
+        for member in late:
+            self._drop(group, member)
+        self._rebalance(group, f"{', '.join(member.member_id for member in late)} did not sync in time")
+
+    def _cancel_sync_timer(self, group: Group) -> None:
+        if group.cancel_sync_timer is not None:
+            group.cancel_sync_timer()
+            group.cancel_sync_timer = None
+
+    # -- Heartbeat, LeaveGroup ----------------------------------------------------------------------------------
+
+    def heartbeat(self, group: Group, request: HeartbeatRequest) -> ErrorCode:
+        code = group.check_member(request.member_id, request.group_instance_id)
+        if code is not ErrorCode.NONE:
+            return code
+        if request.generation_id != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.is_empty:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        self._touch(group, group.members[request.member_id])
+        preparing = group.state is GroupState.PREPARING_REBALANCE
+        return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
+
+    def committed(self, group: Group, member_id: str) -> None:
+        """A commit of offsets is a sign of life."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self._touch(group, member)
+
+    def leave(self, group: Group, request: LeaveGroupRequest) -> list[LeaveGroupResponse.MemberResponse]:
+        """What became of each member that was named."""
+        return [
+            LeaveGroupResponse.MemberResponse(
+                member_id=leaving.member_id,
+                group_instance_id=leaving.group_instance_id,
+                error_code=self._leave_one(group, leaving.member_id, leaving.group_instance_id, leaving.reason),
+            )
+            for leaving in request.members
+        ]
+
+    def _leave_one(self, group: Group, member_id: str, instance_id: str | None, reason: str | None) -> ErrorCode:
+        if not member_id and instance_id is not None:
+            # an operator knows the instance only
+            member_id = group.static_members.get(instance_id, "")
+        if member_id in group.pending_members:
+            self._forget_pending(group, member_id)
+            return ErrorCode.NONE
+        code = group.check_member(member_id, instance_id)
+        if code is ErrorCode.NONE:
+            self._remove(group, group.members[member_id], f"{member_id} leaves: {reason or 'no reason given'}")
+        return code
+
+    def _remove(self, group: Group, member: Member, why: str) -> None:
+        self._drop(group, member)
+        if group.state is not GroupState.EMPTY:
+            self._rebalance(group, why)
+
+    def _drop(self, group: Group, member: Member) -> None:
+        """Out of the group; what it waits for is answered so that it joins as somebody new."""
+        if member.cancel_timer is not None:
+            member.cancel_timer()
+            member.cancel_timer = None
+        group.remove(member)
+        self._answer_join(member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.joining_version, member.member_id))
+        self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+
+    # -- sessions -----------------------------------------------------------------------------------------------
+
+    def begin_sessions(self, group: Group) -> None:
+        """The group was loaded: its members have a whole session to find this coordinator."""
+        for member in group.members.values():
+            self._touch(group, member)
+
+    def _touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
+        """One timer per member, moved only when it fires: a heartbeat costs an assignment."""
+        member.deadline_ms = self._env.now_ms() + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
+        if member.cancel_timer is not None:
+            if member.timer_at_ms <= member.deadline_ms:
+                return
+            member.cancel_timer()
+        self._arm(group, member)
+
+    def _arm(self, group: Group, member: Member) -> None:
+        member.timer_at_ms = member.deadline_ms
+        delay_ms = max(0, member.deadline_ms - self._env.now_ms())
+        member.cancel_timer = self._env.call_later(delay_ms, lambda: self._session_timer(group, member))
+
+    def _session_timer(self, group: Group, member: Member) -> None:
+        member.cancel_timer = None
+        if self._env.now_ms() < member.deadline_ms:
+            self._arm(group, member)
+        elif member.is_waiting and not member.is_new:
+            self._touch(group, member)
+        else:
+            self._env.log("info", "group-member-expired", group=group.group_id, member=member.member_id)
+            self._remove(group, member, f"{member.member_id} fell silent")
+
+    def _forget_pending(self, group: Group, member_id: str) -> None:
+        cancel: Cancel = group.pending_members.pop(member_id)
+        cancel()
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._complete_join_if_all_joined(group)
+
+
+def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """Version 0 had one timeout for both."""
+    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms

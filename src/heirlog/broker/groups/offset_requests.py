@@ -1,0 +1,303 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: who may change what a group has read, and the shapes of the answers.
+
+A commit is taken from
+
+    a member            that names its id and the generation it is in; not while that generation waits for its
+                        assignment (it may no longer own what it commits)
+    anybody             with generation -1, while the group has no members: a consumer that assigns
+                        its own partitions, or an operator
+
+Each partition is judged alone (does it exist, is the metadata short enough); what passes is one batch.
+
+A group that nobody has heard of has committed nothing: OffsetFetch says -1 for each partition, without an error.
+Topics are names in the log. From version 10 on requests and answers have ids; they are translated with this broker's
+image.
+
+Source: KIP-211, KIP-447, KIP-496, KIP-709 (several groups), KIP-848 (versions 9), KIP-516 (ids).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from heirlog.broker.groups.coordinator import GroupCoordinator
+from heirlog.broker.groups.group import CONSUMER, Group, GroupState
+from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
+from heirlog.broker.groups.shard import Shard
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.metadata.image import Image
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from heirlog.protocol.types import Uuid
+
+NO_OFFSET = -1
+OWN_ERROR_VERSION = 2
+"""OffsetFetch: an error of the whole group has a field of its own; before, every partition carries it."""
+GROUPS_VERSION = 8
+"""OffsetFetch: several groups in one request."""
+TOPIC_ID_VERSION = 10
+
+Place: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFetchResponse.OffsetFetchResponsePartition
+
+
+# -- OffsetCommit -----------------------------------------------------------------------------------------------------
+
+
+def commit(
+    coordinator: GroupCoordinator, env: Env, request: OffsetCommitRequest, context: Context
+) -> OffsetCommitResponse | Pending[Any]:
+    shard = coordinator.shard_of(request.group_id)
+    code = shard if isinstance(shard, ErrorCode) else _commit_refusal(shard, request)
+    if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
+        return _commit_answer(request, lambda topic, partition: code)
+    group = shard.groups.get(request.group_id)
+    if group is not None:
+        shard.membership.committed(group, request.member_id)
+    wall_ms = env.wall_ms()
+    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else wall_ms + request.retention_time_ms
+    image, by_id = coordinator.image(), context.api_version >= TOPIC_ID_VERSION
+    offsets: dict[TopicPartition, CommittedOffset | None] = {}
+    refused: dict[tuple[bytes | str, int], ErrorCode] = {}
+    for topic in request.topics:
+        name = _name_of(image, topic.topic_id) if by_id else topic.name
+        for asked in topic.partitions:
+            metadata = asked.committed_metadata or ""
+            problem = _partition_problem(image, name, asked.partition_index)
+            if problem is ErrorCode.NONE and len(metadata.encode()) > coordinator.metadata_max_bytes:
+                problem = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if problem is ErrorCode.NONE and name is not None:
+                offsets[(name, asked.partition_index)] = CommittedOffset(
+                    asked.committed_offset, asked.committed_leader_epoch, metadata, wall_ms, expire_ms
+                )
+            else:
+                refused[(topic.topic_id if by_id else topic.name, asked.partition_index)] = problem
+    pending: Pending[Any] = Pending()
+
+    def answer(code: ErrorCode) -> None:
+        pending.complete(
+            _commit_answer(
+                request,
+                lambda topic, partition: refused.get((topic.topic_id if by_id else topic.name, partition), code),
+            )
+        )
+
+    if offsets:
+        shard.commit_offsets(request.group_id, offsets, answer)
+    else:
+        answer(ErrorCode.NONE)
+    return pending
+
+
+def _commit_refusal(shard: Shard, request: OffsetCommitRequest) -> ErrorCode:
+    """Why this client may not commit for the group, if so."""
+    group = shard.groups.get(request.group_id)
+    generation = request.generation_id_or_member_epoch
+    if group is None:
+        # a generation of a group that is gone
+        return ErrorCode.ILLEGAL_GENERATION if generation >= 0 else ErrorCode.NONE
+    if generation < 0 and group.is_empty:
+        return ErrorCode.NONE
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    code = group.check_member(request.member_id, request.group_instance_id)
+    if code is not ErrorCode.NONE:
+        return code
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _name_of(image: Image, topic_id: bytes) -> str | None:
+    topic = image.topics.get(Uuid(topic_id))
+    return None if topic is None else topic.name
+
+
+def _partition_problem(image: Image, topic: str | None, partition: int) -> ErrorCode:
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if image.partition_named(topic, partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
+
+
+def _commit_answer(
+    request: OffsetCommitRequest, code_of: Callable[[OffsetCommitRequest.OffsetCommitRequestTopic, int], ErrorCode]
+) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponse.OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponse.OffsetCommitResponsePartition(
+                        partition_index=asked.partition_index, error_code=code_of(topic, asked.partition_index)
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+# -- OffsetFetch ------------------------------------------------------------------------------------------------------
+
+
+def fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+    if context.api_version >= GROUPS_VERSION:
+        by_id = context.api_version >= TOPIC_ID_VERSION
+        return OffsetFetchResponse(groups=[_fetch_group(coordinator, asked, by_id) for asked in request.groups])
+    return _fetch_one(coordinator, request, context.api_version)
+
+
+def _committed(coordinator: GroupCoordinator, group_id: str) -> dict[TopicPartition, CommittedOffset] | ErrorCode:
+    shard = coordinator.shard_of(group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
+    group = shard.groups.get(group_id)
+    return {} if group is None else group.offsets.committed
+
+
+def _fetch_group(
+    coordinator: GroupCoordinator, asked: OffsetFetchRequest.OffsetFetchRequestGroup, by_id: bool
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+    answer = OffsetFetchResponse.OffsetFetchResponseGroup(group_id=asked.group_id)
+    committed = _committed(coordinator, asked.group_id)
+    if isinstance(committed, ErrorCode):
+        answer.error_code = committed
+        return answer
+    image = coordinator.image()
+    if asked.topics is None:
+        for name, partitions in _by_topic(committed):
+            topic = image.topic_named(name)
+            if by_id and topic is None:
+                # deleted, and its tombstones are on their way: it has no id any more
+                continue
+            answer.topics.append(
+                OffsetFetchResponse.OffsetFetchResponseTopics(
+                    name=name,
+                    topic_id=bytes(16) if topic is None else topic.id,
+                    partitions=[_place(committed.get((name, index)), index) for index in partitions],
+                )
+            )
+        return answer
+    for wanted in asked.topics:
+        known = _name_of(image, wanted.topic_id) if by_id else wanted.name
+        answer.topics.append(
+            OffsetFetchResponse.OffsetFetchResponseTopics(
+                name=wanted.name,
+                topic_id=wanted.topic_id,
+                partitions=[
+                    _place(None, index, ErrorCode.UNKNOWN_TOPIC_ID)
+                    if known is None
+                    else _place(committed.get((known, index)), index)
+                    for index in wanted.partition_indexes
+                ],
+            )
+        )
+    return answer
+
+
+def _fetch_one(coordinator: GroupCoordinator, request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
+    committed = _committed(coordinator, request.group_id)
+    code = committed if isinstance(committed, ErrorCode) else ErrorCode.NONE
+    known = {} if isinstance(committed, ErrorCode) else committed
+    if request.topics is None:
+        wanted = _by_topic(known)
+    elif code is not ErrorCode.NONE and version >= OWN_ERROR_VERSION:
+        wanted = []
+    else:
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = []
+    for name, partitions in wanted:
+        places = []
+        for index in partitions:
+            place = _place(known.get((name, index)), index, code)
+            places.append(
+                OffsetFetchResponse.OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=place.committed_offset,
+                    committed_leader_epoch=place.committed_leader_epoch,
+                    metadata=place.metadata,
+                    error_code=place.error_code,
+                )
+            )
+        topics.append(OffsetFetchResponse.OffsetFetchResponseTopic(name=name, partitions=places))
+    return OffsetFetchResponse(topics=topics, error_code=code)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    found: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        found.setdefault(topic, []).append(index)
+    return list(found.items())
+
+
+def _place(
+    committed: CommittedOffset | None, index: int, code: ErrorCode = ErrorCode.NONE
+) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    if committed is None:
+        return OffsetFetchResponse.OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code
+        )
+    return OffsetFetchResponse.OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=code,
+    )
+
+
+# -- OffsetDelete -----------------------------------------------------------------------------------------------------
+
+
+def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending[Any]:
+    """What no member reads may be forgotten; with members whose subscriptions cannot be read, nothing."""
+    shard = coordinator.shard_of(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return OffsetDeleteResponse(error_code=shard)
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+    if not group.is_empty and group.protocol_type != CONSUMER:
+        return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+    forgotten: dict[TopicPartition, CommittedOffset | None] = {}
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            code = _deletion_problem(coordinator.image(), group, topic.name, asked.partition_index)
+            if code is ErrorCode.NONE and (topic.name, asked.partition_index) in group.offsets.committed:
+                forgotten[(topic.name, asked.partition_index)] = None
+            answers.append(
+                OffsetDeleteResponse.OffsetDeleteResponsePartition(
+                    partition_index=asked.partition_index, error_code=code
+                )
+            )
+        topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+    pending: Pending[Any] = Pending()
+
+    def answer(code: ErrorCode) -> None:
+        pending.complete(
+            OffsetDeleteResponse(topics=topics) if code is ErrorCode.NONE else OffsetDeleteResponse(error_code=code)
+        )
+
+    if forgotten:
+        shard.commit_offsets(request.group_id, forgotten, answer)
+    else:
+        answer(ErrorCode.NONE)
+    return pending
+
+
+def _deletion_problem(image: Image, group: Group, topic: str, partition: int) -> ErrorCode:
+    if image.partition_named(topic, partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic) else ErrorCode.NONE

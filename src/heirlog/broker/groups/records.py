@@ -1,0 +1,82 @@
+"""The records of `__consumer_offsets`, in Kafka's format: the newest of each key counts, one without a value deletes.
+
+    key     int16 version | OffsetCommitKey (0, 1) or GroupMetadataKey (2)
+    value   int16 version | OffsetCommitValue or GroupMetadataValue
+
+Written are versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own, which
+later versions lack), a group as version 3. Keys of other versions are those of groups with another protocol (KIP-848,
+share groups): they are skipped.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
+from heirlog.protocol.primitives import Malformed, decode, encode_bytes
+from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+
+OFFSET_KEY_VERSION = 1
+GROUP_KEY_VERSION = 2
+OFFSET_VALUE_VERSION = 3
+OFFSET_VALUE_VERSION_WITH_EXPIRY = 1
+GROUP_VALUE_VERSION = 3
+
+_VERSION = Struct(">h")
+
+KeyValue: TypeAlias = tuple[bytes, bytes | None]
+
+
+class StoredOffset(NamedTuple):
+    group: str
+    partition: TopicPartition
+    value: CommittedOffset | None
+    """None: forgotten."""
+
+
+class StoredGroup(NamedTuple):
+    group: str
+    value: GroupMetadataValue | None
+    """None: deleted."""
+
+
+def offset_record(group: str, partition: TopicPartition, committed: CommittedOffset | None) -> KeyValue:
+    key = OffsetCommitKey(group=group, topic=partition[0], partition=partition[1])
+    key_bytes = _VERSION.pack(OFFSET_KEY_VERSION) + encode_bytes(key, OFFSET_KEY_VERSION)
+    if committed is None:
+        return key_bytes, None
+    version = OFFSET_VALUE_VERSION if committed.expire_ms == NO_EXPIRY else OFFSET_VALUE_VERSION_WITH_EXPIRY
+    return key_bytes, _VERSION.pack(version) + encode_bytes(committed.as_record(), version)
+
+
+def group_record(group: str, value: GroupMetadataValue | None) -> KeyValue:
+    key_bytes = _VERSION.pack(GROUP_KEY_VERSION) + encode_bytes(GroupMetadataKey(group=group), GROUP_KEY_VERSION)
+    if value is None:
+        return key_bytes, None
+    return key_bytes, _VERSION.pack(GROUP_VALUE_VERSION) + encode_bytes(value, GROUP_VALUE_VERSION)
+
+
+def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | None:
+    """None for what belongs to another kind of group. Raises Malformed."""
+    version = _version_of(key)
+    if key is None or version < 0 or version > GROUP_KEY_VERSION:
+        return None
+    if version == GROUP_KEY_VERSION:
+        group = decode(GroupMetadataKey, key, GROUP_KEY_VERSION, _VERSION.size).group
+        if value is None:
+            return StoredGroup(group, None)
+        return StoredGroup(group, decode(GroupMetadataValue, value, _version_of(value), _VERSION.size))
+    stored = decode(OffsetCommitKey, key, version, _VERSION.size)
+    partition = (stored.topic, stored.partition)
+    if value is None:
+        return StoredOffset(stored.group, partition, None)
+    committed = CommittedOffset.of(decode(OffsetCommitValue, value, _version_of(value), _VERSION.size))
+    return StoredOffset(stored.group, partition, committed)
+
+
+def _version_of(data: bytes | None) -> int:
+    if data is None or len(data) < _VERSION.size:
+        raise Malformed("a record of __consumer_offsets is shorter than its version")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version

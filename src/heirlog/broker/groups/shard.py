@@ -1,0 +1,395 @@
+"""The groups of one partition of `__consumer_offsets`, while this broker leads it.
+
+    loading ---- everything up to the start of this leader epoch is read, and below the high watermark ---> loaded
+       \\______________________ the leader epoch is over, the disk failed, the broker stops ______________________/
+                                                    |
+                                                    v
+                                                  closed: all state goes, whoever waits is told NOT_COORDINATOR
+
+One rule for both ways in: state changes when its record is below the high watermark, in the log's order. So what a
+later coordinator loads is what this one has answered for, and nothing that was answered can be missing there.
+
+* `append` writes a batch and queues what it changes and whom it answers; the queue is worked off from its head as the
+  watermark moves. An answer may give up (`offsets.commit.timeout.ms`), the change does not: its record is in the log.
+* Loading is sliced, so that a long log does not stop the broker; until it is done clients hear
+  COORDINATOR_LOAD_IN_PROGRESS. The part of the log that the former leader wrote is committed with it, but this broker
+  cannot know before the watermark has reached the start of its own epoch; it waits for that.
+
+Trap: answering may bring the client's next request, which may append, within the loop that works off the queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from heirlog.broker.groups.group import Group, Member
+from heirlog.broker.groups.membership import Limits, Membership, join_refusal
+from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
+from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
+from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.env import Cancel, Env
+from heirlog.protocol.batch import decode_records, encode_batch, walk
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.sync_group import SyncGroupResponse
+from heirlog.protocol.primitives import Malformed
+
+LOAD_SLICE_BYTES = 64 * 1024
+"""Some ten milliseconds of reading."""
+RECORDS_PER_BATCH = 500
+"""Of a sweep; what a client commits is one batch."""
+
+_AS_COORDINATOR = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What a client of the coordinator is told where its record could not be appended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardConfig:
+    limits: Limits
+    commit_timeout_ms: int
+    """offsets.commit.timeout.ms"""
+    compression: int
+    """offsets.topic.compression.codec"""
+    retention_ms: int
+    """offsets.retention.minutes"""
+    retention_check_ms: int
+    """offsets.retention.check.interval.ms"""
+
+
+@dataclass(slots=True)
+class _Write:
+    end_offset: int
+    deadline_ms: int
+    apply: Callable[[], None]
+    answer: Callable[[ErrorCode], None]
+
+
+def _nothing(code: ErrorCode = ErrorCode.NONE) -> None:
+    pass
+
+
+class Shard:
+    """Also the one `Wait` that all its writes share in the purgatory of produce requests."""
+
+    def __init__(self, env: Env, replicas: ReplicaManager, partition: Partition, config: ShardConfig) -> None:
+        self.groups: dict[str, Group] = {}
+        self.loaded = False
+        self.closed = False
+        self.leader_epoch = partition.leader_epoch
+        self.membership = Membership(env, config.limits, self._store_group)
+        self.number = -1
+        self._env = env
+        self._replicas = replicas
+        self._partition = partition
+        self._config = config
+        self._next_offset = partition.log.log_start_offset
+        self._queue: deque[_Write] = deque()
+        self._settling = False
+        self._watching = False
+        self._cancel_sweep: Cancel | None = None
+
+    @property
+    def leads(self) -> bool:
+        """Whether the partition is still led in the epoch that this shard was made for."""
+        partition = self._partition
+        return partition.role is Role.LEADER and partition.leader_epoch == self.leader_epoch and not self.closed
+
+    # -- loading ------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read on; called again by itself until everything is there."""
+        if not self.leads:
+            return
+        partition = self._partition
+        target = partition.leader_epoch_start_offset
+        self._next_offset = max(self._next_offset, partition.log.log_start_offset)
+        if self._next_offset >= target:
+            self._loading_is_done()
+        elif self._next_offset >= min(partition.high_watermark, target):
+            self._watch()
+        elif self._load_slice(min(partition.high_watermark, target)):
+            self._env.call_later(0, self.load)
+
+    def _load_slice(self, upto_offset: int) -> bool:
+        """False if the disk failed."""
+        try:
+            found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
+            data = b"".join(region.read() for region in found.regions)
+        except OSError as error:
+            self._replicas.storage_failed(self._partition, error)
+            return False
+        # nothing to read where compaction left a gap
+        end_offset = upto_offset if not data else self._next_offset
+        for position, header in walk(data):
+            end_offset = header.next_offset
+            if header.is_control:
+                continue
+            try:
+                records = decode_records(data, position)
+            except KafkaError as error:
+                self._unreadable(header.base_offset, error)
+                continue
+            for record in records:
+                self._replay(record.key, record.value, record.offset)
+        self._next_offset = end_offset
+        return True
+
+    def _replay(self, key: bytes | None, value: bytes | None, offset: int) -> None:
+        try:
+            stored = read_record(key, value)
+        except Malformed as error:
+            self._unreadable(offset, error)
+            return
+        if isinstance(stored, StoredOffset):
+            self.set_offset(stored.group, stored.partition, stored.value)
+        elif isinstance(stored, StoredGroup) and stored.value is not None:
+            self.group_or_new(stored.group).load(stored.value)
+        elif isinstance(stored, StoredGroup):
+            self._forget_group(stored.group)
+
+    def _unreadable(self, offset: int, error: Exception) -> None:
+        """One record that cannot be read must not keep every group of the partition from working."""
+        self._env.log(
+            "error", "group-record-unreadable", partition=self._partition.index, offset=offset, error=str(error)
+        )
+
+    def _loading_is_done(self) -> None:
+        self.loaded = True
+        for group_id, group in list(self.groups.items()):
+            if group.is_unused and group.protocol_type is None:
+                del self.groups[group_id]
+            else:
+                self.membership.begin_sessions(group)
+        self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
+        self._env.log(
+            "info",
+            "groups-loaded",
+            partition=self._partition.index,
+            leader_epoch=self.leader_epoch,
+            groups=len(self.groups),
+        )
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def group_or_new(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id)
+        return group
+
+    def set_offset(self, group_id: str, partition: TopicPartition, committed: CommittedOffset | None) -> None:
+        """What a committed record says."""
+        if committed is not None:
+            self.group_or_new(group_id).offsets.committed[partition] = committed
+        elif group_id in self.groups:
+            self.groups[group_id].offsets.committed.pop(partition, None)
+
+    def _forget_group(self, group_id: str) -> None:
+        """What a group's tombstone says. Its offsets have tombstones of their own."""
+        group = self.groups.get(group_id)
+        if group is None or (self.loaded and not group.is_empty):
+            # somebody joined while the tombstone was on its way: the next generation writes the group again
+            return
+        group.die(self._env.wall_ms(), _send_away)
+        del self.groups[group_id]
+        if group.offsets.committed:
+            self.group_or_new(group_id).offsets = group.offsets
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _append(
+        self, records: Sequence[KeyValue], apply: Callable[[], None], answer: Callable[[ErrorCode], None]
+    ) -> None:
+        """One batch. `apply` when it is committed; `answer` then, or with the error or the time limit before."""
+        if not self.leads:
+            answer(ErrorCode.NOT_COORDINATOR)
+            return
+        partition = self._partition
+        wall_ms = self._env.wall_ms()
+        batch = encode_batch(
+            [(key, value, (), wall_ms) for key, value in records], compression=self._config.compression
+        )
+        watermark = partition.high_watermark
+        try:
+            appended = partition.append(batch, ALL_IN_SYNC, wall_ms, self._env.now_ms())
+        except KafkaError as error:
+            self._env.log(
+                "warning", "group-record-refused", partition=partition.index, error=error.code.name, why=str(error)
+            )
+            answer(_AS_COORDINATOR.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
+        except OSError as error:
+            self._replicas.storage_failed(partition, error)
+            answer(ErrorCode.NOT_COORDINATOR)
+            return
+        self._queue.append(
+            _Write(appended.last_offset + 1, self._env.now_ms() + self._config.commit_timeout_ms, apply, answer)
+        )
+        self._replicas.log_grew(partition, watermark, wall_ms)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work off what the watermark has passed."""
+        if self._settling:
+            return
+        self._settling = True
+        while self._queue and self._queue[0].end_offset <= self._partition.high_watermark and self.leads:
+            write = self._queue.popleft()
+            write.apply()
+            write.answer(ErrorCode.NONE)
+        self._settling = False
+        if self._queue:
+            self._watch()
+
+    def after_writes(self, answer: Callable[[ErrorCode], None]) -> None:
+        """Answer once everything that is written by now is committed."""
+        if not self._queue:
+            answer(ErrorCode.NONE)
+            return
+        last = self._queue[-1]
+        self._queue.append(
+            _Write(last.end_offset, self._env.now_ms() + self._config.commit_timeout_ms, _nothing, answer)
+        )
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        offsets: dict[TopicPartition, CommittedOffset | None],
+        answer: Callable[[ErrorCode], None],
+    ) -> None:
+        """None forgets. One batch, whatever the client has sent."""
+
+        def apply() -> None:
+            for partition, committed in offsets.items():
+                self.set_offset(group_id, partition, committed)
+
+        self._append([offset_record(group_id, p, committed) for p, committed in offsets.items()], apply, answer)
+
+    def delete_group(self, group: Group, answer: Callable[[ErrorCode], None]) -> None:
+        """An empty group, with its offsets."""
+        self._forget_offsets(group, list(group.offsets.committed))
+
+        def apply() -> None:
+            if self.groups.get(group.group_id) is group:
+                self._forget_group(group.group_id)
+
+        if group.protocol_type is None and group.generation == 0:
+            # there is no record of it: it exists by its offsets alone
+            self.after_writes(lambda code: self._deleted(code, apply, answer))
+        else:
+            self._append([group_record(group.group_id, None)], apply, answer)
+
+    def _deleted(self, code: ErrorCode, apply: Callable[[], None], answer: Callable[[ErrorCode], None]) -> None:
+        if code is ErrorCode.NONE:
+            apply()
+        answer(code)
+
+    def _store_group(self, group: Group, assignments: dict[str, bytes], done: Callable[[ErrorCode], None]) -> None:
+        def answer(code: ErrorCode) -> None:
+            done(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
+
+        self._append([group_record(group.group_id, group.as_record(assignments))], _nothing, answer)
+
+    # -- forgetting ---------------------------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        """Every offsets.retention.check.interval.ms: expired offsets, and groups that are nothing any more."""
+        if not self.leads:
+            return
+        wall_ms = self._env.wall_ms()
+        for group in list(self.groups.values()):
+            expired = group.offsets.expired(group, wall_ms, self._config.retention_ms)
+            self._forget_offsets(group, expired)
+            if group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
+                self.delete_group(group, _nothing)
+        self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
+
+    def forget_topics(self, topics: frozenset[str]) -> None:
+        """They were deleted; a topic of the same name is another one."""
+        if self.loaded:
+            for group in list(self.groups.values()):
+                self._forget_offsets(group, group.offsets.of_topics(topics))
+
+    def _forget_offsets(self, group: Group, partitions: list[TopicPartition]) -> None:
+        for start in range(0, len(partitions), RECORDS_PER_BATCH):
+            chunk: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(
+                partitions[start : start + RECORDS_PER_BATCH]
+            )
+            self.commit_offsets(group.group_id, chunk, _nothing)
+
+    # -- waiting for the watermark ------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        return ((self._partition.topic_id, self._partition.index),)
+
+    def _watch(self) -> None:
+        if not self._watching and not self.closed:
+            self._watching = True
+            self._replicas.produce_waits.watch(self, self._config.commit_timeout_ms)
+
+    def woken(self, key: PartitionKey) -> bool:
+        if not self.leads:
+            self.close()
+            return True
+        if not self.loaded:
+            if self._partition.high_watermark <= self._next_offset:
+                return False
+            self._watching = False
+            self._env.call_later(0, self.load)
+            return True
+        self._settle()
+        if self._queue:
+            return False
+        self._watching = False
+        return True
+
+    def expired(self) -> None:
+        """Some answers have waited long enough; what they wait for happens all the same."""
+        self._watching = False
+        now_ms = self._env.now_ms()
+        overdue = []
+        for write in self._queue:
+            if write.deadline_ms <= now_ms and write.answer is not _nothing:
+                overdue.append(write.answer)
+                write.answer = _nothing
+        for answer in overdue:
+            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self._queue or not self.loaded:
+            self._watch()
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Not the coordinator any more: forget everything, tell whoever waits."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._cancel_sweep is not None:
+            self._cancel_sweep()
+        if self._watching:
+            self._replicas.produce_waits.remove(self)
+            self._watching = False
+        groups, self.groups = self.groups, {}
+        writes, self._queue = self._queue, deque()
+        for group in groups.values():
+            group.die(self._env.wall_ms(), _send_away)
+        for write in writes:
+            write.answer(ErrorCode.NOT_COORDINATOR)
+
+
+def _send_away(member: Member) -> None:
+    joining, member.joining = member.joining, None
+    if joining is not None:
+        joining.complete(join_refusal(ErrorCode.NOT_COORDINATOR, member.joining_version, member.member_id))
+    syncing, member.syncing = member.syncing, None
+    if syncing is not None:
+        syncing.complete(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
