@@ -8,20 +8,22 @@ from typing import Any
 
 from controller.fakes import CLUSTER, Harness, static
 
-from heirlog.controller.configs import alter_configs
+from heirlog.controller.alter_configs import Operation
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from heirlog.metadata.min_isr import effective_min_isr
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.metadata_record import record_version, registration_change_version
 from heirlog.protocol.records import (
     BrokerRegistrationChangeRecord,
@@ -301,15 +303,32 @@ class Runner:
     def _alter_config(self, event: Mapping[str, Any]) -> dict[str, Any]:
         kind = TOPIC_RESOURCE if event["resourceType"] == "topic" else BROKER_RESOURCE
         name = event["resourceName"]
+        request: Any
         if event.get("legacy"):
-            changes = dict.fromkeys(self.image.configs.get((kind, name), {})) | event["values"]
+            resource = AlterConfigsRequest.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    AlterConfigsRequest.AlterableConfig(name=key, value=value) for key, value in event["values"].items()
+                ],
+            )
+            request, method = AlterConfigsRequest(resources=[resource]), "alter_configs"
         else:
-            changes = {event["name"]: None if event["op"] == "DELETE" else event["value"]}
-        try:
-            self._append(alter_configs(self.image, kind, name, changes))
-        except KafkaError as error:
-            return {"error": error.code.name}
-        return {"error": "NONE"}
+            increment = IncrementalAlterConfigsRequest.AlterableConfig(
+                name=event["name"], config_operation=Operation[event["op"]], value=event.get("value")
+            )
+            request, method = (
+                IncrementalAlterConfigsRequest(
+                    resources=[
+                        IncrementalAlterConfigsRequest.AlterConfigsResource(
+                            resource_type=kind, resource_name=name, configs=[increment]
+                        )
+                    ]
+                ),
+                "incremental_alter_configs",
+            )
+        (result,) = self.harness.ask(method, request, 1).responses
+        return {"error": ErrorCode(result.error_code).name}
 
     def _create_topic(self, event: Mapping[str, Any]) -> dict[str, Any]:
         request = CreateTopicsRequest(

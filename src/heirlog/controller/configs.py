@@ -7,6 +7,9 @@ all topics) for a cluster-wide value. Lists made under one min ISR prove nothing
 * A broker-level value is refused, set or delete: brokers and controller must resolve the same min ISR.
 * The cluster-level value cannot be deleted: without it each node would fall back to its own file.
 
+A deletion is never judged by its name: a log that Kafka wrote may hold configurations that nobody here knows, and they
+must have a way out.
+
 Source: KIP-966, "Other behaviors"; KAFKA-16540.
 """
 
@@ -20,8 +23,10 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import validate_topic_configs
+from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
+from heirlog.protocol.types import BrokerId
 
 CLUSTER_DEFAULT = ""
 """Name of the broker resource that stands for all brokers."""
@@ -47,26 +52,27 @@ def alter_configs(image: Image, kind: int, name: str, changes: Mapping[str, str 
 
 
 def _alter_topic(image: Image, topic: str, changes: Mapping[str, str | None]) -> list[Any]:
+    if not topic:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    wrong = topic_name_error(topic)
+    if wrong is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
+    given = {key: value for key, value in changes.items() if value is not None}
+    validate_topic_configs(given, internal=topic in INTERNAL_TOPICS)
     if topic not in image.topic_ids:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}")
-    validate_topic_configs({key: value for key, value in changes.items() if value is not None})
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     new = {key: value for key, value in changes.items() if image.config(TOPIC_RESOURCE, topic, key) != value}
     return config_records(image, TOPIC_RESOURCE, topic, new)
 
 
 def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) -> list[Any]:
+    if broker != CLUSTER_DEFAULT:
+        _check_node(image, broker)
     for key, value in changes.items():
-        definition = SERVER_CONFIGS.get(key)
-        if definition is None:
-            raise ConfigError(key, f"Unknown broker config name: {key}")
-        if definition.update is Update.READ_ONLY:
-            raise ConfigError(key, f"Cannot update these configs dynamically: {key}")
-        if definition.update is Update.PER_BROKER and broker == CLUSTER_DEFAULT:
-            raise ConfigError(key, f"Cannot update these configs at default cluster level: {key}")
         if key == MIN_ISR and image.elr_enabled:
             _check_min_isr(broker, value)
         if value is not None:
-            definition.parse(value)
+            _check_server_value(key, value)
     new = {
         key: value
         for key, value in changes.items()
@@ -74,6 +80,27 @@ def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) 
         if (key == MIN_ISR and broker == CLUSTER_DEFAULT) or image.config(BROKER_RESOURCE, broker, key) != value
     }
     return config_records(image, BROKER_RESOURCE, broker, new)
+
+
+def _check_node(image: Image, name: str) -> None:
+    if not name.isdecimal() or name != str(int(name)):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {name}: expected a node id, or nothing")
+    node = BrokerId(int(name))
+    if node not in image.brokers and node not in image.controllers:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
+
+
+def _check_server_value(key: str, value: str) -> None:
+    """A value that a broker could not take is INVALID_REQUEST, as on Kafka: only a topic's is INVALID_CONFIG."""
+    definition = SERVER_CONFIGS.get(key)
+    if definition is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
+    if definition.update is Update.READ_ONLY:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {key}")
+    try:
+        definition.parse(value)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from None
 
 
 def _check_min_isr(broker: str, value: str | None) -> None:

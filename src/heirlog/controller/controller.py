@@ -28,8 +28,10 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from heirlog.context import Context
+from heirlog.controller.alter_configs import alter_configs, incremental_alter_configs
 from heirlog.controller.alter_partition import alter_partition
 from heirlog.controller.bootstrap import bootstrap_records
+from heirlog.controller.create_partitions import create_partitions
 from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
 from heirlog.controller.election import Basis
 from heirlog.controller.heartbeat import fence, heartbeat
@@ -37,11 +39,14 @@ from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.refusals import (
+    alter_configs_refused,
     alter_partition_refused,
+    create_partitions_refused,
     create_topics_refused,
     delete_topics_refused,
     elect_leaders_refused,
     heartbeat_refused,
+    incremental_alter_configs_refused,
     producer_ids_refused,
     registration_refused,
 )
@@ -57,12 +62,15 @@ from heirlog.metadata.state import BrokerState
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.records import NoOpRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -185,6 +193,20 @@ class Controller:
     def delete_topics(self, request: DeleteTopicsRequest, context: Context) -> Any:
         return self.submit(
             lambda: delete_topics(self.image, self._static, request), partial(delete_topics_refused, request)
+        )
+
+    def create_partitions(self, request: CreatePartitionsRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: create_partitions(self.image, self._static, request, self._env.random),
+            partial(create_partitions_refused, request),
+        )
+
+    def alter_configs(self, request: AlterConfigsRequest, context: Context) -> Any:
+        return self.submit(lambda: alter_configs(self.image, request), partial(alter_configs_refused, request))
+
+    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: incremental_alter_configs(self.image, request), partial(incremental_alter_configs_refused, request)
         )
 
     def elect_leaders(self, request: ElectLeadersRequest, context: Context) -> Any:

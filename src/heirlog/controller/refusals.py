@@ -7,12 +7,18 @@ from typing import Final
 
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
+from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from heirlog.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
@@ -78,4 +84,45 @@ def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> Elec
             )
             for topic in request.topic_partitions or ()
         ],
+    )
+
+
+def create_partitions_refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
+                name=topic.name, error_code=code, error_message=_sentence(code)
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResponse.AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+                error_message=_sentence(code),
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def incremental_alter_configs_refused(
+    request: IncrementalAlterConfigsRequest, code: ErrorCode
+) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+                error_message=_sentence(code),
+            )
+            for resource in request.resources
+        ]
     )

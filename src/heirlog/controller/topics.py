@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
 from heirlog.controller.configs import config_records
 from heirlog.controller.leadership import Leadership
 from heirlog.controller.outcome import Outcome
@@ -27,14 +28,14 @@ from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import describe_topic
 from heirlog.metadata.image import TOPIC_RESOURCE, Image, partition_record
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, collision_key, topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.records import RemoveTopicRecord, TopicRecord
-from heirlog.protocol.types import METADATA_TOPIC_ID, ZERO_UUID, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.protocol.types import METADATA_TOPIC_ID, ZERO_UUID, BrokerId, Uuid
 
 MAX_RECORDS: Final = 10_000
 _DEFAULT: Final = -1
@@ -105,28 +106,9 @@ def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) ->
     records += config_records(image, TOPIC_RESOURCE, asked.name, given)
     leadership = Leadership(image, static)
     for partition, replicas in enumerate(assignments):
-        state = _first_state(image, leadership, partition, replicas, manual=bool(asked.assignments))
+        state = first_state(image, leadership, partition, replicas, manual=bool(asked.assignments))
         records.append(partition_record(topic_id, partition, state))
     return _Creation(topic_id, assignments, records)
-
-
-def _first_state(image: Image, leadership: Leadership, partition: int, replicas: Ids, manual: bool) -> PartitionState:
-    isr = tuple(replica for replica in replicas if image.brokers[replica].is_active)
-    if not isr:
-        code = ErrorCode.INVALID_REPLICA_ASSIGNMENT if manual else ErrorCode.INVALID_REPLICATION_FACTOR
-        raise KafkaError(
-            code,
-            f"All brokers specified in the partition assignment for partition {partition} are fenced or in "
-            "controlled shutdown.",
-        )
-    return PartitionState(
-        replicas=replicas,
-        isr=isr,
-        leader=isr[0],
-        leader_epoch=LeaderEpoch(0),
-        partition_epoch=PartitionEpoch(0),
-        directories=tuple(leadership.default_directory(replica) for replica in replicas),
-    )
 
 
 def _automatic(image: Image, static: StaticConfig, asked: Asked, random: Random) -> list[Ids]:
@@ -161,29 +143,15 @@ def _manual(image: Image, asked: Asked) -> list[Ids]:
     by_partition: dict[int, Ids] = {}
     for assignment in asked.assignments:
         if assignment.partition_index in by_partition:
-            raise _bad_assignment(f"Found multiple manual partition assignments for {assignment.partition_index}")
+            raise bad_assignment(f"Found multiple manual partition assignments for {assignment.partition_index}")
         replicas = tuple(BrokerId(broker) for broker in assignment.broker_ids)
-        _check_replicas(image, replicas)
+        check_replicas(image, replicas)
         by_partition[assignment.partition_index] = replicas
     if sorted(by_partition) != list(range(len(by_partition))):
-        raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
+        raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
     if len({len(replicas) for replicas in by_partition.values()}) > 1:
-        raise _bad_assignment("The manual partition assignment uses different replication factors")
+        raise bad_assignment("The manual partition assignment uses different replication factors")
     return [by_partition[partition] for partition in range(len(by_partition))]
-
-
-def _check_replicas(image: Image, replicas: Ids) -> None:
-    if not replicas:
-        raise _bad_assignment("The manual partition assignment includes an empty replica list.")
-    if len(set(replicas)) != len(replicas):
-        raise _bad_assignment(f"The manual partition assignment {list(replicas)} includes a broker more than once.")
-    for replica in replicas:
-        if replica not in image.brokers:
-            raise _bad_assignment(f"The manual partition assignment includes broker {replica}, which is not registered")
-
-
-def _bad_assignment(reason: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
 
 
 def _new_topic_id(image: Image, random: Random) -> Uuid:

@@ -7,6 +7,7 @@ KIP-569).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -45,8 +46,8 @@ class Update(Enum):
     """Whether a value can change while a broker runs (KIP-226)."""
 
     READ_ONLY = "read-only"
-    PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+    """For one broker too."""
 
 
 _LIMITS: Final[Mapping[ConfigType, tuple[int, int]]] = {
@@ -65,6 +66,8 @@ class Definition:
     at_least: float | None = None
     at_most: float | None = None
     choices: tuple[str, ...] = ()
+    form: tuple[str, str] | None = None
+    """A regular expression that the whole text must match, and the sentence for a text that does not."""
     refused: Mapping[str, str] | None = None
     """Values that Kafka takes and this version does not, each with the sentence that says why."""
     update: Update = Update.READ_ONLY
@@ -88,6 +91,8 @@ class Definition:
         if isinstance(value, int | float) and not isinstance(value, bool):
             self._check_range(text, value)
         self._check_choices(text, value)
+        if self.form is not None and re.fullmatch(self.form[0], text) is None:
+            raise self.refusal(text, self.form[1])
         return value
 
     def default_value(self) -> Any:

@@ -27,7 +27,6 @@ from heirlog.metadata.definition import (
 from heirlog.metadata.topic_configs import COMPRESSION_REFUSED, NO_COMPACTION
 
 CLUSTER: Final = Update.CLUSTER_WIDE
-PER_BROKER: Final = Update.PER_BROKER
 
 _NO_MANAGER = "the unclean recovery manager does not ship with this version of heirlog; only false is possible"
 
@@ -36,12 +35,11 @@ _IDENTITY = (
     integer("node.id", None, 0),
     integer("broker.id", None, 0),
     string("broker.rack", None),
-    list_of("listeners", "PLAINTEXT://:9092", update=PER_BROKER),
-    list_of("advertised.listeners", None, update=PER_BROKER),
+    list_of("listeners", "PLAINTEXT://:9092"),
+    list_of("advertised.listeners", None),
     list_of(
         "listener.security.protocol.map",
         "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
-        update=PER_BROKER,
     ),
     string("inter.broker.listener.name", None),
     string("security.inter.broker.protocol", "PLAINTEXT", choices=("PLAINTEXT",)),
@@ -156,6 +154,9 @@ _REPLICATION = (
     integer("num.replica.fetchers", 1, update=CLUSTER),
     long("replica.high.watermark.checkpoint.interval.ms", 5000),
     string("replica.selector.class", None),
+    long("leader.replication.throttled.rate", LONG_MAX, 0, update=CLUSTER),
+    long("follower.replication.throttled.rate", LONG_MAX, 0, update=CLUSTER),
+    long("replica.alter.log.dirs.io.max.bytes.per.second", LONG_MAX, 0, update=CLUSTER),
     boolean("auto.leader.rebalance.enable", True),
     long("leader.imbalance.check.interval.seconds", 300, 1),
     integer("leader.imbalance.per.broker.percentage", 10),

@@ -32,6 +32,12 @@ NO_TIERED_STORAGE: Final = "heirlog has no tiered storage"
 
 COMPRESSION_REFUSED: Final = dict.fromkeys(("uncompressed", "none", "gzip", "snappy", "lz4", "zstd"), NO_RECOMPRESSION)
 
+_REPLICAS: Final = (
+    r"\*|(\d+:\d+(\s*,\s*\d+:\d+)*)?",
+    "must be the literal '*' or a list of replicas in the following format: "
+    "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+)
+
 _DEFINITIONS: Final = (
     list_of(
         "cleanup.policy",
@@ -59,10 +65,10 @@ _DEFINITIONS: Final = (
         0,
         synonyms=(("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     ),
-    list_of("follower.replication.throttled.replicas", ""),
+    list_of("follower.replication.throttled.replicas", "", form=_REPLICAS),
     integer("index.interval.bytes", 4096, 0, synonyms=(("log.index.interval.bytes", 1),)),
     integer("internal.segment.bytes", None, 14, synonyms=(("internal.segment.bytes", 1),)),
-    list_of("leader.replication.throttled.replicas", ""),
+    list_of("leader.replication.throttled.replicas", "", form=_REPLICAS),
     long("local.retention.bytes", -2, -2),
     long("local.retention.ms", -2, -2),
     long("max.compaction.lag.ms", LONG_MAX, 1, synonyms=(("log.cleaner.max.compaction.lag.ms", 1),)),

@@ -7,7 +7,8 @@ The client's request travels as bytes, header included, so the controller sees t
 the answer needs no translation. While no controller answers, the envelope is sent again with a capped back-off until
 the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A request that may have
 been executed before the connection broke is sent again: every forwarded API answers a repeat with an error of its own
-(TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED), as on Apache Kafka.
+(TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIONS) or does nothing the second time (configurations), as on
+Apache Kafka.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from heirlog.protocol.primitives import Malformed
 if TYPE_CHECKING:
     from heirlog.node.node import Node
 
-FORWARDABLE = frozenset((19, 20, 43))
-"""CreateTopics, DeleteTopics, ElectLeaders."""
+FORWARDABLE = frozenset((19, 20, 33, 37, 43, 44))
+"""CreateTopics, DeleteTopics, AlterConfigs, CreatePartitions, ElectLeaders, IncrementalAlterConfigs."""
 
 
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:

@@ -1,0 +1,176 @@
+"""AlterConfigs and IncrementalAlterConfigs: what a request asks for, as changes of single values.
+
+    incremental   SET | DELETE | APPEND, SUBTRACT (lists only; they begin at the stored value, else at Kafka's default).
+                  What the request does not name stays
+    AlterConfigs  the whole of what is stored for the resource: a value that the request does not name is deleted
+
+Each resource stands or falls alone; one that is named twice is refused in both places. Values, names and the rules of
+`min.insync.replicas` are checked in `configs.py`, for both APIs alike, implicit deletions included.
+
+A request that repeats what is stored succeeds and writes nothing, with the one exception that `configs.py` names. So a
+request that the forwarding broker sends twice does no harm.
+
+Source: KIP-133, KIP-226, KIP-339.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+from heirlog.controller.configs import alter_configs as alter_resource
+from heirlog.controller.outcome import Outcome
+from heirlog.metadata.definition import ConfigError, ConfigType, Definition
+from heirlog.metadata.image import TOPIC_RESOURCE, Image
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from heirlog.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+MAX_RECORDS: Final = 10_000
+
+Changes = Mapping[str, str | None]
+Resource = TypeVar(
+    "Resource", AlterConfigsRequest.AlterConfigsResource, IncrementalAlterConfigsRequest.AlterConfigsResource
+)
+
+
+class Operation(IntEnum):
+    """Numbers on the wire."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def alter_configs(image: Image, request: AlterConfigsRequest) -> Outcome:
+    """Records and results of an AlterConfigs."""
+    verdicts, records = _alter(image, request.resources, _replacement)
+    response = AlterConfigsResponse(
+        responses=[
+            AlterConfigsResponse.AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=ErrorCode.NONE if refusal is None else refusal.code,
+                error_message=None if refusal is None else refusal.message,
+            )
+            for resource, refusal in zip(request.resources, verdicts, strict=True)
+        ]
+    )
+    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+
+
+def incremental_alter_configs(image: Image, request: IncrementalAlterConfigsRequest) -> Outcome:
+    """Records and results of an IncrementalAlterConfigs."""
+    verdicts, records = _alter(image, request.resources, _increments)
+    response = IncrementalAlterConfigsResponse(
+        responses=[
+            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=ErrorCode.NONE if refusal is None else refusal.code,
+                error_message=None if refusal is None else refusal.message,
+            )
+            for resource, refusal in zip(request.resources, verdicts, strict=True)
+        ]
+    )
+    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+
+
+def _alter(
+    image: Image, resources: Sequence[Resource], changes_of: Callable[[Image, Resource], Changes]
+) -> tuple[list[KafkaError | None], list[Any]]:
+    """Per resource its refusal or None, and the records of all that were not refused."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    verdicts: list[KafkaError | None] = []
+    records: list[Any] = []
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
+        try:
+            if times[kind, name] > 1:
+                raise _invalid("Each resource must appear at most once.")
+            made = alter_resource(image, kind, name, changes_of(image, resource))
+            if len(records) + len(made) > MAX_RECORDS:
+                raise KafkaError(
+                    ErrorCode.POLICY_VIOLATION, f"one request can make {MAX_RECORDS} records; send several requests"
+                )
+        except KafkaError as error:
+            verdicts.append(error)
+        else:
+            verdicts.append(None)
+            records += made
+    return verdicts, records
+
+
+def _replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:
+    _check_keys([config.name for config in resource.configs])
+    _check_values([config.name for config in resource.configs if config.value is None])
+    stored = image.configs.get((resource.resource_type, resource.resource_name), {})
+    changes: dict[str, str | None] = dict.fromkeys(stored)
+    changes.update({config.name: config.value for config in resource.configs})
+    return changes
+
+
+def _increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Changes:
+    _check_keys([config.name for config in resource.configs])
+    _check_values(
+        [
+            config.name
+            for config in resource.configs
+            if config.value is None and config.config_operation != Operation.DELETE
+        ]
+    )
+    kind, name = resource.resource_type, resource.resource_name
+    changes: dict[str, str | None] = {}
+    for config in resource.configs:
+        stored = image.config(kind, name, config.name)
+        match config.config_operation:
+            case Operation.SET:
+                changes[config.name] = config.value
+            case Operation.DELETE:
+                changes[config.name] = None
+            case Operation.APPEND | Operation.SUBTRACT as operation:
+                assert config.value is not None, "checked above"
+                changes[config.name] = _edited(Operation(operation), kind, config.name, stored, config.value)
+            case other:
+                raise _invalid(f"Unknown config operation {other} for {config.name}")
+    return changes
+
+
+def _edited(operation: Operation, kind: int, name: str, stored: str | None, value: str) -> str:
+    """The list `stored` with the members of `value` added or taken away."""
+    definition = _definition(kind, name)
+    if definition is None or definition.type is not ConfigType.LIST:
+        raise ConfigError(name, f"Can't {operation.name} to key {name} because its type is not LIST.")
+    present = [part for part in ((definition.default or "") if stored is None else stored).split(",") if part]
+    for part in value.split(","):
+        if operation is Operation.APPEND and part not in present:
+            present.append(part)
+        elif operation is Operation.SUBTRACT and part in present:
+            present.remove(part)
+    return ",".join(present)
+
+
+def _definition(kind: int, name: str) -> Definition | None:
+    return (TOPIC_CONFIGS if kind == TOPIC_RESOURCE else SERVER_CONFIGS).get(name)
+
+
+def _check_keys(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        raise _invalid("Error due to duplicate config keys")
+
+
+def _check_values(without: list[str]) -> None:
+    if without:
+        raise _invalid(f"Null value not supported for : {', '.join(without)}")
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)

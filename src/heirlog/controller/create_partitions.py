@@ -1,0 +1,109 @@
+"""CreatePartitions: a topic gets more partitions, never fewer.
+
+The new ones have as many replicas as partition 0, placed like those of a new topic or as the request assigns them (one
+assignment per new partition). Topics of one request stand or fall alone; a name given twice is refused once.
+
+Records that are in the topic stay where they are: keys that a producer spreads by hash go elsewhere from now on. That
+is the operator's decision; nothing here can see it.
+
+One request makes at most 10,000 records, because a topic must not get half of the partitions asked for.
+
+Source: KIP-195.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
+from heirlog.controller.leadership import Leadership
+from heirlog.controller.outcome import Outcome
+from heirlog.controller.placement import place
+from heirlog.env import Random
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image, partition_record
+from heirlog.metadata.state import Ids
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from heirlog.protocol.types import BrokerId
+
+MAX_RECORDS: Final = 10_000
+
+Asked = CreatePartitionsRequest.CreatePartitionsTopic
+Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+
+
+def create_partitions(image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random) -> Outcome:
+    """Records of all topics that can grow, and a result per topic asked for; names given twice come first."""
+    times = Counter(topic.name for topic in request.topics)
+    results = [
+        Result(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")
+        for name, count in times.items()
+        if count > 1
+    ]
+    records: list[Any] = []
+    for asked in request.topics:
+        if times[asked.name] > 1:
+            continue
+        try:
+            records += _grow(image, static, asked, random, MAX_RECORDS - len(records))
+        except KafkaError as error:
+            results.append(Result(name=asked.name, error_code=error.code, error_message=error.message))
+        else:
+            results.append(Result(name=asked.name))
+    response = CreatePartitionsResponse(results=results)
+    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+
+
+def _grow(image: Image, static: StaticConfig, asked: Asked, random: Random, room: int) -> list[Any]:
+    """The records of one topic's new partitions. Raises KafkaError."""
+    topic_id = image.topic_ids.get(asked.name)
+    if topic_id is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    existing = image.partitions[topic_id]
+    first = len(existing)
+    additional = _additional(asked, first)
+    factor = len(existing[0].replicas)
+    manual = asked.assignments is not None
+    if asked.assignments is not None and len(asked.assignments) != additional:
+        raise bad_assignment(
+            f"Attempted to add {additional} additional partition(s), but only {len(asked.assignments)} assignment(s) "
+            "were specified."
+        )
+    if additional > room:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
+        )
+    if asked.assignments is not None:
+        assignments = [_manual(image, assignment, factor) for assignment in asked.assignments]
+    else:
+        assignments = place(image.brokers.values(), additional, factor, random)
+    leadership = Leadership(image, static)
+    return [
+        partition_record(topic_id, index, first_state(image, leadership, index, replicas, manual=manual))
+        for index, replicas in enumerate(assignments, first)
+    ]
+
+
+def _additional(asked: Asked, present: int) -> int:
+    if asked.count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if asked.count < present:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {asked.name} currently has {present} partition(s); {asked.count} would not be an increase.",
+        )
+    return asked.count - present
+
+
+def _manual(image: Image, asked: CreatePartitionsRequest.CreatePartitionsAssignment, factor: int) -> Ids:
+    replicas = tuple(BrokerId(broker) for broker in asked.broker_ids)
+    check_replicas(image, replicas)
+    if len(replicas) != factor:
+        raise bad_assignment(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {factor} replica(s)."
+        )
+    return replicas
