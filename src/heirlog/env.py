@@ -99,6 +99,9 @@ class Files(Protocol):
     def modified_ms(self, path: str) -> int:
         """Wall time of the last write (retention of segments without timestamps)."""
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the volume that holds this path."""
+
 
 class Random(Protocol):
     """The part of `random.Random` that decisions may use."""

@@ -135,6 +135,9 @@ class MemoryFiles:
     def exists(self, path: str) -> bool:
         return path in self.inodes or path in self.directories
 
+    def space(self, path: str) -> tuple[int, int]:
+        return 1 << 30, 1 << 29
+
     def is_dir(self, path: str) -> bool:
         return path in self.directories
 

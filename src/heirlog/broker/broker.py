@@ -20,6 +20,9 @@ from typing import Any
 
 from heirlog.broker import leader_epochs, list_offsets
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.delete_records import DeleteRecordsHandler
+from heirlog.broker.describe_log_dirs import describe_log_dirs
+from heirlog.broker.describe_producers import describe_producers
 from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
 from heirlog.broker.followers import Peers
@@ -38,6 +41,9 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
+from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from heirlog.protocol.messages.fetch import FetchRequest
 from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -98,6 +104,7 @@ class Broker:
         self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers)
         self._produce = ProduceHandler(env, self.replicas)
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"))
+        self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
         self.groups = GroupCoordinator(env, static, self.replicas, image)
         self._upkeep = Upkeep(env, static, self.replicas)
@@ -221,6 +228,15 @@ class Broker:
 
     def init_producer_id(self, request: InitProducerIdRequest, context: Context) -> Any:
         return self._producer_ids.init_producer_id(request)
+
+    def delete_records(self, request: DeleteRecordsRequest) -> Any:
+        return self._delete_records.delete_records(request)
+
+    def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        return describe_log_dirs(self.replicas, self._directories, request)
+
+    def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        return describe_producers(self.replicas, request)
 
     # -- what others see ----------------------------------------------------------------------------------------
 

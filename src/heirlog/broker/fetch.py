@@ -145,6 +145,8 @@ class FetchHandler:
             result = self._wait(fetch)
         for partition, watermark in follower_moved:
             self._replicas.watermark_may_have_moved(partition, watermark)
+        if fetch.from_follower:
+            self._replicas.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
 
     def _arrive(self, fetch: _Fetch) -> None:

@@ -9,6 +9,7 @@ It is the one place that wakes who waits for a partition:
 
     the high watermark moved   produce (acks=all), consumer fetches
     the log grew               follower fetches
+    a follower fetched         DeleteRecords: its log start may have moved. Also when brokers come or go
     role or leader changed     all of them
 
 A partition whose disk fails goes offline here, with every other of that directory; the controller hears of it with the
@@ -71,6 +72,7 @@ class ReplicaManager:
         self.produce_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.consumer_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
+        self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
         for directory in directories:
             directory.on_failure = partial(self.directory_failed, directory)
         self.on_directory_failed: Callable[[], None] = lambda: None
@@ -142,6 +144,7 @@ class ReplicaManager:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
                 self._advance(partition)
+            self.low_watermarks_may_have_moved(list(self.all_partitions()))
         self._fetchers.wake_up()
 
     def _everything(self) -> list[PartitionKey]:
@@ -326,10 +329,18 @@ class ReplicaManager:
             self.produce_waits.wake(key)
             self.consumer_fetch_waits.wake(key)
 
+    def low_watermarks_may_have_moved(self, partitions: Iterable[Partition | None]) -> None:
+        if not len(self.delete_records_waits):
+            return
+        for partition in partitions:
+            if partition is not None:
+                self.delete_records_waits.wake((partition.topic_id, partition.index))
+
     def _wake_all(self, key: PartitionKey) -> None:
         self.produce_waits.wake(key)
         self.consumer_fetch_waits.wake(key)
         self.follower_fetch_waits.wake(key)
+        self.delete_records_waits.wake(key)
 
     def _advance(self, partition: Partition) -> None:
         watermark = partition.high_watermark

@@ -268,6 +268,10 @@ class OsFiles:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def space(self, path: str) -> tuple[int, int]:
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
     def hush(self) -> None:
         """The node stopped: no callback runs from now on."""
         self._flusher.silent = True

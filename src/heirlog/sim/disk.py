@@ -28,6 +28,9 @@ from heirlog.sim.world import Host, Process, World
 
 OnFlushed: TypeAlias = Callable[[OSError | None], None]
 
+_VOLUME_BYTES = 1 << 40
+"""What every volume says of itself."""
+
 
 class _Append:
     """Bytes from `start` on came to the end of the file; grows with each append until it is sealed by a flush."""
@@ -413,6 +416,10 @@ class SimFiles:
         if not isinstance(inode, _Content):
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return inode.modified_ms
+
+    def space(self, path: str) -> tuple[int, int]:
+        self._directory(path)
+        return _VOLUME_BYTES, _VOLUME_BYTES
 
     def _find(self, path: str) -> _Inode | None:
         inode: _Inode | None = self._disk.root

@@ -202,6 +202,10 @@ class LogDirectory:
                 return path
             count += 1
 
+    def space(self) -> tuple[int, int]:
+        """Total and usable bytes of the volume that it lies on. Raises OSError."""
+        return self._files.space(self.path)
+
     # checkpoints
 
     def write_checkpoints(

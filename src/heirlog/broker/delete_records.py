@@ -1,0 +1,155 @@
+"""DeleteRecords: the log start of a partition moves up, on its leader and then on its followers.
+
+    leader      log start := the offset asked for (-1: the high watermark); records below it can no longer be read, and
+                their segments go with the next retention pass
+    followers   take over the leader's log start with the answer of a fetch, and tell theirs with the next fetch
+    answer      once the low watermark has reached the offset asked for; it is the lowest log start among the leader and
+                those followers that are registered and not fenced, in sync or not: none of them will serve what is gone
+
+Refused: above the high watermark or below -1 (OFFSET_OUT_OF_RANGE), a topic that deletes nothing (POLICY_VIOLATION), a
+coordinator's topic (INVALID_TOPIC_EXCEPTION). An offset below the log start succeeds and moves nothing.
+
+Trap: a follower that has not fetched in this leader epoch has told no log start. It counts as -1, so the answer waits
+for it; when the time is up the answer is REQUEST_TIMED_OUT, although the leader has forgotten the records for good.
+
+Source: KIP-107.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from heirlog.broker.followers import Peers
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.metadata.topic_name import INTERNAL_TOPICS
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+UPTO_HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+_Answer: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
+
+
+class _LowWatermarkWait:
+    """A request: for which of its partitions the low watermark has yet to come up."""
+
+    __slots__ = ("_left", "_peers", "_response", "number", "pending")
+
+    def __init__(self, peers: Peers, response: DeleteRecordsResponse) -> None:
+        self.number = -1
+        self.pending: Pending[DeleteRecordsResponse] = Pending()
+        self._peers = peers
+        self._response = response
+        self._left: dict[PartitionKey, list[tuple[Partition, int, _Answer]]] = {}
+
+    def add(self, partition: Partition, offset: int, answer: _Answer) -> None:
+        self._left.setdefault((partition.topic_id, partition.index), []).append((partition, offset, answer))
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        return tuple(self._left)
+
+    def woken(self, key: PartitionKey) -> bool:
+        left = [entry for entry in self._left.get(key, ()) if not self._settled(*entry)]
+        if left:
+            self._left[key] = left
+            return False
+        self._left.pop(key, None)
+        if self._left:
+            return False
+        self.pending.complete(self._response)
+        return True
+
+    def _settled(self, partition: Partition, offset: int, answer: _Answer) -> bool:
+        if partition.role is not Role.LEADER:
+            answer.error_code = partition.not_leader().code
+            answer.low_watermark = NO_LOW_WATERMARK
+            return True
+        answer.low_watermark = low_watermark(partition, self._peers)
+        return answer.low_watermark >= offset
+
+    def expired(self) -> None:
+        for waiting in self._left.values():
+            for _, _, answer in waiting:
+                answer.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self.pending.complete(self._response)
+
+
+class DeleteRecordsHandler:
+    def __init__(self, replicas: ReplicaManager, peers: Peers) -> None:
+        self._replicas = replicas
+        self._peers = peers
+
+    def delete_records(self, request: DeleteRecordsRequest) -> Any:
+        """A response, or `Pending` while followers have older records."""
+        response = DeleteRecordsResponse()
+        wait = _LowWatermarkWait(self._peers, response)
+        for topic in request.topics:
+            answers = [self._answer(topic.name, asked, wait) for asked in topic.partitions]
+            response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+        if not wait.keys:
+            return response
+        waits = self._replicas.delete_records_waits
+        if request.timeout_ms <= 0 or waits.is_full:
+            wait.expired()
+        else:
+            waits.watch(wait, request.timeout_ms)
+            wait.pending.on_abandon = lambda: waits.remove(wait)
+        return wait.pending
+
+    def _answer(
+        self, topic: str, asked: DeleteRecordsRequest.DeleteRecordsPartition, wait: _LowWatermarkWait
+    ) -> _Answer:
+        answer = _Answer(partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK)
+        partition = self._replicas.partitions_named(topic).get(asked.partition_index)
+        try:
+            if topic in INTERNAL_TOPICS:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} belongs to its coordinators")
+            if partition is None:
+                raise self._replicas.no_partition(topic, asked.partition_index)
+            offset = delete_on_leader(partition, asked.offset)
+        except KafkaError as error:
+            answer.error_code = error.code
+        except OSError as error:
+            assert partition is not None
+            self._replicas.storage_failed(partition, error)
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            answer.low_watermark = low_watermark(partition, self._peers)
+            if answer.low_watermark < offset:
+                wait.add(partition, offset, answer)
+        return answer
+
+
+def delete_on_leader(partition: Partition, offset: int) -> int:
+    """Move the log start; the offset that the low watermark has to reach. Raises KafkaError, OSError."""
+    if partition.role is not Role.LEADER:
+        raise partition.not_leader()
+    name = f"{partition.topic}-{partition.index}"
+    if not partition.log.config.delete_enabled:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"records of {name} cannot be deleted: its cleanup.policy does not say delete"
+        )
+    upto = partition.high_watermark if offset == UPTO_HIGH_WATERMARK else offset
+    if upto < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the offset {upto} for partition {name} is not valid")
+    if upto > partition.high_watermark:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"the log start of {name} cannot go to {upto}, above its high watermark {partition.high_watermark}",
+        )
+    partition.log.increment_log_start(upto)
+    return upto
+
+
+def low_watermark(partition: Partition, peers: Peers) -> int:
+    """The lowest log start among the leader and its living followers."""
+    lowest = partition.log.log_start_offset
+    for broker_id, follower in partition.followers.items():
+        known = peers.brokers.get(broker_id)
+        if known is not None and not known.fenced and follower.log_start_offset < lowest:
+            lowest = follower.log_start_offset
+    return lowest

@@ -1,0 +1,51 @@
+"""DescribeProducers: the producers that a partition remembers for idempotence.
+
+Any replica answers, because every one of them remembers. A producer of which only its epoch is known has last sequence
+-1. There are no transactions, hence no coordinator epoch and no open transaction.
+
+Source: KIP-664.
+"""
+
+from __future__ import annotations
+
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+NO_SEQUENCE = -1
+NO_COORDINATOR_EPOCH = -1
+
+
+def describe_producers(replicas: ReplicaManager, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name,
+                partitions=[_describe(replicas, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(replicas: ReplicaManager, topic: str, index: int) -> DescribeProducersResponse.PartitionResponse:
+    answer = DescribeProducersResponse.PartitionResponse(partition_index=index)
+    partition = replicas.partitions_named(topic).get(index)
+    if partition is None:
+        error = replicas.no_partition(topic, index)
+        answer.error_code, answer.error_message = error.code, error.message
+    elif partition.offline:
+        answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        answer.error_message = f"the disk of {topic}-{index} has failed"
+    else:
+        answer.active_producers = [
+            DescribeProducersResponse.ProducerState(
+                producer_id=producer_id,
+                producer_epoch=state.epoch,
+                last_sequence=state.batches[-1].last_sequence if state.batches else NO_SEQUENCE,
+                last_timestamp=state.last_timestamp,
+                coordinator_epoch=NO_COORDINATOR_EPOCH,
+            )
+            for producer_id, state in sorted(partition.log.producers.producers.items())
+        ]
+    return answer
