@@ -34,6 +34,9 @@ from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""
 _MINUTE_MS = 60_000
+NAME_MAX_CHARACTERS = 8191
+"""Of group and instance ids, protocol types and names. Kafka's newer requests take longer ones, but neither records nor
+the answers of older versions have room for more than 32,767 bytes."""
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
@@ -117,6 +120,8 @@ class GroupCoordinator:
 
     def shard_of(self, group_id: str) -> Shard | ErrorCode:
         """The loaded shard of this group, or what to tell the client."""
+        if len(group_id) > NAME_MAX_CHARACTERS:
+            return ErrorCode.INVALID_GROUP_ID
         index = self.partition_of(group_id)
         shard = None if index is None else self._shards.get(index)
         if shard is None:
@@ -154,6 +159,9 @@ class GroupCoordinator:
         if not request.protocols or not request.protocol_type:
             # before a group is made for it
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        names = (request.group_instance_id or "", request.protocol_type, *(each.name for each in request.protocols))
+        if any(len(name) > NAME_MAX_CHARACTERS for name in names):
+            return ErrorCode.INVALID_REQUEST
         return ErrorCode.NONE
 
     def sync_group(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Pending[Any]:

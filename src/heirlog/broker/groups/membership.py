@@ -134,7 +134,7 @@ class Membership:
         cancel = group.pending_members.pop(member_id, None)
         if cancel is not None:
             cancel()
-        if group.state is GroupState.PREPARING_REBALANCE:
+        if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
             group.newcomers = True
         pending = self._await_join(member, context.api_version)
         group.add(member, request.protocol_type)

@@ -36,6 +36,9 @@ from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from heirlog.protocol.types import Uuid
 
 NO_OFFSET = -1
+FOREVER_MS = 2**63 - 1
+METADATA_MAX_BYTES = 32_767
+"""What a record has room for, whatever offset.metadata.max.bytes says."""
 OWN_ERROR_VERSION = 2
 """OffsetFetch: an error of the whole group has a field of its own; before, every partition carries it."""
 GROUPS_VERSION = 8
@@ -59,7 +62,7 @@ def commit(
     if group is not None:
         shard.membership.committed(group, request.member_id)
     wall_ms = env.wall_ms()
-    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else wall_ms + request.retention_time_ms
+    expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(wall_ms + request.retention_time_ms, FOREVER_MS)
     image, by_id = coordinator.image(), context.api_version >= TOPIC_ID_VERSION
     offsets: dict[TopicPartition, CommittedOffset | None] = {}
     refused: dict[tuple[bytes | str, int], ErrorCode] = {}
@@ -68,7 +71,9 @@ def commit(
         for asked in topic.partitions:
             metadata = asked.committed_metadata or ""
             problem = _partition_problem(image, name, asked.partition_index)
-            if problem is ErrorCode.NONE and len(metadata.encode()) > coordinator.metadata_max_bytes:
+            if problem is ErrorCode.NONE and len(metadata.encode()) > min(
+                coordinator.metadata_max_bytes, METADATA_MAX_BYTES
+            ):
                 problem = ErrorCode.OFFSET_METADATA_TOO_LARGE
             if problem is ErrorCode.NONE and name is not None:
                 offsets[(name, asked.partition_index)] = CommittedOffset(

@@ -307,9 +307,10 @@ class Shard:
         wall_ms = self._env.wall_ms()
         for group in list(self.groups.values()):
             expired = group.offsets.expired(group, wall_ms, self._config.retention_ms)
-            self._forget_offsets(group, expired)
             if group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
                 self.delete_group(group, _nothing)
+            else:
+                self._forget_offsets(group, expired)
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
 
     def forget_topics(self, topics: frozenset[str]) -> None:

@@ -1,0 +1,395 @@
+"""A whole broker that coordinates groups: loading, committing, losing the partition, forgetting."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from heirlog.broker.groups import admin, offset_requests
+from heirlog.broker.groups.coordinator import partition_for
+from heirlog.broker.groups.shard import LOAD_SLICE_BYTES
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
+from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
+from heirlog.protocol.messages.heartbeat import HeartbeatRequest
+from heirlog.protocol.messages.join_group import JoinGroupRequest
+from heirlog.protocol.messages.leave_group import LeaveGroupRequest
+from heirlog.protocol.messages.list_groups import ListGroupsRequest
+from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
+from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
+from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
+from heirlog.protocol.messages.sync_group import SyncGroupRequest
+
+from ..fakes import TOPIC_IDS, Rig, answer_of, context, state
+
+OFFSETS = "__consumer_offsets"
+DAY_MS = 86_400_000
+READS_FOO = struct.pack(">hih3s", 1, 1, 3, b"foo")
+
+
+class Coordinating(Rig):
+    """Broker 1 leads the only partition of `__consumer_offsets`; foo has two partitions."""
+
+    def __init__(self, replicas: list[int] | None = None, **properties: str) -> None:
+        super().__init__(group_initial_rebalance_delay_ms="0", **properties)
+        self.started()
+        self.replicas = replicas or [1]
+        for index in range(2):
+            self.set_partition(state([1], leader_epoch=0), "foo", index)
+        self.lead(5)
+
+    def lead(self, epoch: int, leader: int = 1, isr: list[int] | None = None) -> None:
+        self.set_partition(state(self.replicas, isr, leader=leader, leader_epoch=epoch, partition_epoch=epoch), OFFSETS)
+        self.publish()
+        self.env.advance(1)
+
+    def followed(self) -> None:
+        """Broker 2 has fetched everything."""
+        end = self.partition(OFFSETS).log.log_end_offset
+        self.fetch(end, replica=2, leader_epoch=5, last_fetched_epoch=5, topic=OFFSETS)
+
+    def commit(self, offset: int, group: str = "g", *, topic: str = "foo", index: int = 0, **more: Any) -> Any:
+        version = more.pop("version", 9)
+        metadata = more.pop("metadata", None)
+        request = OffsetCommitRequest(
+            group_id=group,
+            topics=[
+                OffsetCommitRequest.OffsetCommitRequestTopic(
+                    name=topic,
+                    topic_id=more.pop("topic_id", bytes(16)),
+                    partitions=[
+                        OffsetCommitRequest.OffsetCommitRequestPartition(
+                            partition_index=index, committed_offset=offset, committed_metadata=metadata
+                        )
+                    ],
+                )
+            ],
+            **more,
+        )
+        return offset_requests.commit(self.broker.groups, self.env, request, context(version))
+
+    def committed(self, group: str = "g", index: int = 0) -> Any:
+        """The offset, or the name of the error."""
+        request = OffsetFetchRequest(
+            group_id=group,
+            topics=[OffsetFetchRequest.OffsetFetchRequestTopic(name="foo", partition_indexes=[index])],
+        )
+        answer = offset_requests.fetch(self.broker.groups, request, context(7))
+        if answer.error_code:
+            return ErrorCode(answer.error_code).name
+        return answer.topics[0].partitions[0].committed_offset
+
+    def join(self, group: str = "g", version: int = 3, **more: Any) -> Any:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=READS_FOO)
+        request = JoinGroupRequest(
+            group_id=group,
+            **{"session_timeout_ms": 10_000, "protocol_type": "consumer", "protocols": [protocol], **more},
+        )
+        pending = self.broker.groups.join_group(request, context(version))
+        self.env.advance(1)
+        return pending
+
+    def member(self, group: str = "g") -> tuple[str, int]:
+        """The only member of a stable group: its id and generation."""
+        joined = answer_of(self.join(group))
+        part = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")
+        request = SyncGroupRequest(
+            group_id=group, generation_id=joined.generation_id, member_id=joined.member_id, assignments=[part]
+        )
+        assert answer_of(self.broker.groups.sync_group(request, context(3))).assignment == b"all"
+        return joined.member_id, joined.generation_id
+
+    def heartbeat(self, member: tuple[str, int], group: str = "g") -> str:
+        request = HeartbeatRequest(group_id=group, member_id=member[0], generation_id=member[1])
+        return ErrorCode(self.broker.groups.heartbeat(request, context(3)).error_code).name
+
+    def described(self, group: str = "g", version: int = 5) -> Any:
+        request = DescribeGroupsRequest(groups=[group])
+        return admin.describe_groups(self.broker.groups, request, context(version)).groups[0]
+
+
+def codes(answer: Any) -> list[str]:
+    return [ErrorCode(p.error_code).name for topic in answer_of(answer).topics for p in topic.partitions]
+
+
+@pytest.mark.parametrize(
+    ("group", "java_hash"),
+    [("", 0), ("g", 103), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("ß漢😀", None), ("consumer-1", None)],
+)
+def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: int | None) -> None:
+    if java_hash is None:
+        java_hash = 0
+        data = group.encode("utf-16-be")
+        for (unit,) in struct.iter_unpack(">H", data):
+            java_hash = (java_hash * 31 + unit + 2**31) % 2**32 - 2**31
+    expected = 0 if java_hash == -(2**31) else abs(java_hash) % 50
+    assert partition_for(group, 50) == expected
+
+
+# -- commits ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_answered_and_seen_when_it_is_replicated() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    pending = rig.commit(7)
+    assert (answer_of(pending), rig.committed()) == (None, -1)
+    rig.followed()
+    assert (codes(pending), rig.committed()) == (["NONE"], 7)
+
+
+def test_a_commit_that_takes_too_long_is_given_up_but_counts_when_it_is_replicated() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    first = rig.commit(7)
+    rig.env.advance(3000)
+    second = rig.commit(8)
+    rig.env.advance(2001)
+    assert (codes(first), answer_of(second)) == (["COORDINATOR_NOT_AVAILABLE"], None)
+    rig.followed()
+    assert (codes(second), rig.committed()) == (["NONE"], 8)
+
+
+def test_below_min_isr_nothing_is_committed() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    rig.set_config("min.insync.replicas", "2", OFFSETS)
+    rig.lead(5, isr=[1])
+    rig.set_partition(state([1, 2], [1], leader_epoch=5, partition_epoch=6), OFFSETS)
+    rig.publish()
+    assert codes(rig.commit(7)) == ["COORDINATOR_NOT_AVAILABLE"]
+    assert rig.committed() == -1
+
+
+def test_each_partition_of_a_commit_is_judged_alone() -> None:
+    rig = Coordinating()
+    assert codes(rig.commit(1, index=9)) == ["UNKNOWN_TOPIC_OR_PARTITION"]
+    assert codes(rig.commit(1, topic="bar")) == ["UNKNOWN_TOPIC_OR_PARTITION"]
+    assert codes(rig.commit(1, metadata="x" * 4097)) == ["OFFSET_METADATA_TOO_LARGE"]
+    assert codes(rig.commit(1, topic="", topic_id=b"nobody knows it!", version=10)) == ["UNKNOWN_TOPIC_ID"]
+    assert codes(rig.commit(4, topic="", topic_id=TOPIC_IDS["foo"], version=10)) == ["NONE"]
+    assert rig.committed() == 4
+
+
+def test_only_members_of_this_generation_commit_for_a_group_that_has_members() -> None:
+    rig = Coordinating()
+    assert codes(rig.commit(1, generation_id_or_member_epoch=3, member_id="m")) == ["ILLEGAL_GENERATION"]
+    member_id, generation = rig.member()
+    assert codes(rig.commit(2)) == ["UNKNOWN_MEMBER_ID"]
+    assert codes(rig.commit(2, generation_id_or_member_epoch=generation, member_id="m")) == ["UNKNOWN_MEMBER_ID"]
+    mine = {"member_id": member_id}
+    assert codes(rig.commit(2, generation_id_or_member_epoch=generation - 1, **mine)) == ["ILLEGAL_GENERATION"]
+    assert codes(rig.commit(2, generation_id_or_member_epoch=generation, **mine)) == ["NONE"]
+    assert rig.committed() == 2
+
+
+def test_a_commit_keeps_the_session_of_its_member() -> None:
+    rig = Coordinating()
+    member = rig.member()
+    for _ in range(4):
+        rig.env.advance(9000)
+        rig.commit(1, generation_id_or_member_epoch=member[1], member_id=member[0])
+    assert rig.heartbeat(member) == "NONE"
+    rig.env.advance(10_001)
+    assert rig.heartbeat(member) == "UNKNOWN_MEMBER_ID"
+
+
+# -- the partition comes and goes -------------------------------------------------------------------------------------
+
+
+def test_who_does_not_lead_the_partition_is_not_the_coordinator() -> None:
+    rig = Coordinating([1, 2])
+    rig.lead(6, leader=2)
+    assert rig.committed() == "NOT_COORDINATOR"
+    assert codes(rig.commit(1)) == ["NOT_COORDINATOR"]
+    assert answer_of(rig.join()).error_code == ErrorCode.NOT_COORDINATOR
+    assert rig.described().error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_losing_the_partition_loses_everything_and_tells_whoever_waits() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    joining, committing = rig.join(version=0, session_timeout_ms=10_000, group="other"), rig.commit(3)
+    again = rig.join("other", version=0)
+    shard = rig.broker.groups.shards()[0]
+    rig.lead(6, leader=2)
+    assert answer_of(again).error_code == ErrorCode.NOT_COORDINATOR
+    assert answer_of(joining) is not None
+    assert codes(committing) == ["NOT_COORDINATOR"]
+    assert (shard.groups, rig.broker.groups.shards()) == ({}, [])
+    rig.env.advance(60_000)
+
+
+def test_a_new_coordinator_waits_until_what_it_reads_is_below_the_watermark() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    pending = rig.commit(7)
+    # re-elected before the follower has it: the record is in the log, and not known to be committed
+    rig.lead(6)
+    assert codes(pending) == ["NOT_COORDINATOR"]
+    assert rig.committed() == "COORDINATOR_LOAD_IN_PROGRESS"
+    member = ("m", 1)
+    assert rig.heartbeat(member) == "NONE", "nobody loses a session because a coordinator loads"
+    sync = SyncGroupRequest(group_id="g", member_id="m")
+    assert answer_of(rig.broker.groups.sync_group(sync, context(3))).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert admin.list_groups(rig.broker.groups, ListGroupsRequest()).error_code == (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    )
+    end = rig.partition(OFFSETS).log.log_end_offset
+    rig.fetch(end, replica=2, leader_epoch=6, last_fetched_epoch=5, topic=OFFSETS)
+    rig.env.advance(1)
+    assert rig.committed() == 7
+
+
+def test_a_loaded_group_is_as_it_was() -> None:
+    rig = Coordinating()
+    member = rig.member()
+    rig.commit(5, generation_id_or_member_epoch=member[1], member_id=member[0], metadata="m")
+    rig.commit(6, "simple", index=1)
+    before = rig.described()
+    rig.lead(6)
+    assert rig.described().members == before.members or [
+        (m.member_id, m.member_assignment, m.member_metadata) for m in rig.described().members
+    ] == [(m.member_id, m.member_assignment, m.member_metadata) for m in before.members]
+    assert (rig.committed(), rig.committed("simple", 1)) == (5, 6)
+    assert rig.heartbeat(member) == "NONE"
+    rig.env.advance(10_001)
+    assert rig.described().group_state == "Empty", "a member that has not found the new coordinator is out"
+
+
+def test_a_long_log_is_loaded_in_slices() -> None:
+    rig = Coordinating()
+    for number in range(1500):
+        rig.commit(number, metadata="x" * 50)
+    assert rig.partition(OFFSETS).log.size_bytes > 3 * LOAD_SLICE_BYTES
+    rig.set_partition(state([1], leader_epoch=6, partition_epoch=6), OFFSETS)
+    rig.publish()
+    assert rig.committed() == "COORDINATOR_LOAD_IN_PROGRESS"
+    rig.env.advance(1)
+    assert rig.committed() == 1499
+
+
+def test_a_failed_disk_sends_the_clients_away() -> None:
+    rig = Coordinating()
+    rig.commit(1)
+    rig.broker.replicas.directory_failed(rig.directories[0], OSError("gone"))
+    assert rig.committed() == "NOT_COORDINATOR"
+
+
+# -- forgetting -------------------------------------------------------------------------------------------------------
+
+
+def test_offsets_and_groups_that_nobody_needs_expire_for_good() -> None:
+    rig = Coordinating(offsets_retention_minutes="1440")
+    rig.commit(5)
+    member = rig.member("left")
+    leaving = LeaveGroupRequest(group_id="left", members=[LeaveGroupRequest.MemberIdentity(member_id=member[0])])
+    assert answer_of(rig.broker.groups.leave_group(leaving, context(3))).members[0].error_code == 0
+    rig.env.advance(600_001)
+    assert (rig.committed(), rig.described("left").group_state) == (5, "Dead"), "a group with neither is nothing"
+    rig.env.advance(DAY_MS)
+    assert rig.committed() == -1
+    assert admin.list_groups(rig.broker.groups, ListGroupsRequest()).groups == []
+    rig.lead(6)
+    assert rig.committed() == -1, "the tombstones are in the log"
+    assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_the_offsets_of_a_deleted_topic_go_with_it() -> None:
+    rig = Coordinating()
+    rig.commit(5)
+    rig.delete_topic("foo")
+    rig.publish()
+    assert rig.committed() == -1
+
+
+def test_a_group_is_deleted_when_nobody_is_in_it() -> None:
+    rig = Coordinating()
+    member = rig.member()
+    rig.commit(5, generation_id_or_member_epoch=member[1], member_id=member[0])
+
+    def delete(*groups: str) -> list[str]:
+        answer = admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=list(groups)))
+        return [ErrorCode(result.error_code).name for result in answer_of(answer).results]
+
+    assert delete("g", "nobody") == ["NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND"]
+    rig.env.advance(10_001)
+    assert delete("g") == ["NONE"]
+    assert (rig.committed(), rig.described().group_state) == (-1, "Dead")
+    assert rig.described(version=6).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    rig.lead(6)
+    assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_an_operator_deletes_offsets_that_no_member_reads() -> None:
+    rig = Coordinating()
+    rig.set_partition(state([1], leader_epoch=0), "bar")
+    rig.publish()
+    rig.commit(5)
+    rig.commit(6, topic="bar")
+    rig.member()
+
+    def delete(topic: str) -> list[str]:
+        partition = OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=0)
+        request = OffsetDeleteRequest(
+            group_id="g", topics=[OffsetDeleteRequest.OffsetDeleteRequestTopic(name=topic, partitions=[partition])]
+        )
+        return codes(offset_requests.delete(rig.broker.groups, request))
+
+    assert [delete("foo"), delete("bar"), delete("baz")] == [
+        ["GROUP_SUBSCRIBED_TO_TOPIC"],
+        ["NONE"],
+        ["UNKNOWN_TOPIC_OR_PARTITION"],
+    ]
+    everything = OffsetFetchRequest(groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)])
+    answer = offset_requests.fetch(rig.broker.groups, everything, context(8))
+    assert [(topic.name, topic.partitions[0].committed_offset) for topic in answer.groups[0].topics] == [("foo", 5)]
+
+
+# -- what is asked of groups ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"session_timeout_ms": 5999}, "INVALID_SESSION_TIMEOUT"),
+        ({"session_timeout_ms": 1_800_001}, "INVALID_SESSION_TIMEOUT"),
+        ({"member_id": "m"}, "UNKNOWN_MEMBER_ID"),
+        ({"protocols": []}, "INCONSISTENT_GROUP_PROTOCOL"),
+        ({"protocol_type": ""}, "INCONSISTENT_GROUP_PROTOCOL"),
+        ({"group": ""}, "INVALID_GROUP_ID"),
+    ],
+)
+def test_a_join_that_cannot_be_leaves_no_group_behind(more: dict[str, Any], code: str) -> None:
+    rig = Coordinating()
+    assert ErrorCode(answer_of(rig.join(**more)).error_code).name == code
+    assert rig.broker.groups.shards()[0].groups == {}
+
+
+def test_leaving_is_answered_when_the_empty_group_is_stored() -> None:
+    rig = Coordinating([1, 2])
+    rig.followed()
+    joined = answer_of(rig.join())
+    request = LeaveGroupRequest(group_id="g", member_id=joined.member_id)
+    pending = rig.broker.groups.leave_group(request, context(2))
+    assert answer_of(pending) is None
+    rig.followed()
+    assert answer_of(pending).error_code == ErrorCode.NONE
+    assert answer_of(rig.broker.groups.leave_group(request, context(2))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_groups_are_listed_by_state_and_type() -> None:
+    rig = Coordinating()
+    rig.commit(1, "simple")
+    rig.member("full")
+
+    def listed(**filters: list[str]) -> list[tuple[str, str, str]]:
+        found = admin.list_groups(rig.broker.groups, ListGroupsRequest(**filters)).groups
+        return [(group.group_id, group.protocol_type, group.group_state) for group in found]
+
+    assert listed() == [("simple", "", "Empty"), ("full", "consumer", "Stable")]
+    assert listed(states_filter=["stable"]) == [("full", "consumer", "Stable")]
+    assert listed(types_filter=["Classic"], states_filter=["Empty"]) == [("simple", "", "Empty")]
+    assert listed(types_filter=["share"]) == []

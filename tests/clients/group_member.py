@@ -1,0 +1,48 @@
+"""A member of a group in a process of its own, so that a test can kill it: a stranger's consumer that tells its doings.
+
+    python group_member.py BOOTSTRAP GROUP TOPIC [KEY=VALUE of librdkafka ...]
+
+Prints one JSON object per line: {"assigned": [partition, ...]} and {"records": [[partition, offset], ...]}; commits
+what it has printed. Ends with standard input, closing the consumer. Imports nothing of heirlog.
+"""
+
+import json
+import select
+import sys
+
+from confluent_kafka import Consumer
+
+
+def say(**values):
+    print(json.dumps(values), flush=True)
+
+
+def main():
+    bootstrap, group, topic, *more = sys.argv[1:]
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 500,
+            "log_level": 0,
+            **dict(pair.split("=", 1) for pair in more),
+        }
+    )
+    consumer.subscribe(
+        [topic],
+        on_assign=lambda _, partitions: say(assigned=sorted(p.partition for p in partitions)),
+        on_revoke=lambda _, partitions: say(revoked=sorted(p.partition for p in partitions)),
+    )
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        records = [message for message in consumer.consume(500, timeout=0.2) if message.error() is None]
+        if records:
+            consumer.commit(asynchronous=False)
+            say(records=[[message.partition(), message.offset()] for message in records])
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()
