@@ -24,6 +24,7 @@ from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.env import Env
+from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -31,6 +32,8 @@ from heirlog.protocol.primitives import records_view
 
 NO_RESPONSE_WANTED = 0
 LEADER_ONLY = 1
+ADMIN_CLIENT = "__admin_client"
+"""The client id that may write coordinators' topics, as on Apache Kafka."""
 _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
@@ -130,6 +133,10 @@ class ProduceHandler:
                         raise replicas.no_partition(topic.topic_id if by_id else topic.name, data.index)
                     if not acks_known:
                         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
+                    if partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT:
+                        raise KafkaError(
+                            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by coordinators only"
+                        )
                     watermark = partition.high_watermark
                     records = records_view(data.records)
                     appended = partition.append(
@@ -160,7 +167,7 @@ class ProduceHandler:
         response = ProduceResponse(responses=topics)
         result: Any
         if waits:
-            result = self._wait(response, waits, context, request.timeout_ms)
+            result = self._wait(response, waits, context, request.timeout_ms, look_first=failed)
         elif acks == NO_RESPONSE_WANTED:
             result = CLOSE if failed else NO_ANSWER
         else:
@@ -184,12 +191,20 @@ class ProduceHandler:
         )
 
     def _wait(
-        self, response: ProduceResponse, waits: list[tuple[Partition, int, _Answer]], context: Context, timeout_ms: int
+        self,
+        response: ProduceResponse,
+        waits: list[tuple[Partition, int, _Answer]],
+        context: Context,
+        timeout_ms: int,
+        look_first: bool,
     ) -> Any:
+        """`look_first`: an error of another partition may have taken the disk of these along, before anybody waited."""
         pending: Pending[Any] = Pending()
         wait = _ReplicationWait(self, response, context, pending)
         for partition, required_offset, answer in waits:
             wait.add(partition, required_offset, answer)
+        if look_first and any([wait.woken(key) for key in wait.keys]):
+            return pending
         if timeout_ms <= 0 or self._waiting.is_full:
             wait.expired()
             return pending

@@ -14,7 +14,6 @@ to the one beside it, and sees only committed metadata.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
@@ -25,14 +24,13 @@ from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
 from heirlog.node.connection import ClientConnection, Transport
 from heirlog.node.forwarding import Forwarder
-from heirlog.node.missing_topic import missing_topic
+from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
 from heirlog.node.router import Listener, Role, Route
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
     from heirlog.controller.controller import Controller
 
 NO_NODE = -1
-CREATE_TOPICS_VERSION = 7
 
 
 class Node:
@@ -77,7 +74,7 @@ class Node:
             lambda records, offset, epoch: self.quorum.snapshot(records, offset, epoch),
         )
         self._forwarder = Forwarder(env, self.controller_endpoint, config["controller.socket.timeout.ms"])
-        self._creating: set[str] = set()
+        self._missing_topics = MissingTopics(env, config, self._forwarder)
         self._serves_clients = False
         self._held: list[Callable[[], None]] = []
         self._stopping = False
@@ -132,27 +129,7 @@ class Node:
         return self._forwarder.forward(request, context.api_version, refusal)
 
     def create_missing_topics(self, names: list[str]) -> None:
-        """Ask the controller for topics that a client named, unless that was asked already and not yet answered."""
-        wanted = sorted(set(names) - self._creating)
-        if not wanted:
-            return
-        from heirlog.controller.refusals import create_topics_refused  # most brokers never need it
-
-        self._creating.update(wanted)
-        request = CreateTopicsRequest(
-            topics=[missing_topic(self.config, name) for name in wanted],
-            timeout_ms=self.config["request.timeout.ms"],
-        )
-
-        def answered(response: CreateTopicsResponse) -> None:
-            self._creating.difference_update(wanted)
-            for topic in response.topics:
-                if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                    self.env.log(
-                        "warning", "topic-not-created", topic=topic.name, code=topic.error_code, why=topic.error_message
-                    )
-
-        self._forwarder.forward(request, CREATE_TOPICS_VERSION, partial(create_topics_refused, request)).then(answered)
+        self._missing_topics.create(names)
 
     # life
 

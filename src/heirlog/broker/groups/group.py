@@ -99,6 +99,8 @@ class Group:
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, Member] = field(default_factory=dict)
+    speakers: dict[str, int] = field(default_factory=dict)
+    """How many members can speak each protocol: a join is judged without looking at every member."""
     static_members: dict[str, str] = field(default_factory=dict)
     """Instance id → member id."""
     pending_members: dict[str, Cancel] = field(default_factory=dict)
@@ -146,13 +148,15 @@ class Group:
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member
+        self._count(member, 1)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         if self.leader is None:
             self.leader = member.member_id
 
     def remove(self, member: Member) -> None:
-        self.members.pop(member.member_id, None)
+        if self.members.pop(member.member_id, None) is not None:
+            self._count(member, -1)
         self.not_synced.pop(member.member_id, None)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
             del self.static_members[member.instance_id]
@@ -170,27 +174,37 @@ class Group:
         if self.leader == old:
             self.leader = member_id
 
+    def change_protocols(self, member: Member, protocols: list[tuple[str, bytes]]) -> None:
+        self._count(member, -1)
+        member.protocols = protocols
+        self._count(member, 1)
+
+    def _count(self, member: Member, by: int) -> None:
+        # a client may name a protocol twice
+        for name in dict.fromkeys(name for name, _ in member.protocols):
+            left = self.speakers.get(name, 0) + by
+            if left:
+                self.speakers[name] = left
+            else:
+                del self.speakers[name]
+
     # the vote
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether a member with these protocols could be in one generation with the others."""
-        offered = set(names)
-        if not offered or not protocol_type:
+        if not protocol_type:
             return False
         if not self.members:
-            return True
-        return protocol_type == self.protocol_type and not offered.isdisjoint(self._common_protocols())
-
-    def _common_protocols(self) -> set[str]:
-        sets = [{name for name, _ in member.protocols} for member in self.members.values()]
-        return set.intersection(*sets) if sets else set()
+            return any(True for _ in names)
+        everybody = len(self.members)
+        return protocol_type == self.protocol_type and any(self.speakers.get(name) == everybody for name in names)
 
     def select_protocol(self) -> str:
         """Each member votes for the first of its protocols that all can speak; the earliest member breaks a tie."""
-        candidates = self._common_protocols()
+        everybody = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
-            vote = next(name for name, _ in member.protocols if name in candidates)
+            vote = next(name for name, _ in member.protocols if self.speakers[name] == everybody)
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=lambda name: votes[name])
 
@@ -279,8 +293,7 @@ class Group:
         self.leader = value.leader
         self.state_since_ms = value.current_state_timestamp
         self.state = GroupState.STABLE if value.members else GroupState.EMPTY
-        self.members = {}
-        self.static_members = {}
+        self.members, self.speakers, self.static_members = {}, {}, {}
         for stored in value.members:
             member = Member(
                 member_id=stored.member_id,
@@ -293,6 +306,7 @@ class Group:
                 assignment=stored.assignment,
             )
             self.members[member.member_id] = member
+            self._count(member, 1)
             if member.instance_id is not None:
                 self.static_members[member.instance_id] = member.member_id
 

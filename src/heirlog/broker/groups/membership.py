@@ -47,6 +47,8 @@ NULL_PROTOCOL_VERSION = 7
 """JoinGroup: an answer without a protocol has null there; before, the empty string."""
 SKIP_ASSIGNMENT_VERSION = 9
 NEWCOMER_TIMEOUT_MS = 5 * 60_000
+PENDING_MEMBERS_MAX = 10_000
+"""Ids of a group that were handed out and not used yet: beyond that nobody new is let in until some have expired."""
 
 Store: TypeAlias = Callable[[Group, dict[str, bytes], Callable[[ErrorCode], None]], None]
 """Write the group with these assignments; the callback comes once, when that is committed or has failed."""
@@ -109,6 +111,8 @@ class Membership:
             if known is not None:
                 return self._replace(group, known, member_id, request, context)
         elif context.api_version >= KNOWN_ID_VERSION:
+            if len(group.pending_members) >= PENDING_MEMBERS_MAX:
+                return join_refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, context.api_version)
             timeout_ms = request.session_timeout_ms
             group.pending_members[member_id] = self._env.call_later(
                 timeout_ms, lambda: self._forget_pending(group, member_id)
@@ -152,7 +156,7 @@ class Membership:
             return self._joined(group, member, context.api_version)
         if group.is_empty:
             return join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, context.api_version, member.member_id)
-        member.protocols = protocols
+        group.change_protocols(member, protocols)
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         self._answer_join(member, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.joining_version))
@@ -197,7 +201,7 @@ class Membership:
         self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
         group.rename(member, member_id)
         member.client_id, member.client_host = context.client_id, f"/{context.client_host}"
-        member.protocols = [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
+        group.change_protocols(member, [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols])
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         pending = self._await_join(member, context.api_version)
@@ -218,7 +222,7 @@ class Membership:
                 self._answer_join(member, answer)
             elif code is not ErrorCode.NONE:
                 group.rename(member, old_id)
-                member.protocols = old_protocols
+                group.change_protocols(member, old_protocols)
                 self._answer_join(member, join_refusal(code, context.api_version, member_id))
             # else a rebalance has begun meanwhile: this JoinGroup takes part in it
 

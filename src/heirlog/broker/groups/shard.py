@@ -130,7 +130,7 @@ class Shard:
         end_offset = upto_offset if not data else self._next_offset
         for position, header in walk(data):
             end_offset = header.next_offset
-            if header.is_control:
+            if header.is_control or not header.record_count:
                 continue
             try:
                 records = decode_records(data, position)
