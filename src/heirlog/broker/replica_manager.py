@@ -38,6 +38,7 @@ from heirlog.metadata.state import BrokerState, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_text
+from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 
@@ -252,7 +253,7 @@ class ReplicaManager:
                     self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
                     self._delete_log(directory, topic, index)
                     continue
-                self._configure(log, topic)
+                log.config = log_config_of(self._image, self._static, topic)
                 watermark = directory.high_watermarks.get((topic, index), 0)
                 self._add(directory, (log.topic_id, index), topic, log, watermark)
 
@@ -293,14 +294,20 @@ class ReplicaManager:
 
     def _on_configs(self, changed: Journal) -> None:
         resources = changed.changed_config_resources()
-        for_all = any(kind == BROKER_RESOURCE for kind, _ in resources)
-        topics = {name for kind, name in resources if kind == TOPIC_RESOURCE}
-        for partition in self.all_partitions():
-            if for_all or partition.topic in topics:
-                self._reconfigure(partition)
+        # of another broker's values this one resolves nothing
+        mine = ((BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._peers.broker_id)))
+        topics: Iterable[str] = [name for kind, name in resources if kind == TOPIC_RESOURCE]
+        if any(resource in mine for resource in resources):
+            topics = sorted(self._by_name)
+        for topic in topics:
+            partitions = self.partitions_named(topic)
+            if partitions:
+                config = log_config_of(self._image, self._static, topic)
+                for partition in partitions.values():
+                    self._reconfigure(partition, config)
 
-    def _reconfigure(self, partition: Partition) -> None:
-        self._configure(partition.log, partition.topic)
+    def _reconfigure(self, partition: Partition, config: LogConfig) -> None:
+        partition.log.config = config
         state = self._image.partition(partition.topic_id, partition.index)
         if state is not None and partition.role is Role.LEADER:
             watermark = partition.high_watermark
@@ -308,9 +315,6 @@ class ReplicaManager:
                 min_isr_of(self._image, self._static, partition.topic_id, state), self._env.now_ms()
             )
             self.watermark_may_have_moved(partition, watermark)
-
-    def _configure(self, log: Log, topic: str) -> None:
-        log.config = log_config_of(self._image, self._static, topic)
 
     # -- waking -------------------------------------------------------------------------------------------------
 
