@@ -180,7 +180,7 @@ def test_gauges_count_what_is_below_and_at_min_isr() -> None:
 def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rig = Rig(log_dirs="/data,/more").started()
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
     partition = rig.show(state([1]))
 
     def fail(*_: object) -> None:
@@ -197,7 +197,7 @@ def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_
 def test_a_disk_that_fails_while_the_broker_becomes_leader_goes_offline_and_the_node_lives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rig = Rig(log_dirs="/data,/more").started()
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
     partition = rig.show(state([1, 2], leader=2))
 
     def fail(*_: object) -> None:
@@ -209,6 +209,24 @@ def test_a_disk_that_fails_while_the_broker_becomes_leader_goes_offline_and_the_
     assert partition.offline and partition.role is Role.IDLE
     assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
     assert rig.env.stopped is None
+
+
+def test_a_node_ends_with_the_directory_of_its_metadata_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig(log_dirs="/data,/more").started()
+    rig.show(state([1]))
+    rig.broker.replicas.file_failed("/data/t-0/00000000000000000000.log", OSError("input/output error"))
+    assert rig.env.stopped == (1, "the directory of the metadata log, /data, has failed with: input/output error")
+
+
+def test_a_replica_of_an_offline_directory_is_not_begun_anew_in_another_one() -> None:
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
+    directory = rig.broker.replicas.online_directories[0]
+    rig.broker.replicas.directory_failed(directory, OSError("input/output error"))
+    rig.set_partition(state([1], directories=(directory.directory_id,)))
+    rig.publish()
+    assert rig.broker.replicas.partition((TOPIC_IDS["foo"], 0)) is None
+    response = rig.produce(1)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.mark.parametrize("controlled", [True, False])

@@ -148,6 +148,8 @@ class Broker:
             # what is in that directory nobody vouches for
             self._previous_broker_epoch = NO_BROKER_EPOCH
         self._loading -= 1
+        if self._loading == 0:
+            self._tell_what_is_missing()
         if any(directory.clean_broker_epoch is None for directory in self._directories):
             # also where only the loading has shown that records of the clean stop are missing
             self._previous_broker_epoch = NO_BROKER_EPOCH
@@ -156,6 +158,19 @@ class Broker:
                 [directory.directory_id for directory in self.replicas.online_directories],
                 self._previous_broker_epoch,
             )
+
+    def _tell_what_is_missing(self) -> None:
+        for directory in self._directories:
+            for (topic, partition), flushed, end in directory.missing:
+                self._env.log(
+                    "error",
+                    "log-shorter-than-flushed",
+                    directory=directory.path,
+                    topic=topic,
+                    partition=partition,
+                    flushed_offset=flushed,
+                    end_offset=end,
+                )
 
     def on_metadata_applied(self) -> None:
         """The image has grown, also while it is not yet published to us."""

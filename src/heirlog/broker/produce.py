@@ -203,7 +203,7 @@ class ProduceHandler:
         wait = _ReplicationWait(self, response, context, pending)
         for partition, required_offset, answer in waits:
             wait.add(partition, required_offset, answer)
-        if look_first and any([wait.woken(key) for key in wait.keys]):
+        if look_first and any(wait.woken(key) for key in wait.keys):
             return pending
         if timeout_ms <= 0 or self._waiting.is_full:
             wait.expired()

@@ -13,7 +13,10 @@ It is the one place that wakes who waits for a partition:
     role or leader changed     all of them
 
 A partition whose disk fails goes offline here, with every other of that directory; the controller hears of it with the
-next heartbeat (`offline_directories`).
+next heartbeat (`offline_directories`), and clients get KAFKA_STORAGE_ERROR. Nothing comes back before the next start. A
+replica that the controller has placed in a directory that is offline is not begun anew in another one: an empty log
+would take the seat of the one that is out of reach. The node ends where no directory is left, or the one of the
+metadata log has failed.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, BrokerState, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_text
@@ -98,13 +101,19 @@ class ReplicaManager:
     def no_partition(self, topic: str | bytes, index: int) -> KafkaError:
         """Why a partition is not here: it exists elsewhere, or nowhere."""
         if isinstance(topic, str):
-            if self._image.partition_named(topic, index) is None:
+            named = self._image.partition_named(topic, index)
+            if named is None:
                 return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
+            if self._peers.broker_id in named.replicas:
+                return _directory_is_offline(f"{topic}-{index}")
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {topic}-{index}")
         topic_id = Uuid(topic)
         if topic_id not in self._image.topics:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic_id)}")
-        if self._image.partition(topic_id, index) is None:
+        state = self._image.partition(topic_id, index)
+        if state is not None and self._peers.broker_id in state.replicas:
+            return _directory_is_offline(f"{uuid_text(topic_id)}-{index}")
+        if state is None:
             return KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {uuid_text(topic_id)} has no partition {index}"
             )
@@ -223,12 +232,14 @@ class ReplicaManager:
         return self._add(directory, key, topic, log, high_watermark=0)
 
     def _directory_for(self, state: PartitionState) -> LogDirectory | None:
-        """The one that the controller named, else the online one with the fewest logs."""
+        """The one that the controller named, None if that is offline; else the online one with the fewest logs."""
         named = state.directory_of(self._peers.broker_id)
         online = self.online_directories
         for directory in online:
             if directory.directory_id == named:
                 return directory
+        if named not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return None
         return min(online, key=lambda directory: len(directory.logs), default=None)
 
     def _add(self, directory: LogDirectory, key: PartitionKey, topic: str, log: Log, high_watermark: int) -> Partition:
@@ -244,18 +255,38 @@ class ReplicaManager:
     def _take_over_logs(self) -> None:
         """The logs that were on disk at start: those that the image still assigns here, and strays."""
         me = self._peers.broker_id
-        for directory in self._directories:
+        for directory in self.online_directories:
             for (topic, index), log in sorted(directory.logs.items()):
                 if log.topic_id is not None and (log.topic_id, index) in self._directory_of:
+                    continue
+                if log.topic_id is None and log.log_end_offset > log.log_start_offset:
+                    self._set_aside(directory, topic, index)
                     continue
                 state = None if log.topic_id is None else self._image.partition(log.topic_id, index)
                 if log.topic_id is None or state is None or me not in state.replicas:
                     self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
                     self._delete_log(directory, topic, index)
                     continue
+                if self._belongs_elsewhere(directory, state):
+                    # a copy from before its directory was away: the controller has placed the replica anew since
+                    self._set_aside(directory, topic, index)
+                    continue
                 log.config = log_config_of(self._image, self._static, topic)
                 watermark = directory.high_watermarks.get((topic, index), 0)
                 self._add(directory, (log.topic_id, index), topic, log, watermark)
+
+    def _belongs_elsewhere(self, directory: LogDirectory, state: PartitionState) -> bool:
+        named = state.directory_of(self._peers.broker_id)
+        return any(other.directory_id == named for other in self._directories if other is not directory)
+
+    def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
+        """Nobody can say that these records are superfluous: an operator may want to look at them."""
+        try:
+            path = directory.set_aside(topic, index)
+        except OSError as error:
+            self.directory_failed(directory, error)
+            return
+        self._env.log("warning", "stray-log-set-aside", topic=topic, partition=index, path=path)
 
     def _remove(self, key: PartitionKey) -> None:
         """No longer assigned here: its topic is deleted, or a reassignment moved it away."""
@@ -429,6 +460,12 @@ class ReplicaManager:
         if directory is not None:
             self.directory_failed(directory, error)
 
+    def file_failed(self, path: str, error: OSError) -> None:
+        """A region that was handed out could not be read when it was sent."""
+        for directory in self._directories:
+            if path.startswith(f"{directory.path}/"):
+                self.directory_failed(directory, error)
+
     def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         if directory in self._offline:
             return
@@ -444,3 +481,9 @@ class ReplicaManager:
         self.on_directory_failed()
         if not self.online_directories:
             self._env.stop(1, f"every log directory has failed, the last one, {directory.path}, with: {error}")
+        elif directory.path == self._static.metadata_log_dir:
+            self._env.stop(1, f"the directory of the metadata log, {directory.path}, has failed with: {error}")
+
+
+def _directory_is_offline(partition: str) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")

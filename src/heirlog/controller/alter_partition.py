@@ -12,7 +12,8 @@ Checks, the first failure wins:
      9  not a duplicate-free subset of the replicas with the leader in it        INVALID_REQUEST
     10  RECOVERING with more than one member, or RECOVERED back to RECOVERING    INVALID_REQUEST
     11  a member that is not registered, is fenced, shuts down, or whose epoch
-        is neither -1 nor its current one                         INELIGIBLE_REPLICA
+        is neither -1 nor its current one, or whose replica lies
+        in a log directory that is offline                        INELIGIBLE_REPLICA
 
 Where a change completes a reassignment and moves the leadership away, the record is written and the old leader hears
 NEW_LEADER_ELECTED. A successful answer also names the offset at which the change is committed (tagged field 10000): the
@@ -136,6 +137,8 @@ class _Handling:
         if not _recovery_state_may_follow(state, asked.leader_recovery_state, len(members)):
             return ErrorCode.INVALID_REQUEST
         if not all(member_is_eligible(self._image, broker, epoch) for broker, epoch in members):
+            return ErrorCode.INELIGIBLE_REPLICA
+        if not all(self._image.brokers[broker].has_online(state.directory_of(broker)) for broker, _ in members):
             return ErrorCode.INELIGIBLE_REPLICA
         return ErrorCode.NONE
 

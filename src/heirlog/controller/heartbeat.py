@@ -14,6 +14,11 @@
 The wait in CONTROLLED_SHUTDOWN is for the *new* leaders: a broker that goes before they know that they lead leaves
 partitions without service. FENCED and SHUTDOWN_NOW run the fence handling, also for a broker that is fenced already.
 
+Newly offline log directories: their replicas leave ISR and ELR, and the registration lists what is left. The replicas
+never enter an ELR: what a failed disk still holds nobody can prove. That goes together with a fence or a shutdown in
+one batch; a broker that asks to be unfenced stays fenced for this heartbeat, or it would be elected for replicas that
+it has just lost.
+
 A heartbeat that changes nothing costs nothing: no partition is looked at.
 
 Source: KIP-631.
@@ -21,11 +26,11 @@ Source: KIP-631.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Any
 
-from heirlog.controller.leadership import Changes, Leadership, without
+from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Session, Sessions
 from heirlog.metadata.config_def import StaticConfig
@@ -34,7 +39,7 @@ from heirlog.metadata.state import BrokerState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from heirlog.protocol.records import BrokerRegistrationChangeRecord
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, Uuid
 
 
 class BrokerControlState(Enum):
@@ -88,10 +93,13 @@ def heartbeat(
         return answer(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     session = sessions.touch(broker.id, broker.epoch, now_ms, peer, request.current_metadata_offset)
     current, upcoming = control_state(broker), next_state(image, sessions, broker, request)
+    failed = _newly_offline(broker, request)
+    if failed and upcoming is BrokerControlState.UNFENCED:
+        upcoming = current
     if current is upcoming:
-        outcome = _directories(image, static, broker, request)
+        outcome = _directories(image, static, broker, failed)
     else:
-        outcome = _transition(image, static, broker, upcoming, lost=not _has_directory(broker, request))
+        outcome = _transition(image, static, broker, upcoming, failed)
         _note(sessions, session, broker, upcoming, image.offset + len(outcome.records))
     response = BrokerHeartbeatResponse(
         is_caught_up=_caught_up(broker, request),
@@ -102,40 +110,58 @@ def heartbeat(
     return outcome
 
 
-def fence(image: Image, static: StaticConfig, broker: BrokerState, lost: bool = False) -> Outcome:
+def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid] = ()) -> Outcome:
     """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR.
 
-    lost: its disks are gone too, so it must not become eligible.
+    failed: directories that it has just lost, so that their replicas must not become eligible.
     """
     leadership = Leadership(image, static)
-    changes = leadership.broker_lost_data(broker.id) if lost else leadership.broker_leaves(broker.id)
-    return _outcome(changes.records, changes, [_change_record(broker.id, broker.epoch, fenced=1)])
+    if failed and not _others(broker, failed):
+        changes = leadership.broker_lost_data(broker.id)
+    else:
+        changes = leadership.broker_leaves(broker.id, failed)
+    return _outcome(changes.records, changes, [_change_record(broker, failed, fenced=1)])
 
 
 def _transition(
-    image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState, lost: bool
+    image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState, failed: Collection[Uuid]
 ) -> Outcome:
     leadership = Leadership(image, static)
     match upcoming:
         case BrokerControlState.UNFENCED:
             changes = leadership.broker_joins(broker.id)
-            return _outcome([_change_record(broker.id, broker.epoch, fenced=-1)], changes, changes.records)
+            return _outcome([_change_record(broker, (), fenced=-1)], changes, changes.records)
         case BrokerControlState.CONTROLLED_SHUTDOWN:
-            changes = leadership.broker_leaves(broker.id)
-            first = BrokerRegistrationChangeRecord(
-                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
-            )
-            return _outcome([first], changes, changes.records)
+            changes = leadership.broker_leaves(broker.id, failed)
+            return _outcome([_change_record(broker, failed, in_controlled_shutdown=1)], changes, changes.records)
         case _:
-            return fence(image, static, broker, lost)
+            return fence(image, static, broker, failed)
 
 
 def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome:
     return Outcome(lambda base_offset: None, [*first, *then], changes.elections)
 
 
-def _change_record(broker: BrokerId, epoch: BrokerEpoch, fenced: int) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=epoch, fenced=fenced)
+def _change_record(
+    broker: BrokerState, failed: Collection[Uuid], fenced: int = 0, in_controlled_shutdown: int = 0
+) -> BrokerRegistrationChangeRecord:
+    """The directories are named only where some are lost and some are left."""
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        log_dirs=_others(broker, failed) if failed else [],
+    )
+
+
+def _others(broker: BrokerState, failed: Collection[Uuid]) -> list[bytes]:
+    return [directory for directory in broker.directories if directory not in failed]
+
+
+def _newly_offline(broker: BrokerState, request: BrokerHeartbeatRequest) -> list[Uuid]:
+    offline = request.offline_log_dirs or ()
+    return [directory for directory in broker.directories if directory in offline]
 
 
 def _note(
@@ -173,28 +199,10 @@ def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
     )
 
 
-def _directories(image: Image, static: StaticConfig, broker: BrokerState, request: BrokerHeartbeatRequest) -> Outcome:
-    """Newly offline log directories: their replicas leave ISR and ELR, then the registration lists what is left.
-
-    Not together with a change of state, so that no partition is changed twice from one image; the broker repeats the
-    list with every heartbeat. The replicas never enter an ELR: what a failed disk still holds nobody can prove.
-    """
-    offline = [Uuid(directory) for directory in request.offline_log_dirs or () if directory in broker.directories]
-    if not offline or len(offline) == len(broker.directories):
+def _directories(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid]) -> Outcome:
+    """Lost directories of a broker whose state stays."""
+    if not failed or not _others(broker, failed):
         return answer(None)
-    seats = [
-        (topic_id, partition)
-        for topic_id, partition in image.in_isr.of(broker.id) + image.in_elr.of(broker.id)
-        if image.partitions[topic_id][partition].directory_of(broker.id) in offline
-    ]
-    changes = Changes()
     leadership = Leadership(image, static)
-    for topic_id, partition in seats:
-        isr = without(image.partitions[topic_id][partition].isr, broker.id)
-        changes.add(leadership.change(topic_id, partition, isr=isr, lost=(broker.id,), leaving=broker.id))
-    record = BrokerRegistrationChangeRecord(
-        broker_id=broker.id,
-        broker_epoch=broker.epoch,
-        log_dirs=[directory for directory in broker.directories if directory not in offline],
-    )
-    return _outcome([*changes.records], changes, [record])
+    changes = leadership.broker_lost_data(broker.id, leadership.seats_in(broker.id, failed))
+    return _outcome([*changes.records], changes, [_change_record(broker, failed)])

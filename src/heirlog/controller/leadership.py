@@ -12,7 +12,7 @@ Source: KIP-631, KIP-841, KIP-966.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from heirlog.controller.election import Acceptable, Basis, Election
@@ -129,13 +129,25 @@ class Leadership:
         self._placed[broker_id] = turn + 1
         return broker.directories[turn % len(broker.directories)]
 
-    def broker_leaves(self, broker: BrokerId) -> Changes:
-        """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible."""
-        changes = Changes()
+    def broker_leaves(self, broker: BrokerId, failed: Collection[Uuid] = ()) -> Changes:
+        """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.
+
+        failed: directories that it has just lost; what lies there becomes eligible nowhere.
+        """
+        changes = self.broker_lost_data(broker, self.seats_in(broker, failed)) if failed else Changes()
         for topic_id, partition in self._image.in_isr.of(broker):
-            isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, isr=isr, leaving=broker))
+            before = self._image.partitions[topic_id][partition]
+            if before.directory_of(broker) not in failed:
+                changes.add(self.change(topic_id, partition, isr=without(before.isr, broker), leaving=broker))
         return changes
+
+    def seats_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
+        """Where it is in the ISR or ELR with a replica in one of these directories."""
+        return [
+            (topic_id, partition)
+            for topic_id, partition in self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
+            if self._image.partitions[topic_id][partition].directory_of(broker) in directories
+        ]
 
     def broker_lost_data(self, broker: BrokerId, seats: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
         """Its log may have holes: it leaves the ISR and the ELR of `seats` (all, by default), and enters none."""

@@ -39,7 +39,7 @@ def parse_checkpoint(content: bytes | None, fields: int) -> list[list[str]] | No
         lines = content.decode().splitlines()
     except UnicodeDecodeError:
         return None
-    if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal() or int(lines[1]) != len(lines) - 2:
+    if len(lines) < 2 or lines[0] != _VERSION or not _is_number(lines[1]) or int(lines[1]) != len(lines) - 2:
         return None
     entries = [line.split(" ") for line in lines[2:]]
     if any(len(entry) != fields or not all(map(_is_number, entry[-2:])) for entry in entries):
@@ -48,7 +48,8 @@ def parse_checkpoint(content: bytes | None, fields: int) -> list[list[str]] | No
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    # an int64 has at most 19 digits: more is damage, and `int` refuses thousands of them with an error of its own
+    return len(text) <= 20 and text.removeprefix("-").isdecimal()
 
 
 def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:

@@ -9,6 +9,15 @@ class LogError(KafkaError):
     """An append, read or truncation was refused; the log is as it was."""
 
 
+class InvalidRecords(LogError):
+    """Some records of a batch may not be in this log, so none is."""
+
+    def __init__(self, message: str, indexes: list[int]) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, message)
+        self.indexes = indexes
+        """Their places in the batch."""
+
+
 class OffsetOutOfRange(LogError):
     def __init__(self, log: str, offset: int, start: int, end: int) -> None:
         super().__init__(
@@ -27,3 +36,8 @@ class UnexpectedAppendOffset(LogError):
 
 class StorageFormatError(Exception):
     """A file in a log directory is not what it should be; the message says which and what to do."""
+
+
+class ForeignDirectory(StorageFormatError):
+    """A log directory of another cluster or node, or a copy of one that is here too: a mistake in the configuration,
+    not a broken disk, so the node refuses to start instead of going on without it."""

@@ -29,6 +29,7 @@ from heirlog.env import Buffer, File, Files, Region
 from heirlog.protocol.batch import (
     NO_TIMESTAMP,
     BatchHeader,
+    InvalidBatch,
     crc_matches,
     rewrite,
     rewrite_as_log_append_time,
@@ -117,32 +118,41 @@ class Log:
     ) -> Log:
         """Load the log of an existing directory, or begin one in it.
 
-        `clean`: the last incarnation closed it after its last append; otherwise see `recovery.py`. Raises OSError.
+        `clean`: the last incarnation closed it after its last append; otherwise see `recovery.py`. Damage found where
+        files were trusted makes it read everything. Raises OSError.
         """
         log = cls(files, dir_path, topic, partition, config)
+        try:
+            log._load(clean, recovery_point, log_start_offset, wall_ms)
+        except InvalidBatch:
+            log.close()
+            log = cls(files, dir_path, topic, partition, config)
+            log._load(False, 0, log_start_offset, wall_ms)
+        return log
+
+    def _load(self, clean: bool, recovery_point: int, log_start_offset: int, wall_ms: int) -> None:
         loaded = load_segments(
-            files,
-            dir_path,
-            config,
-            log.epochs,
+            self._files,
+            self.dir_path,
+            self.config,
+            self.epochs,
             clean=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
         )
-        log._set_segments(loaded.segments)
-        log.log_start_offset, log.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
+        self._set_segments(loaded.segments)
+        self.log_start_offset, self.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
         trusted = clean and loaded.scanned_from == loaded.log_end_offset
-        log.recovery_point = loaded.log_end_offset if trusted else min(recovery_point, loaded.scanned_from)
-        log._flush_requested = log.recovery_point
+        self.recovery_point = loaded.log_end_offset if trusted else min(recovery_point, loaded.scanned_from)
+        self._flush_requested = self.recovery_point
         # without records it may have been created just now, by us or before a crash
-        log._directory_dirty = log._parent_dirty = not trusted or log.log_end_offset == log.log_start_offset
+        self._directory_dirty = self._parent_dirty = not trusted or self.log_end_offset == self.log_start_offset
         for segment in loaded.segments[:-1]:
             if segment.base_offset >= loaded.scanned_from:
-                log._index_files += segment.write_indexes()
+                self._index_files += segment.write_indexes()
             segment.retire()
-        log._rebuild_producers(loaded.scanned_from, trust_absence=trusted)
-        log.producers.remove_expired(wall_ms, config.producer_id_expiration_ms)
-        return log
+        self._rebuild_producers(loaded.scanned_from, trust_absence=trusted)
+        self.producers.remove_expired(wall_ms, self.config.producer_id_expiration_ms)
 
     def _set_segments(self, segments: list[Segment]) -> None:
         self._segments = segments
@@ -417,7 +427,8 @@ class Log:
             return False
         if unflushed >= self.config.flush_messages:
             return True
-        if self._unflushed_since_ms is None:
+        if self._unflushed_since_ms is None or wall_ms < self._unflushed_since_ms:
+            # also where the clock was set back: waiting until it has caught up could take hours
             self._unflushed_since_ms = wall_ms
         return wall_ms - self._unflushed_since_ms >= self.config.flush_ms
 

@@ -30,13 +30,15 @@ from heirlog.storage.checkpoints import (
 )
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
-from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import read_meta_properties
 from heirlog.storage.log import Log
 
 TopicPartition: TypeAlias = tuple[str, int]
 
 DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+"""Kafka's suffix for logs that belong to no known topic; never loaded."""
 _MAX_NAME_LENGTH = 255
 
 
@@ -55,6 +57,8 @@ class LogDirectory:
         """As last written; of the logs on disk at start."""
         self.failure: OSError | None = None
         self.on_failure: Callable[[OSError], None] | None = None
+        self.missing: list[tuple[TopicPartition, int, int]] = []
+        """After loading: logs that end below what the clean stop before had flushed, with both ends."""
         self._files = files
         self._loaded = False
         self._recovery_points = AtomicFile(files, path, RECOVERY_POINT_CHECKPOINT)
@@ -65,7 +69,8 @@ class LogDirectory:
     def open(cls, files: Files, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
         """Check whose directory it is (`cluster_id` None: not known yet) and read how it was left.
 
-        Raises StorageFormatError, which says what to do, or OSError: then the directory counts as offline.
+        Raises ForeignDirectory: nothing may be done with it. StorageFormatError (not formatted, damaged; it says what
+        to do) or OSError: the directory counts as offline.
         """
         found = read_meta_properties(files, path)
         if found is None:
@@ -74,12 +79,12 @@ class LogDirectory:
                 f"first"
             )
         if cluster_id is not None and found.cluster_id != cluster_id:
-            raise StorageFormatError(
+            raise ForeignDirectory(
                 f"{path} belongs to cluster {found.cluster_id}, not {cluster_id}: correct log.dirs, or empty the "
                 f"directory and run `heirlog storage format --cluster-id {cluster_id}`"
             )
         if found.node_id != node_id:
-            raise StorageFormatError(
+            raise ForeignDirectory(
                 f"{path} belongs to node {found.node_id}, not {node_id}: correct node.id or log.dirs, or empty the "
                 f"directory and run `heirlog storage format`"
             )
@@ -127,20 +132,42 @@ class LogDirectory:
                 config_for(key[0]),
                 clean=self.was_clean,
                 recovery_point=recovery_points.get(key, 0),
-                log_start_offset=log_starts.get(key, 0),
+                log_start_offset=self._credible_start(key, log_starts, recovery_points),
                 wall_ms=wall_ms,
             )
+            if log.topic_id is None and recovery_points.get(key, 0) > 0:
+                # the id was durable before the recovery point rose: not a torn write, and the log has records
+                raise OSError(
+                    f"{dir_path}/partition.metadata is missing or damaged, so nobody can say whose records these are: "
+                    f"restore it, or move {dir_path} away to have the partition copied again from another broker"
+                )
             self._add(key, log)
         if self.was_clean and not self._holds(recovery_points):
             self.clean_broker_epoch = None
         self._loaded = True
 
+    def _credible_start(
+        self,
+        key: TopicPartition,
+        log_starts: Mapping[TopicPartition, int],
+        recovery_points: Mapping[TopicPartition, int],
+    ) -> int:
+        """After a clean stop no log begins above its end: such a checkpoint is damaged, and obeying it would empty the
+        log."""
+        start = log_starts.get(key, 0)
+        if self.was_clean and key in recovery_points and start > recovery_points[key]:
+            return 0
+        return start
+
     def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
         """Is everything there that the clean stop had flushed? A log that was cut, damaged or removed since must not
         keep the seats that the clean-shutdown file would give it."""
-        return all(
-            key in self.logs and self.logs[key].log_end_offset >= offset for key, offset in recovery_points.items()
-        )
+        self.missing = [
+            (key, offset, self.logs[key].log_end_offset if key in self.logs else 0)
+            for key, offset in sorted(recovery_points.items())
+            if key not in self.logs or self.logs[key].log_end_offset < offset
+        ]
+        return not self.missing
 
     def _add(self, key: TopicPartition, log: Log) -> None:
         log.on_failure = self._failed
@@ -180,7 +207,7 @@ class LogDirectory:
         log = self.logs.pop((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
         log.detach()
-        target = self._delete_path(log)
+        target = self._free_path(log, DELETE_SUFFIX)
         self._files.rename(log.dir_path, target)
         self._files.sync_dir(self.path, self._background_done)
 
@@ -191,12 +218,22 @@ class LogDirectory:
 
         return remove
 
-    def _delete_path(self, log: Log) -> str:
+    def set_aside(self, topic: str, partition: int) -> str:
+        """Take a log out whose topic nobody knows, and keep its bytes; the directory's new path. Raises OSError."""
+        log = self.logs.pop((topic, partition))
+        self.high_watermarks.pop((topic, partition), None)
+        log.close()
+        target = self._free_path(log, STRAY_SUFFIX)
+        self._files.rename(log.dir_path, target)
+        self._files.sync_dir(self.path, self._background_done)
+        return target
+
+    def _free_path(self, log: Log, kind: str) -> str:
         """A free name: the same partition may be created and deleted again before the bytes of the first are gone."""
         count = 0
         while True:
             unique = sha256(b"%b %d %d" % (log.topic_id or b"", log.partition, count)).hexdigest()[:32]
-            suffix = f"-{log.partition}.{unique}{DELETE_SUFFIX}"
+            suffix = f"-{log.partition}.{unique}{kind}"
             path = f"{self.path}/{log.topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
             if not self._files.exists(path):
                 return path
@@ -237,7 +274,8 @@ class LogDirectory:
         self._recovery_points.write_rendered(self._render_recovery_points, self._background_done)
 
     def _render_recovery_points(self) -> bytes:
-        return render_offsets({key: log.recovery_point for key, log in self.logs.items()})
+        # without a topic id there is none: a recovery point says that the id was durable, too
+        return render_offsets({key: log.recovery_point for key, log in self.logs.items() if log.topic_id is not None})
 
     def _render_log_starts(self) -> bytes:
         return render_offsets({key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset})
