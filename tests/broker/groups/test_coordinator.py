@@ -6,6 +6,8 @@ import struct
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.coordinator import partition_for
@@ -25,7 +27,6 @@ from heirlog.protocol.messages.sync_group import SyncGroupRequest
 from ..fakes import TOPIC_IDS, Rig, answer_of, context, state
 
 OFFSETS = "__consumer_offsets"
-DAY_MS = 86_400_000
 READS_FOO = struct.pack(">hih3s", 1, 1, 3, b"foo")
 
 
@@ -278,18 +279,76 @@ def test_a_failed_disk_sends_the_clients_away() -> None:
     assert rig.committed() == "NOT_COORDINATOR"
 
 
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), st.sampled_from("gh"), st.integers(0, 1), st.integers(0, 99)),
+    st.tuples(st.just("delete"), st.sampled_from("gh")),
+    st.tuples(st.just("join"), st.sampled_from("gh")),
+    st.tuples(st.just("silence")),
+    st.tuples(st.just("sweep")),
+    st.tuples(st.just("replicate")),
+)
+
+
+@given(st.lists(STEPS, max_size=25))
+@settings(max_examples=40, deadline=None)
+def test_what_is_loaded_is_what_was_answered_for(steps: list[Any]) -> None:
+    rig = Coordinating([1, 2], offsets_retention_minutes="1")
+    rig.followed()
+    for step, *arguments in steps:
+        match step, arguments:
+            case "commit", (group, index, offset):
+                rig.commit(offset, group, index=index)
+            case "delete", (group,):
+                admin.delete_groups(rig.broker.groups, DeleteGroupsRequest(groups_names=[group]))
+            case "join", (group,):
+                joined = answer_of(rig.join(group))
+                if joined is not None:
+                    request = SyncGroupRequest(
+                        group_id=group, generation_id=joined.generation_id, member_id=joined.member_id
+                    )
+                    rig.broker.groups.sync_group(request, context(3))
+            case "silence", ():
+                rig.env.advance(10_001)
+            case "sweep", ():
+                rig.env.advance(600_001)
+            case "replicate", ():
+                rig.followed()
+    # nobody speaks any more; what is left settles, and everything is replicated
+    rig.env.advance(310_000)
+    rig.followed()
+    rig.env.advance(70_000)
+    rig.followed()
+    before = contents(rig)
+    rig.lead(6)
+    end = rig.partition(OFFSETS).log.log_end_offset
+    rig.fetch(end, replica=2, leader_epoch=6, last_fetched_epoch=5, topic=OFFSETS)
+    rig.env.advance(10)
+    assert contents(rig) == before
+
+
+def contents(rig: Coordinating) -> dict[str, Any]:
+    (shard,) = rig.broker.groups.shards()
+    assert shard.loaded
+    return {
+        group_id: (group.state, group.generation, list(group.members), group.offsets.committed)
+        for group_id, group in shard.groups.items()
+        # a group that never was stored and holds nothing is nothing
+        if not (group.is_unused and not group.generation)
+    }
+
+
 # -- forgetting -------------------------------------------------------------------------------------------------------
 
 
 def test_offsets_and_groups_that_nobody_needs_expire_for_good() -> None:
-    rig = Coordinating(offsets_retention_minutes="1440")
+    rig = Coordinating(offsets_retention_minutes="60")
     rig.commit(5)
     member = rig.member("left")
     leaving = LeaveGroupRequest(group_id="left", members=[LeaveGroupRequest.MemberIdentity(member_id=member[0])])
     assert answer_of(rig.broker.groups.leave_group(leaving, context(3))).members[0].error_code == 0
     rig.env.advance(600_001)
     assert (rig.committed(), rig.described("left").group_state) == (5, "Dead"), "a group with neither is nothing"
-    rig.env.advance(DAY_MS)
+    rig.env.advance(3_600_000)
     assert rig.committed() == -1
     assert admin.list_groups(rig.broker.groups, ListGroupsRequest()).groups == []
     rig.lead(6)

@@ -113,6 +113,8 @@ class Group:
     in_first_delay: bool = False
     assigning: bool = False
     """The leader's assignment of this generation is being stored."""
+    records_written: int = 0
+    """Since it was loaded: tells an old tombstone from what came behind it."""
     cancel_join_timer: Cancel | None = None
     cancel_sync_timer: Cancel | None = None
 

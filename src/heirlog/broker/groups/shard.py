@@ -234,7 +234,11 @@ class Shard:
             _Write(appended.last_offset + 1, self._env.now_ms() + self._config.commit_timeout_ms, apply, answer)
         )
         self._replicas.log_grew(partition, watermark, wall_ms)
-        self._settle()
+        if self.leads:
+            self._settle()
+        else:
+            # a flush that was due has taken the disk away
+            self.close()
 
     def _settle(self) -> None:
         """Work off what the watermark has passed."""
@@ -277,8 +281,11 @@ class Shard:
         """An empty group, with its offsets."""
         self._forget_offsets(group, list(group.offsets.committed))
 
+        group.records_written = number = group.records_written + 1
+
         def apply() -> None:
-            if self.groups.get(group.group_id) is group:
+            # a record that was written behind the tombstone stands
+            if self.groups.get(group.group_id) is group and group.records_written == number:
                 self._forget_group(group.group_id)
 
         if group.protocol_type is None and group.generation == 0:
@@ -296,6 +303,7 @@ class Shard:
         def answer(code: ErrorCode) -> None:
             done(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
 
+        group.records_written += 1
         self._append([group_record(group.group_id, group.as_record(assignments))], _nothing, answer)
 
     # -- forgetting ---------------------------------------------------------------------------------------------
