@@ -1,0 +1,246 @@
+"""Requests that change topics, configurations and logs, in every version, with a codec of kio's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from clients.test_wire_data import batch, produce
+from clients.world import World
+
+TOPIC, BROKER = 2, 4
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def configs(world: World, topic: str) -> dict[str, str]:
+    """What is stored for the topic, once every broker shows it: a change is answered before they all know it."""
+    asked = [{"resource_type": TOPIC, "resource_name": topic, "configuration_keys": None}]
+
+    def shown(broker: int) -> dict[str, str]:
+        with world.broker(broker) as stranger:
+            found = stranger.ask("describe_configs", 4, resources=asked).results[0].configs
+        return {entry.name: entry.value for entry in found if entry.config_source == 1}
+
+    return world.eventually(lambda: agreed([shown(broker) for broker in world.cluster.brokers]))[0]
+
+
+def agreed(answers: list[Any]) -> list[Any]:
+    return answers if all(answer == answers[0] for answer in answers) else []
+
+
+def one(answers: Any) -> tuple[str, str | None]:
+    (answer,) = answers
+    return answer.error_code.name, getattr(answer, "error_message", None)
+
+
+# -- CreatePartitions ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+@pytest.mark.parametrize("version", range(4))
+def test_create_partitions(world: World, version: int, forwarded: bool) -> None:
+    topic = world.topic(replicas=[1, 2])
+    ask = world.ask if forwarded else world.ask_controller
+
+    def grown(count: int, assignments: Any = None, validate_only: bool = False) -> Any:
+        asked = [{"name": topic, "count": count, "assignments": assignments}]
+        return one(ask("create_partitions", version, topics=asked, timeout=5000, validate_only=validate_only).results)
+
+    assert grown(3, validate_only=True) == ("none", None)
+    assert grown(3, [{"broker_ids": [2, 3]}, {"broker_ids": [3, 1]}]) == ("none", None)
+    assert grown(3) == ("invalid_partitions", "Topic already has 3 partition(s).")
+    assert grown(-1)[0] == "invalid_partitions"
+    assert grown(4, [{"broker_ids": [9, 1]}])[0] == "invalid_replica_assignment"
+    world.eventually(lambda: len(world.metadata(topic).partitions) == 3)
+    assert [p.replica_nodes for p in world.metadata(topic).partitions] == [(1, 2), (2, 3), (3, 1)]
+
+
+def test_new_partitions_take_records(world: World) -> None:
+    topic = world.topic()
+    world.ask("create_partitions", 3, topics=[{"name": topic, "count": 2, "assignments": None}], timeout=5000)
+    world.eventually(lambda: len(world.metadata(topic).partitions) == 2)
+    world.eventually(lambda: produce(world, topic, batch(1), partition=1).error_code.value == 0)
+
+
+def test_partitions_of_a_topic_that_is_not_there(world: World) -> None:
+    answer = world.ask("create_partitions", 3, topics=[{"name": "nowhere", "count": 2, "assignments": None}])
+    assert one(answer.results)[0] == "unknown_topic_or_partition"
+
+
+# -- AlterConfigs, IncrementalAlterConfigs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+@pytest.mark.parametrize("version", range(3))
+def test_alter_configs_replaces_what_is_stored(world: World, version: int, forwarded: bool) -> None:
+    topic = world.topic(retention_ms="1000")
+    ask = world.ask if forwarded else world.ask_controller
+
+    def altered(values: dict[str, str | None], validate_only: bool = False) -> Any:
+        resource = {
+            "resource_type": TOPIC,
+            "resource_name": topic,
+            "configs": [{"name": name, "value": value} for name, value in values.items()],
+        }
+        return one(ask("alter_configs", version, resources=[resource], validate_only=validate_only).responses)
+
+    assert altered({}, validate_only=True) == ("none", None)
+    assert configs(world, topic) == {"retention.ms": "1000"}
+    assert altered({"segment.ms": "5000", "flush.ms": "7"}) == ("none", None)
+    world.eventually(lambda: configs(world, topic) == {"segment.ms": "5000", "flush.ms": "7"})
+    assert altered({"segment.ms": "x"})[0] == "invalid_config"
+    assert altered({"segment.ms": None})[0] == "invalid_request"
+    assert altered({"nothing": "x"}) == ("invalid_config", "Unknown topic config name: nothing")
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+@pytest.mark.parametrize("version", range(2))
+def test_incremental_alter_configs(world: World, version: int, forwarded: bool) -> None:
+    topic = world.topic(retention_ms="1000")
+    ask = world.ask if forwarded else world.ask_controller
+
+    def altered(name: str, operation: int, value: str | None = None) -> Any:
+        resource = {
+            "resource_type": TOPIC,
+            "resource_name": topic,
+            "configs": [{"name": name, "config_operation": operation, "value": value}],
+        }
+        return one(ask("incremental_alter_configs", version, resources=[resource]).responses)
+
+    replicas = "leader.replication.throttled.replicas"
+    assert altered("segment.ms", SET, "5000") == ("none", None)
+    assert altered("retention.ms", DELETE) == ("none", None)
+    assert altered(replicas, APPEND, "0:1,0:2") == ("none", None)
+    assert altered(replicas, SUBTRACT, "0:1") == ("none", None)
+    world.eventually(lambda: configs(world, topic) == {"segment.ms": "5000", replicas: "0:2"})
+    assert altered("segment.ms", APPEND, "1")[0] == "invalid_config"
+    assert altered("segment.ms", 9, "1")[0] == "invalid_request"
+
+
+def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World) -> None:
+    """One request for the broker that is asked, another one, no broker, and a topic: answers in the order of it."""
+    topic = world.topic()
+
+    def resource(kind: int, name: str, key: str, value: str) -> dict[str, Any]:
+        return {
+            "resource_type": kind,
+            "resource_name": name,
+            "configs": [{"name": key, "config_operation": SET, "value": value}],
+        }
+
+    with world.broker(2) as stranger:
+        answer = stranger.ask(
+            "incremental_alter_configs",
+            1,
+            resources=[
+                resource(BROKER, "3", "leader.replication.throttled.rate", "1000"),
+                resource(BROKER, "2", "leader.replication.throttled.rate", "1000"),
+                resource(BROKER, "two", "leader.replication.throttled.rate", "1000"),
+                resource(TOPIC, topic, "flush.ms", "9"),
+                resource(BROKER, "2 ", "log.dirs", "/x"),
+            ],
+        )
+        assert [(r.resource_name, r.error_code.name, r.error_message) for r in answer.responses] == [
+            ("3", "invalid_request", "Unexpected broker id, expected 2, but received 3"),
+            ("2", "none", None),
+            ("two", "invalid_request", "Node id must be an integer, but it is: two"),
+            (topic, "none", None),
+            ("2 ", "invalid_request", "Node id must be an integer, but it is: 2 "),
+        ]
+        only_others = stranger.ask("incremental_alter_configs", 1, resources=[resource(BROKER, "1", "x", "y")])
+        assert one(only_others.responses)[0] == "invalid_request"
+        undone = {
+            "resource_type": BROKER,
+            "resource_name": "2",
+            "configs": [{"name": "leader.replication.throttled.rate", "config_operation": DELETE, "value": None}],
+        }
+        assert one(stranger.ask("incremental_alter_configs", 1, resources=[undone]).responses)[0] == "none"
+
+
+# -- ListConfigResources ---------------------------------------------------------------------------------------------
+
+
+def test_list_config_resources(world: World) -> None:
+    topic = world.topic()
+    assert world.ask("list_config_resources", 0).config_resources == ()
+
+    def listed(*types: int) -> list[tuple[int, str]]:
+        answer = world.ask("list_config_resources", 1, resource_types=list(types))
+        assert answer.error_code.value == 0
+        return [(found.resource_type, found.resource_name) for found in answer.config_resources]
+
+    brokers = [(BROKER, "1"), (BROKER, "2"), (BROKER, "3")]
+    assert listed(BROKER, BROKER) == brokers
+    assert (TOPIC, topic) in listed(TOPIC) and not set(brokers) & set(listed(TOPIC))
+    assert {(TOPIC, topic), *brokers} <= set(listed())
+    assert listed(16, 32) == []
+    assert world.ask("list_config_resources", 1, resource_types=[3]).error_code.name == "unsupported_version"
+
+
+# -- DeleteRecords ---------------------------------------------------------------------------------------------------
+
+
+def delete(world: World, topic: str, offset: int, version: int = 2, partition: int = 0, on: int | None = None) -> Any:
+    asked = [{"name": topic, "partitions": [{"partition_index": partition, "offset": offset}]}]
+    with world.broker(world.leader(topic) if on is None else on) as stranger:
+        answer = stranger.ask("delete_records", version, topics=asked, timeout=10_000)
+    (found,) = answer.topics[0].partitions
+    return found.error_code.name, found.low_watermark
+
+
+def log_start(world: World, topic: str) -> int:
+    asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
+    answer = world.ask_leader(topic, "list_offsets", 7, replica_id=-1, topics=[{"name": topic, "partitions": [asked]}])
+    found: int = answer.topics[0].partitions[0].offset
+    return found
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_delete_records(world: World, version: int) -> None:
+    topic = world.topic()
+    assert produce(world, topic, batch(10)).error_code.value == 0
+    assert delete(world, topic, 4, version) == ("none", 4)
+    assert log_start(world, topic) == 4
+    assert delete(world, topic, 2, version) == ("none", 4)
+    assert delete(world, topic, 11, version) == ("offset_out_of_range", -1)
+    assert delete(world, topic, -2, version) == ("offset_out_of_range", -1)
+    assert delete(world, topic, -1, version) == ("none", 10)
+    assert log_start(world, topic) == 10
+    assert delete(world, topic, 0, version, partition=7) == ("unknown_topic_or_partition", -1)
+
+
+def test_records_are_deleted_by_the_leader_only(world: World) -> None:
+    topic = world.topic(replicas=[1, 2])
+    assert delete(world, topic, 0, on=2) == ("not_leader_or_follower", -1)
+    assert delete(world, topic, 0, on=3) == ("not_leader_or_follower", -1)
+
+
+# -- DescribeLogDirs, DescribeProducers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_describe_log_dirs(world: World, version: int) -> None:
+    topic = world.topic(partitions=2, replicas=[1, 2])
+    records = batch(3)
+    assert produce(world, topic, records).error_code.value == 0
+    for broker, expected in ((1, {0: len(records), 1: 0}), (3, {})):
+        with world.broker(broker) as stranger:
+            answer = stranger.ask("describe_log_dirs", version, topics=[{"topic": topic, "partitions": [0, 1, 7]}])
+        (directory,) = answer.results
+        assert directory.log_dir == str(world.cluster.data / f"broker-{broker}" / "log")
+        found = {p.partition_index: p.partition_size for named in directory.topics for p in named.partitions}
+        assert found == expected
+        if version >= 4:
+            assert directory.total_bytes > directory.usable_bytes > 0
+    everything = world.ask("describe_log_dirs", version, topics=None).results[0].topics
+    assert topic in [found.name for found in everything]
+
+
+def test_describe_producers(world: World) -> None:
+    topic = world.topic()
+    assert produce(world, topic, batch(3, producer_id=77, producer_epoch=2, base_sequence=0)).error_code.value == 0
+    asked = [{"name": topic, "partition_indexes": [0, 9]}]
+    known, unknown = world.ask_leader(topic, "describe_producers", 0, topics=asked).topics[0].partitions
+    (producer,) = known.active_producers
+    assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (77, 2, 2)
+    assert unknown.error_code.name == "unknown_topic_or_partition"
