@@ -161,12 +161,6 @@ def test_where_the_answer_is_full_the_next_one_begins_with_another_partition() -
     assert (records_of(second, 0), records_of(second, 1)) == ([], [0])
 
 
-def test_sessions_are_not_kept() -> None:
-    rig = leader()
-    assert answer_of(rig.fetch(0, session_epoch=0)).session_id == 0
-    assert answer_of(rig.fetch(0, session_id=9, session_epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 def test_what_is_cut_away_while_a_request_waits_is_not_in_its_answer() -> None:
     rig = leader()
     result = rig.fetch(0, max_wait_ms=500, min_bytes=1 << 20)

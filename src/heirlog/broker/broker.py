@@ -24,6 +24,7 @@ from heirlog.broker.delete_records import DeleteRecordsHandler
 from heirlog.broker.describe_log_dirs import describe_log_dirs
 from heirlog.broker.describe_producers import describe_producers
 from heirlog.broker.fetch import FetchHandler
+from heirlog.broker.fetch_session import SessionCache
 from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
 from heirlog.broker.followers import Peers
 from heirlog.broker.groups.coordinator import GroupCoordinator
@@ -103,7 +104,9 @@ class Broker:
         self._fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
         self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers)
         self._produce = ProduceHandler(env, self.replicas)
-        self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"))
+        sessions = SessionCache(env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.exchange)
+        self.replicas.on_brokers_changed = sessions.brokers_changed
+        self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
         self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
         self.groups = GroupCoordinator(env, static, self.replicas, image)

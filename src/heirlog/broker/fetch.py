@@ -16,21 +16,26 @@ Traps.
   it by one batch, or nobody would ever get a large batch. Where a request asks for more than the answer may hold, the
   starting point rotates, so that no partition starves behind a busy one.
 
-Fetch sessions (KIP-227) are not kept: a request that asks for one gets session id 0, which says so, and an incremental
-request is told that its session is unknown.
+A request of a fetch session (`fetch_session.py`) reads, and answers, only the partitions of the session that are hot;
+while it waits, the session's partitions tell it their news, and the purgatory only watches its time. For a follower the
+partitions that are not hot count as fetched as well: at the leader's end, now.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from heirlog.broker.fetch_session import NO_SESSION, NOT_READ, FetchEntry, FetchSession, SessionCache, SessionEntry
 from heirlog.broker.partition import Partition, Role
+from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.types import BrokerId
 
 CONSUMER = -1
 _REPLICA_STATE_VERSION = 15
@@ -41,22 +46,6 @@ _READ_COMMITTED = 1
 _NAMES_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-class _Entry:
-    """One partition of a request, and what was last read for it."""
-
-    __slots__ = ("asked", "data", "final", "partition", "size", "topic")
-
-    def __init__(self, topic: FetchRequest.FetchTopic, asked: FetchRequest.FetchPartition) -> None:
-        self.topic = topic
-        self.asked = asked
-        self.partition: Partition | None = None
-        self.data: FetchResponse.PartitionData
-        """Set by the first read."""
-        self.size = 0
-        self.final = False
-        """An error or a divergence: nothing to wait for."""
-
-
 class _Fetch:
     """A request on its way, also while it waits."""
 
@@ -65,11 +54,14 @@ class _Fetch:
         "_handler",
         "context",
         "entries",
+        "has_final",
         "number",
         "pending",
         "replica_epoch",
         "replica_id",
         "request",
+        "session",
+        "size",
     )
 
     def __init__(self, handler: FetchHandler, request: FetchRequest, context: Context) -> None:
@@ -78,32 +70,40 @@ class _Fetch:
         self.context = context
         self.number = -1
         self.pending: Pending[Any] | None = None
-        self._by_key: dict[PartitionKey, list[_Entry]] = {}
+        self._by_key: dict[PartitionKey, list[FetchEntry]] = {}
         if context.api_version >= _REPLICA_STATE_VERSION:
             self.replica_id = request.replica_state.replica_id
             self.replica_epoch = request.replica_state.replica_epoch
         else:
             self.replica_id = request.replica_id
             self.replica_epoch = -1
-        self.entries = [_Entry(topic, asked) for topic in request.topics for asked in topic.partitions]
+        self.session: FetchSession | None = None
+        self.entries: list[FetchEntry] | list[SessionEntry] = []
+        """What this request has to look at: of a session, what is hot."""
+        self.size = 0
+        self.has_final = False
 
     @property
     def from_follower(self) -> bool:
         return self.replica_id >= 0
 
     @property
+    def is_full(self) -> bool:
+        """Everything was asked for, and everything is answered."""
+        return self.request.session_epoch <= 0
+
+    @property
     def is_enough(self) -> bool:
-        size = 0
-        for entry in self.entries:
-            if entry.final:
-                return True
-            size += entry.size
-        return size >= self.request.min_bytes or not self.entries
+        if self.has_final or self.size >= self.request.min_bytes:
+            return True
+        return not (self.entries if self.session is None else self.session.entries)
 
     def index_by_key(self) -> None:
         for entry in self.entries:
             assert entry.partition is not None
             self._by_key.setdefault((entry.partition.topic_id, entry.partition.index), []).append(entry)
+
+    # without a session: the purgatory looks for news
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
@@ -121,51 +121,82 @@ class _Fetch:
         assert self.pending is not None
         self.pending.complete(self._handler.answer_after_wait(self))
 
+    # with a session: it brings the news
+
+    def heard(self, entry: SessionEntry) -> None:
+        self._handler.read_within_limits(self, entry)
+        if self.is_enough:
+            self.end()
+
+    def end(self) -> None:
+        self._handler.waits_of(self).remove(self)
+        self.expired()
+
 
 class FetchHandler:
-    def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int) -> None:
+    def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int, sessions: SessionCache) -> None:
         """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
         self._env = env
         self._replicas = replicas
         self._max_bytes = max_bytes
+        self._sessions = sessions
         self._rotation = 0
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         """A response, or `Pending` for a long poll."""
-        if request.session_epoch > 0:
-            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         fetch = _Fetch(self, request, context)
+        try:
+            fetch.session = self._sessions.open(
+                request,
+                uses_topic_ids=context.api_version >= _TOPIC_ID_VERSION,
+                replica_id=fetch.replica_id,
+                replica_epoch=fetch.replica_epoch,
+            )
+        except KafkaError as error:
+            return FetchResponse(error_code=error.code)
+        if fetch.session is None:
+            fetch.entries = [FetchEntry(t.topic_id, t.topic, asked) for t in request.topics for asked in t.partitions]
+        else:
+            fetch.entries = list(fetch.session.hot)
         self._arrive(fetch)
         self._read_all(fetch)
-        follower_moved = self._take_in_follower(fetch) if fetch.from_follower else ()
+        follower_moved = self._take_in_follower(fetch) if fetch.from_follower else []
         result: Any
         if fetch.is_enough or request.max_wait_ms <= 0:
-            result = self._response(fetch)
+            result = self._answer(fetch)
         else:
             result = self._wait(fetch)
-        for partition, watermark in follower_moved:
-            self._replicas.watermark_may_have_moved(partition, watermark)
+        self._replicas.watermarks_may_have_moved(follower_moved)
         if fetch.from_follower:
             self._replicas.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
 
+    def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
+        return self._replicas.follower_fetch_waits if fetch.from_follower else self._replicas.consumer_fetch_waits
+
     def _arrive(self, fetch: _Fetch) -> None:
         """Find each partition, and check that the request may be served."""
         by_id = fetch.context.api_version >= _TOPIC_ID_VERSION
+        replicas = self._replicas
         for entry in fetch.entries:
-            topic, asked = entry.topic, entry.asked
-            replicas = self._replicas
-            partitions = replicas.partitions_of(topic.topic_id) if by_id else replicas.partitions_named(topic.topic)
-            entry.partition = partitions.get(asked.partition)
-            if entry.partition is None:
-                self._fail(entry, replicas.no_partition(topic.topic_id if by_id else topic.topic, asked.partition))
+            partitions = replicas.partitions_of(entry.topic_id) if by_id else replicas.partitions_named(entry.topic)
+            partition = partitions.get(entry.asked.partition)
+            if isinstance(entry, SessionEntry):
+                entry.size = 0
+                entry.serve(partition)
+            else:
+                entry.partition = partition
+            if partition is None:
+                error = replicas.no_partition(entry.topic_id if by_id else entry.topic, entry.asked.partition)
+                self._fail(fetch, entry, error)
 
     def _read_all(self, fetch: _Fetch) -> None:
         entries = fetch.entries
         limit = self._limit_of(fetch)
         left = limit
         first = True
-        start = self._rotation % len(entries) if len(entries) > 1 else 0
+        # a session has its own order
+        start = self._rotation % len(entries) if len(entries) > 1 and fetch.session is None else 0
         for entry in (*entries[start:], *entries[:start]) if start else entries:
             self._read(fetch, entry, left, first)
             if entry.size:
@@ -177,16 +208,18 @@ class FetchHandler:
     def _limit_of(self, fetch: _Fetch) -> int:
         return fetch.request.max_bytes if fetch.from_follower else min(fetch.request.max_bytes, self._max_bytes)
 
-    def read_within_limits(self, fetch: _Fetch, entry: _Entry) -> None:
+    def read_within_limits(self, fetch: _Fetch, entry: FetchEntry) -> None:
         """Of a waiting request: what is there for one partition now."""
         self._read(fetch, entry, self._limit_of(fetch), True)
 
-    def _read(self, fetch: _Fetch, entry: _Entry, left: int, min_one: bool) -> None:
+    def _read(self, fetch: _Fetch, entry: FetchEntry, left: int, min_one: bool) -> None:
         partition = entry.partition
         if partition is None:
             return
         asked = entry.asked
+        fetch.size -= entry.size
         entry.size = 0
+        entry.final = False
         try:
             self._check(fetch, partition, asked)
             diverging = None
@@ -197,7 +230,7 @@ class FetchHandler:
             if diverging is not None:
                 epoch, end_offset = diverging
                 data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-                entry.final = True
+                entry.final = fetch.has_final = True
                 return
             upto = self._end_for(fetch, partition)
             # before the look at what is left: a follower's offset counts although nothing is read for it
@@ -212,11 +245,12 @@ class FetchHandler:
             if found.size:
                 data.records = [*found.regions]
                 entry.size = found.size
+                fetch.size += found.size
         except KafkaError as error:
-            self._fail(entry, error)
+            self._fail(fetch, entry, error)
         except OSError as error:
             self._replicas.storage_failed(partition, error)
-            self._fail(entry, partition.not_leader())
+            self._fail(fetch, entry, partition.not_leader())
 
     def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
         """What this request may read ends here."""
@@ -240,15 +274,17 @@ class FetchHandler:
             records=b"",
         )
 
-    def _fail(self, entry: _Entry, error: KafkaError) -> None:
+    def _fail(self, fetch: _Fetch, entry: FetchEntry, error: KafkaError) -> None:
         entry.data = FetchResponse.PartitionData(
             partition_index=entry.asked.partition, error_code=error.code, high_watermark=-1, records=b""
         )
         entry.size = 0
-        entry.final = True
+        entry.final = fetch.has_final = True
 
     def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
         now_ms = self._env.now_ms()
+        if fetch.session is not None:
+            fetch.session.clock.fetched_ms = now_ms
         moved = []
         for entry in fetch.entries:
             partition = entry.partition
@@ -267,26 +303,38 @@ class FetchHandler:
         return moved
 
     def _wait(self, fetch: _Fetch) -> Any:
-        waits = self._replicas.follower_fetch_waits if fetch.from_follower else self._replicas.consumer_fetch_waits
+        waits, session = self.waits_of(fetch), fetch.session
         if waits.is_full:
-            return self._response(fetch)
-        fetch.index_by_key()
+            return self._answer(fetch)
         pending: Pending[Any] = Pending()
         fetch.pending = pending
+        if session is None:
+            fetch.index_by_key()
+        else:
+            session.waiting = fetch
         for entry in fetch.entries:
             entry.data.records = b""
         waits.watch(fetch, fetch.request.max_wait_ms)
-        pending.on_abandon = lambda: waits.remove(fetch)
+        pending.on_abandon = lambda: self._abandoned(fetch)
         return pending
 
+    def _abandoned(self, fetch: _Fetch) -> None:
+        self.waits_of(fetch).remove(fetch)
+        if fetch.session is not None:
+            fetch.session.waiting = None
+
     def answer_after_wait(self, fetch: _Fetch) -> FetchResponse:
+        session = fetch.session
+        if session is not None:
+            session.waiting = None
+            fetch.entries = list(session.hot)
         left = self._limit_of(fetch)
         first = True
         for entry in fetch.entries:
             partition = entry.partition
             if partition is None:
                 continue
-            if entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
+            if session is not None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
                 self._read(fetch, entry, left, first)
                 if entry.size:
                     first = False
@@ -295,26 +343,52 @@ class FetchHandler:
                 # nothing to read; the watermark may have moved on all the same
                 entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
                 entry.data.log_start_offset = partition.log.log_start_offset
-        return self._response(fetch)
+        return self._answer(fetch)
 
-    def _response(self, fetch: _Fetch) -> FetchResponse:
+    def _answer(self, fetch: _Fetch) -> FetchResponse:
+        session = fetch.session
+        if session is None:
+            return self._response(fetch, fetch.entries, NO_SESSION)
+        entries = [entry for entry in fetch.entries if isinstance(entry, SessionEntry)]
+        told = [entry for entry in entries if entry.take_news() or fetch.is_full]
+        # a full request whose session was displaced while it waited has none
+        response = self._response(fetch, told, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
+        for entry in entries:
+            if not self._stays_hot(fetch, entry):
+                entry.cool_off()
+            elif entry.size:
+                entry.has_given()
+            entry.data = NOT_READ
+            entry.size = 0
+        return response
+
+    def _stays_hot(self, fetch: _Fetch, entry: FetchEntry) -> bool:
+        """Whether the next answer has to look at it, also if nothing happens until then."""
+        partition = entry.partition
+        if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
+            return True
+        # each fetch of an outsider may be the one that lets it join the ISR
+        return fetch.from_follower and BrokerId(fetch.replica_id) not in partition.isr.maximal
+
+    def _response(self, fetch: _Fetch, entries: Iterable[FetchEntry], session_id: int) -> FetchResponse:
         version = fetch.context.api_version
-        responses: list[FetchResponse.FetchableTopicResponse] = []
-        topic: FetchRequest.FetchTopic | None = None
+        topics: dict[bytes | str, FetchResponse.FetchableTopicResponse] = {}
         leaders: set[int] = set()
-        for entry in fetch.entries:
-            if entry.topic is not topic:
-                topic = entry.topic
-                responses.append(FetchResponse.FetchableTopicResponse(topic_id=topic.topic_id, topic=topic.topic))
-            responses[-1].partitions.append(entry.data)
+        for entry in entries:
+            name = entry.topic_id if version >= _TOPIC_ID_VERSION else entry.topic
+            topic = topics.get(name)
+            if topic is None:
+                topic = FetchResponse.FetchableTopicResponse(topic_id=entry.topic_id, topic=entry.topic)
+                topics[name] = topic
+            topic.partitions.append(entry.data)
             if entry.final and version >= _CURRENT_LEADER_VERSION and entry.data.error_code in _NAMES_THE_LEADER:
-                state = self._replicas.state_of(topic.topic_id, topic.topic, entry.asked.partition)
+                state = self._replicas.state_of(entry.topic_id, entry.topic, entry.asked.partition)
                 if state is not None:
                     entry.data.current_leader = FetchResponse.LeaderIdAndEpoch(
                         leader_id=state.leader, leader_epoch=state.leader_epoch
                     )
                     leaders.add(state.leader)
-        response = FetchResponse(responses=responses)
+        response = FetchResponse(session_id=session_id, responses=list(topics.values()))
         if leaders and version >= _NODE_ENDPOINTS_VERSION:
             response.node_endpoints = [
                 FetchResponse.NodeEndpoint(node_id=node.id, host=endpoint.host, port=endpoint.port, rack=node.rack)

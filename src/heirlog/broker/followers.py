@@ -11,6 +11,12 @@ Traps. What was learned in one leader epoch says nothing in the next: the follow
 epoch forgets offsets and broker epochs. And the broker epoch of a fetch matters: a follower that rebooted with an empty
 log must not be judged by what its former incarnation fetched (KIP-903); a fetch that carries an epoch older than the
 registered one is from before the reboot and is refused.
+
+A fetch session does not touch partitions without news, and yet each of its fetches says of them what it says of the
+others. While a follower is at the leader's end and nothing happens, "caught up now" is all there is to say, and the
+time of that is the session's (`FetchClock`):
+
+    fetched --at the end, no news--> keeps up with a clock --news: settle--> its own times again --> fetched ...
 """
 
 from __future__ import annotations
@@ -52,10 +58,20 @@ class Peers:
         return broker_epoch != -1 and known is not None and broker_epoch < known.epoch
 
 
+class FetchClock:
+    """When a fetch session of a follower was last used."""
+
+    __slots__ = ("fetched_ms",)
+
+    def __init__(self) -> None:
+        self.fetched_ms = NEVER_MS
+
+
 class Follower:
     """One remote replica, as seen by the leader in one leader epoch."""
 
     __slots__ = (
+        "_clock",
         "broker_epoch",
         "broker_id",
         "last_caught_up_ms",
@@ -77,10 +93,24 @@ class Follower:
         self.last_fetch_ms = NEVER_MS
         self.last_caught_up_ms = caught_up_ms
         self.broker_epoch: int | None = None
+        self._clock: FetchClock | None = None
+
+    def keeps_up(self, clock: FetchClock) -> None:
+        """It is at the leader's end, and every later fetch on this clock says so again, until `settle`."""
+        self._clock = clock
+
+    def settle(self) -> None:
+        """Something about the partition has changed: from here on only its own fetches count."""
+        clock = self._clock
+        if clock is not None:
+            self._clock = None
+            self.last_fetch_ms = max(self.last_fetch_ms, clock.fetched_ms)
+            self.last_caught_up_ms = max(self.last_caught_up_ms, clock.fetched_ms)
 
     def fetched(
         self, fetch_offset: int, log_start_offset: int, broker_epoch: int, leader_end_offset: int, now_ms: int
     ) -> None:
+        self.settle()
         if fetch_offset >= leader_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif self.leader_end_at_last_fetch != UNKNOWN_OFFSET and fetch_offset >= self.leader_end_at_last_fetch:
@@ -93,4 +123,9 @@ class Follower:
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
         """At the leader's end, or there within `replica.lag.time.max.ms`."""
-        return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_max_ms
+        if self.log_end_offset == leader_end_offset:
+            return True
+        caught_up_ms = self.last_caught_up_ms
+        if self._clock is not None:
+            caught_up_ms = max(caught_up_ms, self._clock.fetched_ms)
+        return now_ms - caught_up_ms <= lag_max_ms

@@ -174,6 +174,8 @@ class ProduceHandler:
             if failed:
                 self.name_leaders(response, context)
             result = response
+        if len(appended_to) > 1:
+            replicas.exchange.mark_all((partition.topic_id, partition.index) for partition, _ in appended_to)
         for partition, watermark in appended_to:
             replicas.log_grew(partition, watermark, wall_ms)
         return result

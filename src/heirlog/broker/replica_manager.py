@@ -12,6 +12,8 @@ It is the one place that wakes who waits for a partition:
     a follower fetched         DeleteRecords: its log start may have moved. Also when brokers come or go
     role or leader changed     all of them
 
+Fetch sessions hear the same, and besides of changes of the ISR, of the log start and of brokers, which end no wait.
+
 A partition whose disk fails goes offline here, with every other of that directory; the controller hears of it with the
 next heartbeat (`offline_directories`), and clients get KAFKA_STORAGE_ERROR. Nothing comes back before the next start. A
 replica that the controller has placed in a directory that is offline is not begun anew in another one: an empty log
@@ -30,6 +32,7 @@ from heirlog.broker.fetcher import ReplicaFetchers
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
+from heirlog.broker.news import Exchange, News
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.purgatory import Purgatory
 from heirlog.env import Env
@@ -77,8 +80,11 @@ class ReplicaManager:
         self.consumer_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
+        self.exchange: Exchange[PartitionKey] = Exchange()
         for directory in directories:
             directory.on_failure = partial(self.directory_failed, directory)
+        self.on_brokers_changed: Callable[[set[BrokerId] | None], None] = lambda changed: None
+        """Set by the broker: which registrations are new, None for perhaps all."""
         self.on_directory_failed: Callable[[], None] = lambda: None
         """Set by the broker: the controller should hear of it."""
         fetchers.replicas = self
@@ -150,6 +156,8 @@ class ReplicaManager:
             if changed.configs:
                 self._on_configs(changed)
         self._apply(touched)
+        if changed is None or changed.brokers:
+            self.on_brokers_changed(None if changed is None else set(changed.brokers))
         if changed is not None and changed.brokers:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
@@ -205,6 +213,7 @@ class ReplicaManager:
             )
             self._wake_all(key)
         else:
+            self.exchange.mark(key)
             self.watermark_may_have_moved(partition, watermark)
 
     def _follow(self, key: PartitionKey, state: PartitionState) -> None:
@@ -250,6 +259,7 @@ class ReplicaManager:
         # one mapping under both names
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
+        log.on_start_moved = partial(self.exchange.mark, key)
         return partition
 
     def _take_over_logs(self) -> None:
@@ -354,15 +364,22 @@ class ReplicaManager:
         self.flush_if_due(partition, wall_ms)
         key = (partition.topic_id, partition.index)
         self.follower_fetch_waits.wake(key)
-        if partition.high_watermark != watermark_before:
-            self.produce_waits.wake(key)
-            self.consumer_fetch_waits.wake(key)
+        self.exchange.tell(key, News.LOG_GREW)
+        self.watermark_may_have_moved(partition, watermark_before)
 
     def watermark_may_have_moved(self, partition: Partition, watermark_before: int) -> None:
         if partition.high_watermark != watermark_before:
             key = (partition.topic_id, partition.index)
             self.produce_waits.wake(key)
             self.consumer_fetch_waits.wake(key)
+            self.exchange.tell(key, News.WATERMARK_MOVED)
+
+    def watermarks_may_have_moved(self, moved: list[tuple[Partition, int]]) -> None:
+        """With the watermarks before."""
+        if len(moved) > 1:
+            self.exchange.mark_all((partition.topic_id, partition.index) for partition, _ in moved)
+        for partition, watermark_before in moved:
+            self.watermark_may_have_moved(partition, watermark_before)
 
     def low_watermarks_may_have_moved(self, partitions: Iterable[Partition | None]) -> None:
         if not len(self.delete_records_waits):
@@ -376,6 +393,7 @@ class ReplicaManager:
         self.consumer_fetch_waits.wake(key)
         self.follower_fetch_waits.wake(key)
         self.delete_records_waits.wake(key)
+        self.exchange.tell(key, News.SERVED_ANEW)
 
     def _advance(self, partition: Partition) -> None:
         watermark = partition.high_watermark
@@ -409,6 +427,8 @@ class ReplicaManager:
         partition = self.partition((proposal.topic_id, proposal.partition))
         if partition is None:
             return
+        # whoever is outside the ISR now, and thought to be inside, may ask to join
+        self.exchange.mark((proposal.topic_id, proposal.partition))
         if answer.error_code != ErrorCode.NONE:
             again = partition.proposal_failed(proposal, ErrorCode(answer.error_code))
             if again is not None:

@@ -85,6 +85,8 @@ class Log:
         self.epochs = LeaderEpochCache(files, dir_path, self._background_done)
         self.producers = ProducerStates()
         self.failure: OSError | None = None
+        self.on_start_moved: Callable[[], None] | None = None
+        """Told when `increment_log_start` has moved the log start."""
         self.on_failure: Callable[[OSError], None] | None = None
         """Told once when a flush in the background failed."""
         self.on_truncated: Callable[[], None] | None = None
@@ -399,6 +401,8 @@ class Log:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
+            if self.on_start_moved is not None:
+                self.on_start_moved()
 
     def delete_old_segments(self, wall_ms: int, high_watermark: int) -> int:
         """Delete what retention.ms, retention.bytes or the log start offset no longer keep; how many segments.

@@ -1,0 +1,368 @@
+"""Fetch sessions (KIP-227): what a client fetches, remembered, so that only what changes is said.
+
+    full       epoch 0    every partition is named and answered; the answer brings a session id, or 0: no room for one
+               epoch -1   the same without a session
+               a full request that names a session ends that session first
+    incremental epoch n   names only what changed in the request (offsets, new partitions, forgotten ones); the answer
+                          holds only partitions with news: records, another high watermark or log start than was last
+                          told, an error, a divergence. n is 1 for the first and goes up by one (after 2^31-1 comes 1)
+
+    refused    FETCH_SESSION_ID_NOT_FOUND      evicted, ended or never there: the client starts over with a full request
+               INVALID_FETCH_SESSION_EPOCH     a request or an answer got lost between the two
+               FETCH_SESSION_TOPIC_ID_ERROR    the request names topics by id, the session by name, or the other way
+
+A session that has nothing left to fetch ends, and the answer says so with session id 0. A newer request of a session
+ends the wait of the older one, which is answered with what there is: so a client that has something to add needs not
+wait for its own long poll.
+
+*Hot* are the partitions that the next answer has to look at, in the order in which they became so; one that gave
+records goes to the end, so that none starves behind a busy one. A partition cools off once it was looked at and there
+is nothing more to tell, and becomes hot with the next news of it (`news.py`) or when the client says something new of
+it. Everything else costs nothing, however many partitions a session has. Partitions with an error stay hot.
+
+Who is evicted when all slots are taken (Kafka's rules): the longest unused session, if that is older than
+`min.incremental.fetch.session.eviction.ms` (2 minutes, fixed as in Kafka); else the smallest one that the newcomer may
+displace. A follower's session may displace any consumer's; otherwise the newcomer must be larger and the other one not
+young (again 2 minutes). Followers are displaced by larger followers only.
+
+Trap: a follower is caught up "at the time of its last fetch" also for partitions that are not hot. Those share the
+session's clock (`followers.FetchClock`) instead of being touched one by one.
+
+Source: KIP-227, KIP-516 (topic ids).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Protocol, TypeAlias
+
+from heirlog.broker.followers import FetchClock
+from heirlog.broker.news import Exchange, News
+from heirlog.broker.partition import Partition
+from heirlog.env import Env
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.types import BrokerId, Uuid
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+LAST_EPOCH = 2**31 - 1
+EVICTION_MS = 120_000
+"""`min.incremental.fetch.session.eviction.ms`; a constant in Kafka as well."""
+
+NEVER_TOLD = -2
+NOT_READ = FetchResponse.PartitionData()
+"""Stands where nothing was read since the last answer. Never changed, never sent."""
+
+PartitionKey: TypeAlias = tuple[Uuid, int]
+AskedKey: TypeAlias = tuple[bytes | str, int]
+_EvictionKey: TypeAlias = tuple[bool, int, int]
+
+
+class FetchEntry:
+    """One partition of a request, and what was last read for it."""
+
+    __slots__ = ("asked", "data", "final", "partition", "size", "topic", "topic_id")
+
+    def __init__(self, topic_id: bytes, topic: str, asked: FetchRequest.FetchPartition) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.asked = asked
+        self.partition: Partition | None = None
+        self.data = NOT_READ
+        self.size = 0
+        self.final = False
+        """An error or a divergence: nothing to wait for."""
+
+
+class SessionEntry(FetchEntry):
+    """One that a session remembers, with what its client was last told. A `Listener`."""
+
+    __slots__ = ("_session", "_told_high_watermark", "_told_log_start_offset")
+
+    def __init__(self, session: FetchSession, topic_id: bytes, topic: str, asked: FetchRequest.FetchPartition) -> None:
+        super().__init__(topic_id, topic, asked)
+        self._session = session
+        self._told_high_watermark = NEVER_TOLD
+        self._told_log_start_offset = NEVER_TOLD
+
+    def serve(self, partition: Partition | None) -> None:
+        """What this broker has under that name now."""
+        if partition is self.partition:
+            return
+        self.leave()
+        self.partition = partition
+        if partition is not None:
+            self._session.exchange.listen((partition.topic_id, partition.index), self)
+
+    def leave(self) -> None:
+        """Listen no more."""
+        partition = self.partition
+        if partition is not None:
+            self._session.exchange.forget((partition.topic_id, partition.index), self)
+            self._settle(partition)
+            self.partition = None
+
+    def mark(self) -> None:
+        session = self._session
+        if self not in session.hot:
+            session.hot[self] = None
+            if self.partition is not None:
+                self._settle(self.partition)
+
+    def _settle(self, partition: Partition) -> None:
+        if self._session.from_follower:
+            follower = partition.followers.get(BrokerId(self._session.replica_id))
+            if follower is not None:
+                follower.settle()
+
+    def hear(self, news: News) -> None:
+        session = self._session
+        waiting = session.waiting
+        if waiting is None:
+            return
+        # records end the wait of a follower, and of a consumer only once they are below the high watermark
+        if news is News.SERVED_ANEW or (news is News.LOG_GREW) is session.from_follower:
+            waiting.heard(self)
+
+    def cool_off(self) -> None:
+        """It was looked at, and there is nothing more to tell."""
+        session = self._session
+        del session.hot[self]
+        if session.from_follower and self.partition is not None:
+            follower = self.partition.followers.get(BrokerId(session.replica_id))
+            if follower is not None:
+                follower.keeps_up(session.clock)
+
+    def has_given(self) -> None:
+        """It gave records: others first, next time."""
+        hot = self._session.hot
+        del hot[self]
+        hot[self] = None
+
+    def take_news(self) -> bool:
+        """Whether `data` holds anything that the client was not told; it is told now."""
+        data = self.data
+        news = (
+            self.size > 0
+            or self.final
+            or data.high_watermark != self._told_high_watermark
+            or data.log_start_offset != self._told_log_start_offset
+        )
+        # after an error the client is told everything again, also if nothing else has changed
+        self._told_high_watermark = NEVER_TOLD if self.final else data.high_watermark
+        self._told_log_start_offset = data.log_start_offset
+        return news
+
+
+class Waiting(Protocol):
+    """The one request of a session that waits."""
+
+    def heard(self, entry: SessionEntry) -> None: ...
+
+    def end(self) -> None:
+        """Answer now, with what there is."""
+
+
+class FetchSession:
+    __slots__ = (
+        "clock",
+        "created_ms",
+        "entries",
+        "epoch",
+        "eviction_key",
+        "exchange",
+        "from_follower",
+        "hot",
+        "id",
+        "is_alive",
+        "last_used_ms",
+        "replica_epoch",
+        "replica_id",
+        "uses_topic_ids",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        session_id: int,
+        exchange: Exchange[PartitionKey],
+        *,
+        uses_topic_ids: bool,
+        replica_id: int,
+        replica_epoch: int,
+        now_ms: int,
+    ) -> None:
+        self.id = session_id
+        self.exchange = exchange
+        self.uses_topic_ids = uses_topic_ids
+        self.replica_id = replica_id
+        self.replica_epoch = replica_epoch
+        self.from_follower = replica_id >= 0
+        """Kafka's "privileged"."""
+        self.epoch = 1
+        """Of the next request."""
+        self.entries: dict[AskedKey, SessionEntry] = {}
+        self.hot: dict[SessionEntry, None] = {}
+        self.waiting: Waiting | None = None
+        self.clock = FetchClock()
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.eviction_key: _EvictionKey = (self.from_follower, -1, session_id)
+        self.is_alive = True
+
+    def update(self, request: FetchRequest) -> None:
+        """Take in what the request adds, changes and forgets, in this order (as Kafka: forgetting wins)."""
+        for topic in request.topics:
+            name = topic.topic_id if self.uses_topic_ids else topic.topic
+            for asked in topic.partitions:
+                entry = self.entries.get((name, asked.partition))
+                if entry is None:
+                    entry = SessionEntry(self, topic.topic_id, topic.topic, asked)
+                    self.entries[(name, asked.partition)] = entry
+                else:
+                    entry.asked = asked
+                entry.mark()
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                entry = self.entries.pop((name, index), None)
+                if entry is not None:
+                    entry.leave()
+                    self.hot.pop(entry, None)
+
+    def fetched_by(self, replica_id: int, replica_epoch: int) -> None:
+        """What was known of one incarnation of a follower says nothing of another."""
+        if (replica_id, replica_epoch) != (self.replica_id, self.replica_epoch):
+            self.mark_all()
+            self.replica_id, self.replica_epoch = replica_id, replica_epoch
+
+    def mark_all(self) -> None:
+        for entry in self.entries.values():
+            entry.mark()
+
+    def end(self) -> None:
+        """Out of the cache: nothing is remembered any more."""
+        self.is_alive = False
+        if self.waiting is not None:
+            self.waiting.end()
+        for entry in self.entries.values():
+            entry.leave()
+
+
+class SessionCache:
+    def __init__(self, env: Env, slots: int, exchange: Exchange[PartitionKey]) -> None:
+        """`slots`: `max.incremental.fetch.session.cache.slots`."""
+        self._env = env
+        self._slots = slots
+        self._exchange = exchange
+        self._by_id: dict[int, FetchSession] = {}
+        """The longest unused first."""
+        self._for_followers: list[_EvictionKey] = []
+        """Sorted: what a follower's session may displace; and below what a consumer's may."""
+        self._for_all: list[_EvictionKey] = []
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def open(
+        self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: int, replica_epoch: int
+    ) -> FetchSession | None:
+        """The session that the request continues or begins; None without one. Raises KafkaError where it is refused."""
+        now_ms = self._env.now_ms()
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            named = self._by_id.get(request.session_id)
+            if named is not None:
+                self._remove(named)
+            if request.session_epoch == FINAL_EPOCH:
+                return None
+            size = len({(t.topic_id, t.topic, p.partition) for t in request.topics for p in t.partitions})
+            if not self._has_room_for(replica_id >= 0, size, now_ms):
+                return None
+            session = FetchSession(
+                self._new_id(),
+                self._exchange,
+                uses_topic_ids=uses_topic_ids,
+                replica_id=replica_id,
+                replica_epoch=replica_epoch,
+                now_ms=now_ms,
+            )
+            session.update(request)
+        else:
+            session = self._continued(request, uses_topic_ids)
+            if session.waiting is not None:
+                session.waiting.end()
+            session.fetched_by(replica_id, replica_epoch)
+            session.update(request)
+            if not session.entries:
+                self._remove(session)
+                return None
+            session.epoch = 1 if session.epoch == LAST_EPOCH else session.epoch + 1
+        self._touch(session, now_ms)
+        return session
+
+    def _continued(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession:
+        session = self._by_id.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {request.session_id}")
+        if session.epoch != request.session_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session.id} is at epoch {session.epoch}, the request at {request.session_epoch}",
+            )
+        if session.uses_topic_ids is not uses_topic_ids:
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session.id} began with another way of naming"
+            )
+        return session
+
+    def brokers_changed(self, brokers: set[BrokerId] | None) -> None:
+        """Registrations changed (None: any may have): whether their fetches count has to be judged anew (KIP-903)."""
+        for session in self._by_id.values():
+            if session.from_follower and (brokers is None or session.replica_id in brokers):
+                session.mark_all()
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._env.random.randrange(1, 2**31)
+            if session_id not in self._by_id:
+                return session_id
+
+    def _touch(self, session: FetchSession, now_ms: int) -> None:
+        self._by_id.pop(session.id, None)
+        self._by_id[session.id] = session
+        session.last_used_ms = now_ms
+        self._forget_eviction_key(session)
+        key = session.eviction_key = (session.from_follower, len(session.entries), session.id)
+        is_old = now_ms - session.created_ms > EVICTION_MS
+        if is_old:
+            insort(self._for_all, key)
+        if is_old or not session.from_follower:
+            insort(self._for_followers, key)
+
+    def _forget_eviction_key(self, session: FetchSession) -> None:
+        for keys in (self._for_all, self._for_followers):
+            at = bisect_left(keys, session.eviction_key)
+            if at < len(keys) and keys[at] == session.eviction_key:
+                del keys[at]
+
+    def _has_room_for(self, from_follower: bool, size: int, now_ms: int) -> bool:
+        if len(self._by_id) < self._slots:
+            return True
+        longest_unused = next(iter(self._by_id.values()), None)
+        if longest_unused is None:
+            return False
+        if now_ms - longest_unused.last_used_ms > EVICTION_MS:
+            self._remove(longest_unused)
+            return True
+        evictable = self._for_followers if from_follower else self._for_all
+        if not evictable or (from_follower, size, 0) < evictable[0]:
+            return False
+        self._remove(self._by_id[evictable[0][2]])
+        return True
+
+    def _remove(self, session: FetchSession) -> None:
+        del self._by_id[session.id]
+        self._forget_eviction_key(session)
+        session.end()
