@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.configs import topic_values
+from heirlog.metadata.configs import server_value, topic_values
 from heirlog.metadata.image import Image
 from heirlog.storage.config import LogConfig
 
@@ -25,6 +25,6 @@ def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
         timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
         max_message_bytes=values["max.message.bytes"],
         file_delete_delay_ms=values["file.delete.delay.ms"],
-        producer_id_expiration_ms=static.int("producer.id.expiration.ms"),
+        producer_id_expiration_ms=server_value(image, static, "producer.id.expiration.ms"),
         delete_enabled="delete" in values["cleanup.policy"],
     )
