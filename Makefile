@@ -44,8 +44,8 @@ fmt: setup-dev
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-interop:
-	@sh scripts/interop.sh
+interop: setup-dev
+	@sh scripts/interop.sh $(ARGS)
 
 lock:
 	@sh scripts/lock.sh

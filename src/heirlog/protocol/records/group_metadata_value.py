@@ -52,7 +52,7 @@ class GroupMetadataValue(Message):
             group_instance_id: str | None = None,
             client_id: str = "",
             client_host: str = "",
-            rebalance_timeout: int = 0,
+            rebalance_timeout: int = -1,
             session_timeout: int = 0,
             subscription: bytes = b"",
             assignment: bytes = b"",
@@ -130,7 +130,7 @@ def _read_member_metadata(buf: memoryview, pos: int, count: int, version: int) -
         for _ in range(count):
             x = new(GroupMetadataValue.MemberMetadata)
             x.group_instance_id = None
-            x.rebalance_timeout = 0
+            x.rebalance_timeout = -1
             x.member_id, pos = p.read_string(buf, pos)
             x.client_id, pos = p.read_string(buf, pos)
             x.client_host, pos = p.read_string(buf, pos)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from struct import Struct as _Shape
 
 from heirlog.protocol import primitives as p
-from heirlog.protocol.primitives import Message, Out, new
+from heirlog.protocol.primitives import ZERO_UUID, Message, Out, new
 
+_unpack_u = _Shape(">16s").unpack_from
+_pack_u = _Shape(">16s").pack
 _unpack_q = _Shape(">q").unpack_from
 _pack_q = _Shape(">q").pack
 _unpack_qB = _Shape(">qB").unpack_from
@@ -18,7 +20,6 @@ _unpack_qi = _Shape(">qi").unpack_from
 _pack_qi = _Shape(">qi").pack
 _unpack_qq = _Shape(">qq").unpack_from
 _pack_qq = _Shape(">qq").pack
-_pack_qx = _Shape(">qx").pack
 
 
 class OffsetCommitValue(Message):
@@ -28,6 +29,7 @@ class OffsetCommitValue(Message):
         "metadata",
         "commit_timestamp",
         "expire_timestamp",
+        "topic_id",
     )
     API_KEY = 1
     MIN_VERSION = 0
@@ -42,12 +44,14 @@ class OffsetCommitValue(Message):
         metadata: str = "",
         commit_timestamp: int = 0,
         expire_timestamp: int = -1,
+        topic_id: bytes = ZERO_UUID,
     ) -> None:
         self.offset: int = offset
         self.leader_epoch: int = leader_epoch
         self.metadata: str = metadata
         self.commit_timestamp: int = commit_timestamp
         self.expire_timestamp: int = expire_timestamp
+        self.topic_id: bytes = topic_id
 
 
 def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetCommitValue], int]:
@@ -56,18 +60,31 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
         for _ in range(count):
             x = new(OffsetCommitValue)
             x.expire_timestamp = -1
+            x.topic_id = ZERO_UUID
             (x.offset, x.leader_epoch) = _unpack_qi(buf, pos)
             pos += 12
             x.metadata, pos = p.read_compact_string(buf, pos)
             (x.commit_timestamp, tags) = _unpack_qB(buf, pos)
             pos += 9
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 0:
+                        (x.topic_id,) = _unpack_u(buf, pos)
+                        pos += 16
+                        if pos != end:
+                            raise p.bad_tag("TopicId")
+                    else:
+                        pos = end
             items.append(x)
     elif version >= 3:
         for _ in range(count):
             x = new(OffsetCommitValue)
             x.expire_timestamp = -1
+            x.topic_id = ZERO_UUID
             (x.offset, x.leader_epoch) = _unpack_qi(buf, pos)
             pos += 12
             x.metadata, pos = p.read_string(buf, pos)
@@ -79,6 +96,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
             x = new(OffsetCommitValue)
             x.leader_epoch = -1
             x.expire_timestamp = -1
+            x.topic_id = ZERO_UUID
             (x.offset,) = _unpack_q(buf, pos)
             pos += 8
             x.metadata, pos = p.read_string(buf, pos)
@@ -89,6 +107,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
         for _ in range(count):
             x = new(OffsetCommitValue)
             x.leader_epoch = -1
+            x.topic_id = ZERO_UUID
             (x.offset,) = _unpack_q(buf, pos)
             pos += 8
             x.metadata, pos = p.read_string(buf, pos)
@@ -100,6 +119,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
             x = new(OffsetCommitValue)
             x.leader_epoch = -1
             x.expire_timestamp = -1
+            x.topic_id = ZERO_UUID
             (x.offset,) = _unpack_q(buf, pos)
             pos += 8
             x.metadata, pos = p.read_string(buf, pos)
@@ -111,11 +131,21 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Off
 
 def _write(out: Out, items: Sequence[OffsetCommitValue], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     if version >= 4:
         for x in items:
             w(_pack_qi(x.offset, x.leader_epoch))
             w(p.compact_string(x.metadata))
-            w(_pack_qx(x.commit_timestamp))
+            w(_pack_q(x.commit_timestamp))
+            if x.topic_id != ZERO_UUID:
+                tagged = []
+                if x.topic_id != ZERO_UUID:
+                    inner = Out()
+                    inner.small.append(_pack_u(x.topic_id))
+                    tagged.append((0, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     elif version >= 3:
         for x in items:
             w(_pack_qi(x.offset, x.leader_epoch))

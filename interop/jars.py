@@ -1,0 +1,65 @@
+"""Apache Kafka 4.2's jars and what they need: resolved by Maven from pom.xml, checked against jars.sha256.
+
+They stay in .cache/interop/jars: a later run asks Maven for nothing. Nothing is used that is not in jars.sha256; after
+a change of pom.xml, write it anew: `cd .cache/interop/jars && sha256sum *.jar > ../../../interop/jars.sha256`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parent / ".cache" / "interop"
+JARS = CACHE / "jars"
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+TRIES = 4
+
+
+class Missing(Exception):
+    """Something of this machine is missing: says what to install."""
+
+
+def classpath() -> str:
+    return f"{JARS}/*"
+
+
+def fetch() -> Path:
+    """The directory with every jar. Raises Missing; RuntimeError where a download fails or has other content."""
+    need("java", "javac", install="a JDK (on Debian: apt install openjdk-17-jdk-headless)")
+    if wrong_jars():
+        need("mvn", install="Maven (on Debian: apt install maven)")
+        shutil.rmtree(JARS, ignore_errors=True)
+        command = ["mvn", "-B", "-q", "-f", str(HERE / "pom.xml"), COPY]
+        retried([*command, "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"])
+    wrong = wrong_jars()
+    if wrong:
+        raise RuntimeError(f"not the jars that interop/jars.sha256 names: {', '.join(wrong)}")
+    return JARS
+
+
+def wrong_jars() -> list[str]:
+    """Names of jars that are missing, too many, or have another checksum."""
+    expected = dict(reversed(line.split()) for line in (HERE / "jars.sha256").read_text().splitlines())
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in JARS.glob("*.jar")}
+    return sorted({name for name, _ in expected.items() ^ found.items()})
+
+
+def need(*programs: str, install: str) -> None:
+    missing = [program for program in programs if shutil.which(program) is None]
+    if missing:
+        raise Missing(install)
+
+
+def retried(command: list[str], cwd: Path | None = None) -> None:
+    """Run a command that downloads. Raises RuntimeError with its output after the last try."""
+    for attempt in range(1, TRIES + 1):
+        done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode == 0:
+            return
+        print(f"  try {attempt} of {TRIES} failed: {' '.join(command)}", flush=True)
+        time.sleep(5 * attempt)
+    raise RuntimeError(f"{' '.join(command)} failed {TRIES} times:\n{done.stdout[-2000:]}")

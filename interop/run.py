@@ -1,0 +1,59 @@
+"""`make interop`: heirlog against Apache Kafka 4.2 itself and against clients that are not from the Python registry.
+
+Prints for each check `ran`, `skipped: what to install` or `FAILED`. A skip is a failure where STRICT=1.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import jars
+import schemas
+
+
+def compare_schemas() -> str:
+    messages, fields, differences = schemas.compare(jars.fetch())
+    if differences:
+        raise AssertionError("\n".join(differences))
+    return f"{messages} messages and records, {fields} fields"
+
+
+CHECKS: list[tuple[str, Callable[[], str]]] = [
+    ("schemas in Kafka's jars", compare_schemas),
+]
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    strict = os.environ.get("STRICT") == "1"
+    ran = skipped = failed = 0
+    for name, check in CHECKS:
+        if wanted and not any(word in name for word in wanted):
+            continue
+        began = time.monotonic()
+        try:
+            outcome = f"ran ({check()})"
+            ran += 1
+        except jars.Missing as missing:
+            outcome = f"skipped: install {missing}"
+            skipped += 1
+        except Exception:  # whatever a check meets is its result; the others still run
+            traceback.print_exc()
+            outcome = "FAILED"
+            failed += 1
+        print(f"interop: {name}: {outcome} [{time.monotonic() - began:.0f} s]", flush=True)
+    if strict and skipped:
+        print("interop: STRICT=1, and a check was skipped", flush=True)
+    print(f"{ran} passed, {failed + (skipped if strict else 0)} failed", flush=True)
+    return 1 if failed or (strict and skipped) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
