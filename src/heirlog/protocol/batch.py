@@ -5,7 +5,7 @@
     12 leader epoch     int32      35 max timestamp      int64      57 record count    int32
     16 magic            int8       43 producer id        int64      61 records
     17 CRC-32C          uint32
-    21 attributes       int16: codec 0-2, log append time 3, transactional 4, control 5
+    21 attributes       int16: codec 0-2, log append time 3, transactional 4, control 5, delete horizon 6
 
 The length counts what follows it, the CRC covers everything from the attributes on. So a leader gives a batch its
 offset and epoch by writing 12 bytes into the receive buffer, and neither the CRC nor the records are touched. Hot paths
@@ -52,6 +52,7 @@ COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+DELETE_HORIZON = 0x40
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 NewRecord: TypeAlias = tuple[bytes | None, bytes | None, Headers, int]
@@ -103,6 +104,17 @@ class BatchHeader(NamedTuple):
     @property
     def is_transactional(self) -> bool:
         return self.attributes & TRANSACTIONAL != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on the log cleaner may drop this batch's tombstones: it stands where the base timestamp was, and the
+        timestamps of the records are relative to it."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
+    def is_filler(self) -> bool:
+        """No records, of no producer: it covers offsets whose records the log cleaner removed."""
+        return self.record_count == 0 and self.producer_id < 0
 
     @property
     def compression(self) -> int:

@@ -5,6 +5,7 @@
     epochs.py         which leader epoch began where: `leader-epoch-checkpoint`
     producers.py      idempotence: what each producer id wrote last, `.snapshot`
     directory.py      one entry of `log.dirs`: identity, clean-shutdown file, checkpoints, the logs in it
+    cleaning/         compaction of one log, in small steps
     atomic.py, checkpoints.py, identity.py   the small files
 
 Imports only floor 0. Everybody above may import it; only `broker`, `raft` and `node` have reason to.

@@ -32,3 +32,9 @@ class LogConfig:
     producer_id_expiration_ms: int = 86_400_000
     delete_enabled: bool = True
     """cleanup.policy contains `delete`."""
+    compact: bool = False
+    """cleanup.policy contains `compact`."""
+    delete_retention_ms: int = 86_400_000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = _INT64_MAX
+    min_cleanable_dirty_ratio: float = 0.5

@@ -37,6 +37,8 @@ from heirlog.protocol.batch import (
 )
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Uuid
+from heirlog.storage.cleaning.records import continued_at
+from heirlog.storage.cleaning.swap import Swap
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
@@ -91,6 +93,12 @@ class Log:
         """Told once when a flush in the background failed."""
         self.on_truncated: Callable[[], None] | None = None
         """Told when the recovery point went back: its checkpoint is to be written soon."""
+        self.first_dirty_offset = 0
+        """What lies below it the log cleaner has compacted."""
+        self.cut_count = 0
+        """Rises when segments are cut or go: who works through them in steps has to begin again."""
+        self._swap: Swap | None = None
+        self._replaced: list[Swap] = []
         self._files = files
         self._metadata_file = PartitionMetadataFile(files, dir_path)
         self._segments: list[Segment] = []
@@ -192,6 +200,11 @@ class Log:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def segments(self) -> list[Segment]:
+        """From the oldest to the active one; not to be changed."""
+        return self._segments
+
+    @property
     def segment_count(self) -> int:
         return len(self._segments)
 
@@ -238,6 +251,8 @@ class Log:
             if header.leader_epoch > max_epoch:
                 break
             if header.base_offset != expected:
+                if header.base_offset < expected <= header.last_offset and header.is_filler and not headers:
+                    return self.append_as_follower(continued_at(records, header, expected), max_epoch)
                 raise UnexpectedAppendOffset(str(self), expected, header.base_offset)
             if not crc_matches(records, position, header):
                 raise LogError(
@@ -353,6 +368,7 @@ class Log:
         if cut_at < self.log_start_offset:
             self.truncate_fully_and_start_at(self.log_start_offset)
             return
+        self._before_cut(cut_at)
         self._lower_recovery_point(cut_at)
         self.epochs.truncate_from_end(cut_at)
         self._drop_segments(keep)
@@ -365,6 +381,7 @@ class Log:
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Begin again, empty, at `offset`. Raises OSError."""
+        self._before_cut(0)
         self._lower_recovery_point(offset)
         self.epochs.clear()
         self._drop_segments(0)
@@ -375,6 +392,18 @@ class Log:
         self.log_start_offset = self.log_end_offset = self.recovery_point = self._flush_requested = offset
         self._directory_dirty = True
         self.flush(self._background_done)
+
+    def _before_cut(self, first_dirty_at_most: int) -> None:
+        """Segments are about to be cut or to go: the log cleaner's swap must not bring them back."""
+        self.first_dirty_offset = min(self.first_dirty_offset, first_dirty_at_most)
+        self.cut_count += 1
+        self._settle_swap()
+
+    def _settle_swap(self) -> None:
+        if self._swap is not None:
+            self._swap.settle()
+            self._swap = None
+            self._directory_dirty = True
 
     def _drop_segments(self, first: int) -> None:
         if len(self._segments) > first:
@@ -416,11 +445,44 @@ class Log:
             self.roll()
         if not count:
             return 0
+        self._before_cut(self.first_dirty_offset)
         gone, kept = self._segments[:count], self._segments[count:]
         self._set_segments(kept)
         self.increment_log_start(max(self.log_start_offset, kept[0].base_offset))
         self._disposal.dispose(gone, kept[0].base_offset)
         return count
+
+    # compaction: `cleaning/compaction.py` rewrites segments, these put the result into place, see `cleaning/swap.py`
+
+    def prepare_swap(self, old: list[Segment], cleaned: Segment) -> None:
+        """`cleaned`, durable under its `.cleaned` names, is to replace these neighbours. Raises OSError."""
+        self._swap = Swap(self._files, self.dir_path, old, cleaned)
+
+    def take_over_swap(self) -> Callable[[], None]:
+        """From now on reads find the new segment. To be called after the directory was synced, as is the next one.
+
+        Returns what removes the old files, to be called after file.delete.delay.ms. Raises OSError.
+        """
+        swap = self._swap
+        assert swap is not None
+        swap.take_over()
+        at = self._segments.index(swap.old[0])
+        kept = self._segments
+        self._set_segments([*kept[:at], swap.cleaned, *kept[at + len(swap.old) :]])
+        self._replaced.append(swap)
+
+        def remove() -> None:
+            if swap in self._replaced:
+                self._replaced.remove(swap)
+                swap.remove_old()
+
+        return remove
+
+    def complete_swap(self) -> None:
+        """Give the new files their names. Raises OSError."""
+        assert self._swap is not None
+        self._swap.complete()
+        self._swap = None
 
     # flushing, closing
 
@@ -495,6 +557,8 @@ class Log:
 
     def finish(self, on_flushed: OnFlushed) -> None:
         """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""
+        self.cut_count += 1
+        self._settle_swap()
         self._index_files += self._active.write_indexes()
         write_snapshot(self._files, self.dir_path, self.log_end_offset, self.producers, self._background_done)
         self._directory_dirty = True
@@ -508,10 +572,16 @@ class Log:
         self._index_files = []
         for segment in self._segments:
             segment.close()
+        for swap in self._replaced:
+            for segment in swap.old:
+                segment.close()
+        self._replaced = []
 
     def detach(self) -> None:
         """The directory is about to be renamed: nothing under way is carried on. Regions given out stay readable."""
         self._detached = True
+        self.cut_count += 1
+        self._swap = None
         self.epochs.close()
         self._metadata_file.close()
         self._disposal.close()

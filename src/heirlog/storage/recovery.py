@@ -12,7 +12,8 @@ Indexes and epochs of what was scanned are made again from the batches. Segments
 but each must end where the next one begins, in the epoch that the epoch cache says. That covers what a stale recovery
 point or an undone unlink could leave behind: without it a tail that a truncation had removed could come back behind
 newer records, or under the name of another epoch.
-(A log is contiguous until compaction exists.)
+A compacted log is contiguous too: empty batches cover what the log cleaner removed (`cleaning/`). What it was doing
+when the broker stopped is finished, or forgotten, before anything is read.
 
 Nothing here is flushed: a crash during recovery finds the same recovery point and does it again.
 """
@@ -25,13 +26,14 @@ from typing import NamedTuple
 
 from heirlog.env import Files
 from heirlog.protocol.batch import InvalidBatch
+from heirlog.storage.cleaning.swap import complete_swaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.producers import ProducerStates, read_newest_snapshot, remove_snapshots
 from heirlog.storage.segment import Segment
 
 _INDEX_SUFFIXES = (".index", ".timeindex")
-_LITTER_SUFFIXES = (".deleted", ".cleaned")
+_LITTER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 
 
 class Loaded(NamedTuple):
@@ -76,7 +78,8 @@ def load_segments(
 
 
 def _tidy(files: Files, dir_path: str) -> list[int]:
-    """Remove what nobody refers to; the base offsets of the segments."""
+    """Finish what the log cleaner began, remove what nobody refers to; the base offsets of the segments."""
+    complete_swaps(files, dir_path)
     names = files.list(dir_path)
     bases = [int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal()]
     known = {f"{base:020d}" for base in bases}

@@ -86,6 +86,17 @@ class Segment:
         return segment
 
     @classmethod
+    def create_cleaned(cls, files: Files, dir_path: str, base_offset: int, suffix: str) -> Segment:
+        """A new empty segment that will take the place of others; `suffix` comes behind its file's name until then."""
+        path = segment_path(dir_path, base_offset, ".log") + suffix
+        log = files.open(path, create=True)
+        if log.size:
+            log.truncate(0)
+        segment = cls(files, dir_path, base_offset, log, files.modified_ms(path))
+        segment.start_indexes()
+        return segment
+
+    @classmethod
     def open(cls, files: Files, dir_path: str, base_offset: int) -> Segment:
         path = segment_path(dir_path, base_offset, ".log")
         segment = cls(files, dir_path, base_offset, files.open(path), files.modified_ms(path))
@@ -124,7 +135,8 @@ class Segment:
 
     def _appended(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
         base_offset, size, last_offset_delta, timestamp_ms = header[0], header[1], header[6], header[8]
-        if timestamp_ms > self.max_timestamp:
+        # an empty batch of the log cleaner may carry a timestamp that no record has
+        if timestamp_ms > self.max_timestamp and header[12]:
             self.max_timestamp = timestamp_ms
             self.max_timestamp_offset = base_offset + last_offset_delta
         if position == 0:
@@ -217,7 +229,7 @@ class Segment:
 
     def modified_ms(self) -> int:
         """Wall time of the last write."""
-        return self._files.modified_ms(self.log.path)
+        return self._files.modified_ms(segment_path(self.dir_path, self.base_offset, ".log"))
 
     def header_at(self, position: int) -> BatchHeader:
         return read_header(self.log.pread(HEADER_SIZE, position))
@@ -292,7 +304,7 @@ class Segment:
     def _find_max_timestamp(self) -> None:
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
         for _, header in self.headers_from(self.offset_index.floor(self.max_timestamp_offset)):
-            if header.max_timestamp > self.max_timestamp:
+            if header.max_timestamp > self.max_timestamp and header.record_count:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
 
     def start_indexes(self) -> None:
@@ -309,12 +321,13 @@ class Segment:
         """A batch that is in the file already, seen by a scan."""
         self._appended(header, position, index_interval_bytes)
 
-    def write_indexes(self) -> list[File]:
+    def write_indexes(self, name_suffix: str = "") -> list[File]:
         """Write both index files; the caller flushes the returned files and closes them."""
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         written: list[File] = []
         for suffix, data in ((".index", self.offset_index.encode()), (".timeindex", self.time_index.encode())):
-            file = self._files.open(segment_path(self.dir_path, self.base_offset, suffix), create=True)
+            path = segment_path(self.dir_path, self.base_offset, suffix) + name_suffix
+            file = self._files.open(path, create=True)
             file.truncate(0)
             if data:
                 file.append(data)

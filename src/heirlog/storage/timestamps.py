@@ -54,7 +54,8 @@ def largest(segments: Sequence[Segment], start_offset: int, upto_offset: int) ->
         if best is not None and segment.max_timestamp <= best[2].max_timestamp:
             continue
         for position, header in _headers_between(segment, start_offset, upto_offset):
-            if best is None or header.max_timestamp > best[2].max_timestamp:
+            # an empty batch of the log cleaner has no record with its timestamp
+            if header.record_count and (best is None or header.max_timestamp > best[2].max_timestamp):
                 best = segment, position, header
     if best is None:
         return None

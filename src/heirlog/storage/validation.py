@@ -1,4 +1,5 @@
-"""What a leader refuses of a producer, before anything is written. Only the header is read, and the CRC over the rest.
+"""What a leader refuses of a producer, before anything is written. Only the header is read, and the CRC over the rest
+(besides the keys, where the topic is compacted).
 
 One batch per partition and request, at base offset 0: Kafka's rule since Produce 3, which also keeps an idempotent
 batch from being half a duplicate. Control batches are a broker's own; transactions are not there yet.
@@ -24,7 +25,8 @@ from heirlog.protocol.batch import (
 from heirlog.protocol.compression import ZSTD
 from heirlog.protocol.errors import ErrorCode
 from heirlog.storage.config import LogConfig
-from heirlog.storage.errors import LogError
+from heirlog.storage.cleaning.records import keyless
+from heirlog.storage.errors import InvalidRecords, LogError
 
 _CONTROL_OR_TRANSACTIONAL = 0x30
 
@@ -62,7 +64,16 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
         )
     if not config.log_append_time:
         _check_timestamps(header.base_timestamp, header.max_timestamp, config, wall_ms)
+    if config.compact:
+        _check_keys(records, header)
     return header
+
+
+def _check_keys(records: Buffer, header: BatchHeader) -> None:
+    """A compacted topic could neither keep nor replace a record without key. The one case where records are read."""
+    indexes = keyless(records, header)
+    if indexes:
+        raise InvalidRecords("a record without key in a topic with cleanup.policy=compact", indexes)
 
 
 def _check_not_empty(records: Buffer) -> None:

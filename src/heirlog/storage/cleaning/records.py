@@ -1,0 +1,220 @@
+"""Inside a batch, for the log cleaner: which records it has, and the same batch with fewer of them.
+
+Records are named by where they lie, not decoded: of each one the cleaner needs the key, whether there is a value, and
+its offset. What is kept is copied as it stands, so headers and values pass through byte for byte.
+
+    some records removed     base offset, last offset delta, sequences, leader epoch and attributes stay; record count,
+                             maximum timestamp, length and CRC are new; compressed with the codec it had
+    tombstones, first time   besides, the delete horizon takes the place of the base timestamp (attribute bit 6), and
+                             the records' timestamp deltas are written anew against it (KIP-534)
+    all records removed      an empty batch: see `empty_batch`
+
+Source: Kafka's MemoryRecords.filterTo, DefaultRecordBatch.writeEmptyHeader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from heirlog.env import Buffer
+from heirlog.protocol.batch import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    InvalidBatch,
+    crc_matches,
+    read_header,
+)
+from heirlog.protocol.checksum import crc32c
+from heirlog.protocol.compression import compress, decompress
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_CRC = Struct(">I")
+_CRC_AT = 17
+_CRC_START = 21
+
+
+class RecordSpan(NamedTuple):
+    """One record within the decompressed records of a batch."""
+
+    start: int
+    """Of its length field."""
+    offset_at: int
+    """Of its offset delta: before it lie length, attributes and timestamp delta."""
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def payload_of(batch: Buffer, header: BatchHeader) -> bytes:
+    """The records of a whole batch, decompressed. Raises DecompressionError."""
+    return bytes(decompress(header.compression, memoryview(batch)[HEADER_SIZE : header.size]))
+
+
+def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
+    """Raises InvalidBatch where the records are damaged."""
+    position = 0
+    size = len(payload)
+    try:
+        for _ in range(header.record_count):
+            start = position
+            length, position = _varint(payload, position)
+            end = position + length
+            timestamp_delta, offset_at = _varint(payload, position + 1)
+            offset_delta, position = _varint(payload, offset_at)
+            key_size, position = _varint(payload, position)
+            key = None
+            if key_size >= 0:
+                key = payload[position : position + key_size]
+                position += key_size
+            value_size, position = _varint(payload, position)
+            if length < 0 or end > size or position + max(value_size, 0) > end:
+                raise _damaged(header)
+            yield RecordSpan(start, offset_at, end, timestamp_delta, offset_delta, key, value_size >= 0)
+            position = end
+    except IndexError as error:
+        raise _damaged(header) from error
+    if position != size:
+        raise _damaged(header)
+
+
+def _damaged(header: BatchHeader) -> InvalidBatch:
+    return InvalidBatch(f"the records of the batch at offset {header.base_offset} are damaged")
+
+
+def keyless(batch: Buffer, header: BatchHeader) -> list[int]:
+    """Which records of a whole batch have no key, by their place in it.
+
+    Raises InvalidBatch and DecompressionError.
+    """
+    return [index for index, span in enumerate(spans(payload_of(batch, header), header)) if span.key is None]
+
+
+def with_records(
+    header: BatchHeader, payload: bytes, kept: Sequence[RecordSpan], new_horizon_ms: int | None
+) -> tuple[bytes, BatchHeader]:
+    """The batch with only these records; `new_horizon_ms` is set as its delete horizon where it is given."""
+    attributes, base_timestamp = header.attributes, header.base_timestamp
+    if new_horizon_ms is None:
+        records = b"".join([payload[span.start : span.end] for span in kept])
+    else:
+        shift = base_timestamp - new_horizon_ms
+        records = b"".join([_with_timestamp(payload, span, span.timestamp_delta + shift) for span in kept])
+        attributes |= DELETE_HORIZON
+        base_timestamp = new_horizon_ms
+    max_timestamp = header.max_timestamp
+    if not header.log_append_time:
+        max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    content = compress(header.compression, records)
+    return _written(header, attributes, base_timestamp, max_timestamp, len(kept), content)
+
+
+def empty_batch(header: BatchHeader) -> tuple[bytes, BatchHeader]:
+    """What remains of a producer's last batch: its sequences and offsets, so that the producer may go on."""
+    attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
+    return _written(header, attributes, NO_TIMESTAMP, header.max_timestamp, 0, b"")
+
+
+def filler(base_offset: int, last_offset: int, leader_epoch: int) -> tuple[bytes, BatchHeader]:
+    """A batch without records that covers offsets of one leader epoch."""
+    blank = BatchHeader(
+        base_offset,
+        HEADER_SIZE,
+        leader_epoch,
+        MAGIC,
+        0,
+        0,
+        last_offset - base_offset,
+        NO_TIMESTAMP,
+        NO_TIMESTAMP,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+        0,
+    )
+    return _written(blank, 0, NO_TIMESTAMP, NO_TIMESTAMP, 0, b"")
+
+
+def continued_at(records: Buffer, header: BatchHeader, offset: int) -> bytearray:
+    """What a leader sent from `offset` on, where its first batch is a filler that begins before.
+
+    Each replica compacts by itself, so one may have a single filler where another has several batches; their borders
+    are borders of batches once appended, and only a filler spans several of those. Raises InvalidBatch (CRC).
+    """
+    if not crc_matches(records, 0, header):
+        raise InvalidBatch(f"the CRC of the empty batch at offset {header.base_offset} does not match")
+    batch, _ = filler(offset, header.last_offset, header.leader_epoch)
+    return bytearray(batch) + memoryview(records)[header.size :]
+
+
+def _written(
+    header: BatchHeader, attributes: int, base_timestamp: int, max_timestamp: int, count: int, content: Buffer
+) -> tuple[bytes, BatchHeader]:
+    size = HEADER_SIZE + len(content)
+    batch = bytearray(size)
+    _HEADER.pack_into(
+        batch,
+        0,
+        header.base_offset,
+        size - LENGTH_OVERHEAD,
+        header.leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        header.last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        *header[9:12],
+        count,
+    )
+    batch[HEADER_SIZE:] = content
+    _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_CRC_START:]))
+    return bytes(batch), read_header(batch)
+
+
+def _with_timestamp(payload: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
+    # the attributes byte lies right before the timestamp delta, which ends where the offset delta begins
+    attributes_at = _varint(payload, span.start)[1]
+    body = bytearray(payload[attributes_at : attributes_at + 1])
+    _put_varint(body, timestamp_delta)
+    body += payload[span.offset_at : span.end]
+    record = bytearray()
+    _put_varint(record, len(body))
+    return bytes(record + body)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """Zigzag. Raises IndexError at the end of the data."""
+    byte = data[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    value, shift = byte & 0x7F, 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position
+        shift += 7
+        if shift > 63:
+            raise IndexError("a varint of more than ten bytes")
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    value = value << 1 if value >= 0 else (-value << 1) - 1
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
