@@ -29,7 +29,7 @@ from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
         ("foo", 1, 4, {}, ErrorCode.INVALID_REPLICATION_FACTOR),
         ("foo", 20_000, 1, {}, ErrorCode.POLICY_VIOLATION),
         ("foo", 1, 1, {"retention_ms": "soon"}, ErrorCode.INVALID_CONFIG),
-        ("foo", 1, 1, {"cleanup_policy": "compact"}, ErrorCode.INVALID_CONFIG),
+        ("foo", 1, 1, {"cleanup_policy": "compact,keep"}, ErrorCode.INVALID_CONFIG),
         ("foo", 1, 1, {"no_such": "1"}, ErrorCode.INVALID_CONFIG),
     ],
 )

@@ -60,7 +60,7 @@ def test_defaults_are_kafkas() -> None:
         ("min.insync.replicas", "0", "min.insync.replicas: value must be at least 1"),
         ("num.partitions", "many", "num.partitions: not a number"),
         ("auto.create.topics.enable", "yes", "auto.create.topics.enable: expected true or false"),
-        ("log.cleanup.policy", "compact", "log.cleanup.policy"),
+        ("log.cleanup.policy", "compress", "log.cleanup.policy"),
         ("unclean.recovery.manager.enabled", "true", "unclean recovery manager does not ship"),
         ("ssl.keystore.location", "/x", "PLAINTEXT only"),
         ("listener.security.protocol.map", "PLAINTEXT=SSL", "not of the form NAME:PROTOCOL"),
@@ -133,7 +133,7 @@ def test_describe_of_a_broker_says_what_can_change() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("retention", "1"), ("retention.ms", "-2"), ("cleanup.policy", "compact"), ("segment.bytes", "1024")],
+    [("retention", "1"), ("retention.ms", "-2"), ("cleanup.policy", "compress"), ("segment.bytes", "1024")],
 )
 def test_topic_configurations_are_checked(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):

@@ -110,7 +110,7 @@ class Broker:
         self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
         self.groups = GroupCoordinator(env, static, self.replicas, image)
-        self._upkeep = Upkeep(env, static, self.replicas)
+        self._upkeep = Upkeep(env, static, self.replicas, image)
         self.lifecycle = Lifecycle(
             env,
             static,

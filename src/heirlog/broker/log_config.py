@@ -11,9 +11,14 @@ from heirlog.storage.config import LogConfig
 def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
     """Dynamic values of the topic and the cluster, else this broker's own, else Kafka's defaults."""
     values = topic_values(image, static, topic)
+    compact = "compact" in values["cleanup.policy"]
+    segment_ms = values["segment.ms"]
+    if compact:
+        # the active segment is never compacted, so it must not stay the active one for longer (KIP-354)
+        segment_ms = min(segment_ms, values["max.compaction.lag.ms"])
     return LogConfig(
         segment_bytes=values["internal.segment.bytes"] or values["segment.bytes"],
-        segment_ms=values["segment.ms"],
+        segment_ms=segment_ms,
         segment_index_bytes=values["segment.index.bytes"],
         index_interval_bytes=values["index.interval.bytes"],
         retention_ms=values["retention.ms"],
@@ -27,4 +32,9 @@ def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
         file_delete_delay_ms=values["file.delete.delay.ms"],
         producer_id_expiration_ms=server_value(image, static, "producer.id.expiration.ms"),
         delete_enabled="delete" in values["cleanup.policy"],
+        compact=compact,
+        delete_retention_ms=values["delete.retention.ms"],
+        min_compaction_lag_ms=values["min.compaction.lag.ms"],
+        max_compaction_lag_ms=values["max.compaction.lag.ms"],
+        min_cleanable_dirty_ratio=values["min.cleanable.dirty.ratio"],
     )

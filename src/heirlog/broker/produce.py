@@ -29,6 +29,7 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import records_view
+from heirlog.storage.errors import InvalidRecords
 
 NO_RESPONSE_WANTED = 0
 LEADER_ONLY = 1
@@ -38,6 +39,7 @@ _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
 _Answer: TypeAlias = ProduceResponse.PartitionProduceResponse
+_RecordError: TypeAlias = ProduceResponse.BatchIndexAndErrorMessage
 
 
 class _ReplicationWait:
@@ -183,6 +185,8 @@ class ProduceHandler:
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:
         _fail(answer, error.code)
         answer.error_message = error.message
+        if isinstance(error, InvalidRecords):
+            answer.record_errors = [_RecordError(batch_index=i, batch_index_error_message=None) for i in error.indexes]
         self._env.log(
             "debug",
             "produce-refused",

@@ -458,6 +458,10 @@ class ReplicaManager:
 
     # -- disks --------------------------------------------------------------------------------------------------
 
+    def directory_of(self, partition: Partition) -> LogDirectory | None:
+        """None if the partition is no longer here."""
+        return self._directory_of.get((partition.topic_id, partition.index))
+
     @property
     def online_directories(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory not in self._offline]

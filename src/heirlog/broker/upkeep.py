@@ -5,6 +5,7 @@
     every log.retention.check.interval.ms                    roll by age, deletion of old segments
     every producer.id.expiration.check.interval.ms           producers that have been idle for too long
     every second (or log.flush.scheduler.interval.ms)        flush by age, where flush.ms asks for it
+    when there is time (`cleaner.py`)                        compaction
 
 A task that meets a failing disk hands it to the replica manager and goes on with the next partition.
 """
@@ -13,21 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heirlog.broker.cleaner import Cleaner
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
 
 FLUSH_CHECK_MAX_MS = 1000
 
 
 class Upkeep:
-    def __init__(self, env: Env, static: StaticConfig, replicas: ReplicaManager) -> None:
+    def __init__(self, env: Env, static: StaticConfig, replicas: ReplicaManager, image: Callable[[], Image]) -> None:
         self._env = env
         self._static = static
         self._replicas = replicas
         self._started = False
         self._stopped = False
+        self._cleaner = Cleaner(env, static, replicas, image)
 
     def start(self) -> None:
         """A second call changes nothing: a broker may register again."""
@@ -40,9 +44,11 @@ class Upkeep:
         self._every(static.int("log.retention.check.interval.ms"), self.enforce_retention)
         self._every(static.int("producer.id.expiration.check.interval.ms"), self.expire_producers)
         self._every(min(static.int("log.flush.scheduler.interval.ms"), FLUSH_CHECK_MAX_MS), self.flush_by_age)
+        self._cleaner.start()
 
     def stop(self) -> None:
         self._stopped = True
+        self._cleaner.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
         def run() -> None:

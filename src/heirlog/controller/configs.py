@@ -23,7 +23,7 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import validate_topic_configs
-from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
+from heirlog.metadata.topic_name import topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 from heirlog.protocol.types import BrokerId
@@ -58,7 +58,7 @@ def _alter_topic(image: Image, topic: str, changes: Mapping[str, str | None]) ->
     if wrong is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
     given = {key: value for key, value in changes.items() if value is not None}
-    validate_topic_configs(given, internal=topic in INTERNAL_TOPICS)
+    validate_topic_configs(given)
     if topic not in image.topic_ids:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     new = {key: value for key, value in changes.items() if image.config(TOPIC_RESOURCE, topic, key) != value}

@@ -30,7 +30,7 @@ from heirlog.metadata.configs import describe_topic
 from heirlog.metadata.image import TOPIC_RESOURCE, Image, partition_record
 from heirlog.metadata.state import Ids
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
-from heirlog.metadata.topic_name import INTERNAL_TOPICS, collision_key, topic_name_error
+from heirlog.metadata.topic_name import collision_key, topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -99,7 +99,7 @@ def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, st
 def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) -> _Creation:
     """Raises KafkaError."""
     given = {config.name: config.value for config in asked.configs}
-    validate_topic_configs(given, internal=asked.name in INTERNAL_TOPICS)
+    validate_topic_configs(given)
     assignments = _manual(image, asked) if asked.assignments else _automatic(image, static, asked, random)
     topic_id = _new_topic_id(image, random)
     records: list[Any] = [TopicRecord(name=asked.name, topic_id=topic_id)]

@@ -24,7 +24,7 @@ from heirlog.metadata.definition import (
     short,
     string,
 )
-from heirlog.metadata.topic_configs import COMPRESSION_REFUSED, NO_COMPACTION
+from heirlog.metadata.topic_configs import COMPRESSION_REFUSED
 
 CLUSTER: Final = Update.CLUSTER_WIDE
 
@@ -83,7 +83,6 @@ _LOG = (
         "log.cleanup.policy",
         "delete",
         choices=("delete", "compact"),
-        refused={"compact": NO_COMPACTION},
         update=CLUSTER,
     ),
     long("log.flush.interval.messages", LONG_MAX, 1, update=CLUSTER),

@@ -1,7 +1,7 @@
 """The topic configurations, with Kafka's names, types, limits, and the server configurations that give their defaults.
 
 What Kafka offers and this version does not is refused where it is asked for, never ignored: a topic that was told to
-compact and is not compacted would lose its users' trust first and their disks next.
+compress again and does not would lose its users' trust first and their disks next.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from heirlog.metadata.definition import (
 _HOURS: Final = 3_600_000
 _MINUTES: Final = 60_000
 
-NO_COMPACTION: Final = "this version of heirlog deletes old segments only; log compaction is not there yet"
 NO_RECOMPRESSION: Final = (
     "this version of heirlog stores batches as the producer compressed them; only producer is possible"
 )
@@ -43,7 +42,6 @@ _DEFINITIONS: Final = (
         "cleanup.policy",
         "delete",
         choices=("delete", "compact"),
-        refused={"compact": NO_COMPACTION},
         synonyms=(("log.cleanup.policy", 1),),
     ),
     string(
@@ -113,19 +111,12 @@ _DEFINITIONS: Final = (
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}
 
 
-def validate_topic_configs(configs: Mapping[str, str | None], *, internal: bool = False) -> None:
-    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping.
-
-    `internal`: of a coordinator's topic, which is created with what Kafka gives it, compaction included: its log keeps
-    everything until it can be compacted.
-    """
+def validate_topic_configs(configs: Mapping[str, str | None]) -> None:
+    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping."""
     for name, text in configs.items():
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
             raise ConfigError(name, f"Unknown topic config name: {name}")
         if text is None:
             raise ConfigError(name, f"Null value not supported for topic configs: {name}")
-        if internal:
-            definition.read_stored(text)
-        else:
-            definition.parse(text)
+        definition.parse(text)
