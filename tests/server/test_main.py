@@ -17,12 +17,12 @@ from heirlog.server.main import LOCK_NAME, Refused, lock_directories
 
 
 def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
-    held = lock_directories([str(tmp_path)])
+    held = lock_directories([str(tmp_path)], {})
     with pytest.raises(Refused, match="in use by another process"):
-        lock_directories([str(tmp_path)])
+        lock_directories([str(tmp_path)], {})
     for lock in held:
         os.close(lock)
-    for lock in lock_directories([str(tmp_path)]):
+    for lock in lock_directories([str(tmp_path)], {}):
         os.close(lock)
     assert os.listdir(tmp_path) == [LOCK_NAME]
 
@@ -30,15 +30,15 @@ def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
 def test_a_refused_lock_lets_go_of_the_others(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    held = lock_directories([str(tmp_path / "b")])
+    held = lock_directories([str(tmp_path / "b")], {})
     with pytest.raises(Refused):
-        lock_directories([str(tmp_path / "a"), str(tmp_path / "b")])
-    for lock in lock_directories([str(tmp_path / "a")]) + held:
+        lock_directories([str(tmp_path / "a"), str(tmp_path / "b")], {})
+    for lock in lock_directories([str(tmp_path / "a")], {}) + held:
         os.close(lock)
 
 
 def test_a_directory_that_is_not_there_is_left_to_the_node(tmp_path: Path) -> None:
-    assert lock_directories([str(tmp_path / "nowhere")]) == []
+    assert lock_directories([str(tmp_path / "nowhere")], {}) == []
 
 
 def test_log_lines_are_logfmt_from_their_level_up() -> None:
@@ -58,7 +58,7 @@ from heirlog.metadata.config_def import parse_static
 from heirlog.protocol.types import Endpoint
 
 class Node:
-    def __init__(self, env, config):
+    def __init__(self, env, config, unusable):
         self.env = env
         self.listeners = [(each.name, each.endpoint) for each in config.all_listeners]
 

@@ -45,6 +45,9 @@ class Transport(Protocol):
     def resume(self) -> None:
         """The queue has room again: read on."""
 
+    def run(self, handler: Callable[[], None]) -> None:
+        """Run a handler whose request came earlier as if it came now: an exception closes this connection only."""
+
 
 class _Slot:
     __slots__ = ("header", "pending", "ready", "response")
@@ -131,6 +134,10 @@ class ClientConnection:
         if self._paused and len(queue) < MAX_QUEUED_REQUESTS // 2 and not self._closed:
             self._paused = False
             self.transport.resume()
+
+    def read_failed(self, path: str, error: OSError) -> None:
+        """The body: a region of an answer could not be read; the connection ends. Not within a call of `send`."""
+        self._node.read_failed(path, error)
 
     def closed(self) -> None:
         """The body: this connection is gone (either side closed it, or it was reset). Idempotent."""

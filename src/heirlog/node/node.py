@@ -1,6 +1,7 @@
 """A process's brain: broker role, controller role or both, on one `Env`.
 
-    start      log directories are opened (what is wrong with them ends the node with a sentence)
+    start      log directories are opened. One that cannot be is offline as long as another one is there; a foreign one,
+               or an unusable one of the metadata log, ends the node with a sentence that says what to do
                -> the quorum: leader (controller) or observer (broker)
                -> the broker role loads its logs, registers, and is fed committed metadata; requests on its listeners
                   are held until then
@@ -13,7 +14,7 @@ to the one beside it, and sees only committed metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
@@ -32,14 +33,14 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid, uuid_text
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.quorum import Quorum
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
-from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import MetaProperties, read_meta_properties
 from heirlog.storage.log_directory import LogDirectory
 
@@ -53,7 +54,9 @@ NO_NODE = -1
 class Node:
     """One incarnation. `listeners` is where the body must listen before it calls `start`."""
 
-    def __init__(self, env: Env, config: StaticConfig) -> None:
+    def __init__(self, env: Env, config: StaticConfig, unusable: Mapping[str, str] | None = None) -> None:
+        """unusable: log directories that the body could not take for this process, and why."""
+        self._unusable = unusable or {}
         self.env = env
         self.config = config
         self.cluster_id = ""
@@ -192,13 +195,39 @@ class Node:
         config = self.config
         metadata = self._metadata_identity()
         self.cluster_id = metadata.cluster_id
-        self._directories = [
-            LogDirectory.open(self.env.files, path, cluster_id=self.cluster_id, node_id=config.node_id)
-            for path in config.log_dirs
-        ]
+        opened: dict[Uuid, LogDirectory] = {}
+        refused: list[tuple[str, Exception]] = []
+        for path in config.log_dirs:
+            try:
+                directory = self._open_directory(path)
+            except ForeignDirectory:
+                raise
+            except (StorageFormatError, OSError) as error:
+                if path == config.metadata_log_dir:
+                    raise
+                refused.append((path, error))
+                continue
+            twin = opened.setdefault(directory.directory_id, directory)
+            if twin is not directory:
+                raise ForeignDirectory(
+                    f"{path} is a copy of {twin.path}: both have directory.id {uuid_text(directory.directory_id)}; "
+                    "take one of them out of log.dirs"
+                )
+        if refused and not opened:
+            raise refused[0][1]
+        for path, reason in refused:
+            self.env.log("error", "log-directory-offline", directory=path, error=str(reason))
+        self._directories = [*opened.values()]
+
+    def _open_directory(self, path: str) -> LogDirectory:
+        if path in self._unusable:
+            raise OSError(self._unusable[path])
+        return LogDirectory.open(self.env.files, path, cluster_id=self.cluster_id, node_id=self.config.node_id)
 
     def _metadata_identity(self) -> MetaProperties:
         path = self.config.metadata_log_dir
+        if path in self._unusable:
+            raise OSError(self._unusable[path])
         found = read_meta_properties(self.env.files, path)
         if found is None:
             raise StorageFormatError(
@@ -255,6 +284,13 @@ class Node:
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:
         self.env.log("warning", "request-refused", peer=connection.transport.peer_host, reason=reason)
 
+    def read_failed(self, path: str, error: OSError) -> None:
+        """A file could not be read while an answer that names a region of it was sent."""
+        if path.startswith(f"{self.config.metadata_log_dir}/{METADATA_TOPIC}-"):
+            self.env.stop(1, f"the metadata log cannot be read: {error}")
+        elif self._broker is not None:
+            self._broker.replicas.file_failed(path, error)
+
     def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
@@ -275,7 +311,10 @@ class Node:
             else:
                 held.complete(answer)
 
-        self._held.append(go_on)
+        connection = context.connection
+        assert isinstance(connection, ClientConnection), "requests come on connections"
+        # as a request's own handler: what it cannot digest ends its connection, not the start of the broker
+        self._held.append(lambda: connection.transport.run(go_on))
         return held
 
     # the quorum's listener: the controller first, so that it never knows less than the broker beside it

@@ -139,7 +139,12 @@ class FetchService:
         return self._log.end_offset > offset or self._high_watermark() > known_high_watermark
 
     def _records(self, offset: int, max_bytes: int) -> FetchResponse:
-        return self._answer(records=self._log.read(offset, max_bytes, self._log.end_offset))
+        try:
+            records = self._log.read(offset, max_bytes, self._log.end_offset)
+        except OSError as error:
+            self._log.read_failed(error)
+            return answers.fetch_answer(self._leadership, error=ErrorCode.KAFKA_STORAGE_ERROR)
+        return self._answer(records=records)
 
     def _answer(
         self,
@@ -188,7 +193,11 @@ class FetchService:
         wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
         if wanted not in self._log.snapshots:
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.SNAPSHOT_NOT_FOUND)
-        file = self._snapshot_file(wanted)
+        try:
+            file = self._snapshot_file(wanted)
+        except OSError as error:
+            self._log.read_failed(error)
+            return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.KAFKA_STORAGE_ERROR)
         if not 0 <= asked.position < file.size:
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.POSITION_OUT_OF_RANGE)
         size = min(file.size - asked.position, max(request.max_bytes, 1), MAX_FETCH_BYTES)

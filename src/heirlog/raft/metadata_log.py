@@ -115,6 +115,11 @@ class MetadataLog:
         """Whole batches, at least one if there is one. Raises OffsetOutOfRange."""
         return self.log.read(offset, max_bytes, upto_offset).regions
 
+    def read_failed(self, error: OSError) -> None:
+        """A request could not be answered from the disk: tell whoever owns the log, as of a failed flush."""
+        if self.log.on_failure is not None:
+            self.log.on_failure(error)
+
     def read_bytes(self, offset: int, max_bytes: int, upto_offset: int) -> bytes:
         return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
 

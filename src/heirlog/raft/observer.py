@@ -75,6 +75,8 @@ class Observer:
         self._cluster_id = cluster_id
         self._endpoints = list(dict.fromkeys(endpoints))
         self._failures = 0
+        self._was_answered = False
+        """By a leader of our own cluster, so that a foreign one is no mistake of this node's configuration."""
         self._closed = False
         self._cancel_retry: Cancel | None = None
         self._download: SnapshotDownload | None = None
@@ -103,8 +105,12 @@ class Observer:
         target = self._target()
 
         def answered(result: FetchResponse | SendFailure) -> None:
-            if not self._closed:
+            if self._closed:
+                return
+            try:
                 self._answered(target, asked, result)
+            except OSError as error:
+                self._disk_failed(error)
 
         self._env.send(target, CHANNEL, request, answered, FETCH_WAIT_MS + REQUEST_TIMEOUT_MS)
 
@@ -115,6 +121,9 @@ class Observer:
             self._fatal(f"the metadata log in {self._log.directory} could not be flushed: {error}")
             return
         self._fetch()
+
+    def _disk_failed(self, error: OSError) -> None:
+        self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
 
     def _target(self) -> Endpoint:
         """The leader while it answers; otherwise everybody known in turn, the leader among them."""
@@ -162,8 +171,13 @@ class Observer:
         if isinstance(result, SendFailure):
             self._retry_later(f"{result.kind} {result.detail}".strip())
             return
+        if result.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID and not self._was_answered:
+            self._fatal(
+                f"the controller at {target} belongs to another cluster than {self._cluster_id}, to which this node's "
+                "directories belong: correct controller.quorum.bootstrap.servers, or log.dirs"
+            )
+            return
         if result.error_code:
-            # a wrong cluster id above all: it may be cured by a corrected address, so the node goes on asking
             self._retry_later(ErrorCode(result.error_code).name, "error")
             return
         if not result.responses or not result.responses[0].partitions:
@@ -185,6 +199,7 @@ class Observer:
             # whoever answers with data leads; below v16 no answer names endpoints
             self.leadership = replace(self.leadership, endpoint=target)
         self._failures = 0
+        self._was_answered = True
         self._apply(partition)
 
     def _learn(self, named: FetchResponse.LeaderIdAndEpoch, endpoints: Sequence[FetchResponse.NodeEndpoint]) -> bool:
@@ -226,7 +241,7 @@ class Observer:
             self._retry_later(f"records that cannot be appended: {error}", "error")
             return
         except OSError as error:
-            self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
+            self._disk_failed(error)
             return
         self._replay.committed_to(min(partition.high_watermark, self._log.end_offset))
         self._fetch()
@@ -253,14 +268,21 @@ class Observer:
         self._env.log("info", "metadata-snapshot-download", file=snapshot_id.file_name)
         self._download.start(snapshot_id, self._downloaded)
 
-    def _downloaded(self, result: Snapshot | str) -> None:
+    def _downloaded(self, result: Snapshot | str | OSError) -> None:
         self._download = None
+        if isinstance(result, OSError):
+            self._disk_failed(result)
+            return
         if isinstance(result, str):
             self._retry_later(f"the download of a snapshot failed: {result}", "warning")
             return
         if result.id.end_offset < self._replay.high_watermark:
             self._retry_later("a snapshot older than what was applied", "error")
             return
-        self._log.install_snapshot(result)
+        try:
+            self._log.install_snapshot(result)
+        except OSError as error:
+            self._disk_failed(error)
+            return
         self._replay.load(result)
         self._fetch()

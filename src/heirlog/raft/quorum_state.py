@@ -60,7 +60,10 @@ def decode(data: bytes) -> QuorumState:
             uuid_from_text(voted) if voted else ZERO_UUID,
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise MalformedQuorumState(f"quorum-state cannot be read: {error}") from error
+        raise MalformedQuorumState(
+            f"quorum-state is damaged ({error}): restore it; on a node that is no controller, or whose controller is "
+            "the only one, removing it is as good"
+        ) from error
 
 
 class QuorumStateFile:

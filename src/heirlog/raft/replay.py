@@ -148,6 +148,8 @@ class Replay:
                 for position, header in found
                 if header.last_offset < self.high_watermark
             ]
+        except OSError as error:
+            self._fatal(f"the metadata log cannot be read at or after offset {self.next_offset}: {error}")
         except InvalidBatch as error:
             self._fatal(f"the metadata log is damaged at or after offset {self.next_offset}: {error}")
         except (KafkaError, ValueError) as error:

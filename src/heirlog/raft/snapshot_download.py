@@ -22,7 +22,8 @@ CHANNEL = "raft"
 PIECE_BYTES = 1 << 20
 TIMEOUT_MS = 5_000
 
-OnDownloaded = Callable[[Snapshot | str], None]
+OnDownloaded = Callable[[Snapshot | str | OSError], None]
+"""A str says why it failed and may be tried again; an OSError is this node's disk."""
 """The snapshot, durable under its name; or why there is none."""
 
 
@@ -86,7 +87,7 @@ class SnapshotDownload:
         try:
             file.append(data)
         except OSError as error:
-            self._fail(str(error))
+            self._fail(error)
             return
         if file.size < piece.size:
             self._ask(file)
@@ -113,18 +114,24 @@ class SnapshotDownload:
             if self._file is None:
                 return
             if error is not None:
-                self._fail(str(error))
+                self._fail(error)
                 return
             self.close()
-            files.rename(self._part, f"{self._directory}/{self._id.file_name}")
+            try:
+                files.rename(self._part, f"{self._directory}/{self._id.file_name}")
+            except OSError as failure:
+                self._on_done(failure)
+                return
             files.sync_dir(self._directory, synced)
 
         def synced(error: OSError | None) -> None:
-            self._on_done(downloaded if error is None else str(error))
+            self._on_done(downloaded if error is None else error)
 
         files.flush(file, flushed)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str | OSError) -> None:
         self.close()
-        self._env.files.unlink(self._part)
+        if isinstance(why, str):
+            # after a failed disk it stays until the next start
+            self._env.files.unlink(self._part)
         self._on_done(why)

@@ -260,6 +260,10 @@ class Link:
         request.on_result(response)
         return True
 
+    def on_read_failed(self, path: str, error: OSError) -> None:
+        """Requests hold no regions."""
+        raise AssertionError(f"a request cannot be read from {path}") from error
+
     def on_closed(self, reason: str) -> None:
         self._channel.link_ended(self, reason)
 

@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
@@ -52,12 +52,13 @@ def run_node(
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
     on_listening: called once when clients can connect.
     """
+    unusable: dict[str, str] = {}
     try:
-        locks = lock_directories(config.log_dirs)
+        locks = lock_directories(config.log_dirs, unusable)
     except Refused as refused:
         return _complain(str(refused))
     try:
-        return NodeProcess(config, ledger, reuse_port, Logger(config.node_id, log_level)).run(on_listening)
+        return NodeProcess(config, ledger, reuse_port, Logger(config.node_id, log_level), unusable).run(on_listening)
     except Refused as refused:
         return _complain(str(refused))
     finally:
@@ -65,10 +66,11 @@ def run_node(
             os.close(lock)
 
 
-def lock_directories(paths: Sequence[str]) -> list[int]:
-    """Descriptors that hold the directories' `.lock`, as Kafka names it. Raises Refused.
+def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int]:
+    """Descriptors that hold the directories' `.lock`, as Kafka names it. Raises Refused where another process has one.
 
-    A directory that is not there is left to the node, which knows what to say about it.
+    A directory that is not there is left to the node, which knows what to say about it. One whose lock cannot even be
+    opened is entered into `unusable` with the reason: the node may live without it.
     """
     locks: list[int] = []
     for path in paths:
@@ -78,17 +80,19 @@ def lock_directories(paths: Sequence[str]) -> list[int]:
             lock = os.open(os.path.join(path, LOCK_NAME), os.O_RDWR | os.O_CREAT, 0o644)
             locks.append(lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError:
             for held in locks:
                 os.close(held)
-            if isinstance(error, BlockingIOError):
-                raise Refused(f"{path} is in use by another process; stop that one or give this node its own") from None
-            raise Refused(f"{path} cannot be locked: {error.strerror}") from error
+            raise Refused(f"{path} is in use by another process; stop that one or give this node its own") from None
+        except OSError as error:
+            unusable[path] = f"{path} cannot be locked: {error.strerror}"
     return locks
 
 
 class NodeProcess:
-    def __init__(self, config: StaticConfig, ledger: str | None, reuse_port: bool, log: Logger) -> None:
+    def __init__(
+        self, config: StaticConfig, ledger: str | None, reuse_port: bool, log: Logger, unusable: Mapping[str, str]
+    ) -> None:
         self._config = config
         self._reuse_port = reuse_port
         self._log = log
@@ -99,7 +103,7 @@ class NodeProcess:
         self._files = _files(self._loop, ledger)
         self._pool = ClientPool(self._loop, f"heirlog-{config.node_id}", staging)
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
-        self._node = Node(self._env, config)
+        self._node = Node(self._env, config, unusable)
         self._server = Server(
             self._loop,
             self._node.connected,

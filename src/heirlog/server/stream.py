@@ -27,6 +27,7 @@ before the peer reads on. A file shorter than promised ends the connection: the 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import struct
@@ -54,6 +55,9 @@ FRAME_SIZE = struct.Struct(">i")
 
 
 class Descriptor(Protocol):
+    @property
+    def path(self) -> str: ...
+
     def fileno(self) -> int: ...
 
 
@@ -66,14 +70,18 @@ class Receiver(Protocol):
     def on_closed(self, reason: str) -> None:
         """Once, from the loop itself, whoever closed it; `reason` is empty if we did."""
 
+    def on_read_failed(self, path: str, error: OSError) -> None:
+        """From the loop itself: a file that was to be sent cannot be read. The stream ends, too."""
+
 
 class FilePart:
     """The unsent rest of a region, with a descriptor of its own."""
 
-    __slots__ = ("fd", "position", "size")
+    __slots__ = ("fd", "path", "position", "size")
 
-    def __init__(self, fd: int, position: int, size: int) -> None:
+    def __init__(self, fd: int, path: str, position: int, size: int) -> None:
         self.fd = fd
+        self.path = path
         self.position = position
         self.size = size
 
@@ -287,14 +295,18 @@ class FrameStream:
             if not isinstance(part, Region):
                 self._queue(memoryview(part))
             elif part.size <= INLINE_REGION:
-                data = part.read()
+                try:
+                    data = part.read()
+                except OSError as error:
+                    self._read_failed(part.file.path, error)
+                    return
                 if len(data) != part.size:
                     self._end_soon(FILE_TOO_SHORT)
                     return
                 self._queue(memoryview(data))
             else:
                 fd = os.dup(cast(Descriptor, part.file).fileno())
-                self._out.append(FilePart(fd, part.position, part.size))
+                self._out.append(FilePart(fd, part.file.path, part.position, part.size))
                 self._out_size += part.size
         if self._corked:
             return
@@ -355,7 +367,11 @@ class FrameStream:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self._end_soon(f"{error.strerror or error}")
+            first = self._out[0]
+            if error.errno == errno.EIO and isinstance(first, FilePart):
+                self._read_failed(first.path, error)  # a socket has other errors: this is the disk's
+            else:
+                self._end_soon(f"{error.strerror or error}")
             return
         if share < WRITE_PER_TURN:
             self.last_active = monotonic()
@@ -416,6 +432,10 @@ class FrameStream:
     def abort(self, reason: str) -> None:
         """Close now; what is queued is lost."""
         self._end_soon(reason)
+
+    def _read_failed(self, path: str, error: OSError) -> None:
+        self._loop.call_soon(self._receiver.on_read_failed, path, error)
+        self._end_soon(f"{path} cannot be read: {error.strerror or error}")
 
     def _end_soon(self, reason: str) -> None:
         """`on_closed` never runs within a call of the receiver's own."""

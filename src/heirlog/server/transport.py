@@ -40,6 +40,8 @@ class Client(Protocol):
 
     def closed(self) -> None: ...
 
+    def read_failed(self, path: str, error: OSError) -> None: ...
+
 
 class Connection:
     """See `heirlog.node.connection.Transport`."""
@@ -64,7 +66,18 @@ class Connection:
     def resume(self) -> None:
         self._stream.resume()
 
+    def run(self, handler: Callable[[], None]) -> None:
+        try:
+            handler()
+        except Exception:
+            # as in `on_frame`
+            self._server.handler_failed(self)
+
     # for the stream
+
+    def on_read_failed(self, path: str, error: OSError) -> None:
+        if not self._server.silent:
+            self._client.read_failed(path, error)
 
     def on_frame(self, frame: memoryview) -> bool:
         if self._server.silent:

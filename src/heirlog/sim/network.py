@@ -53,6 +53,8 @@ class ServerConnection(Protocol):
 
     def closed(self) -> None: ...
 
+    def read_failed(self, path: str, error: OSError) -> None: ...
+
 
 class Link:
     """One direction between two hosts."""
@@ -266,7 +268,11 @@ class Connection:
     def send(self, header: RequestHeader, response: Any) -> None:
         if not self.server_open:
             return
-        hand_over = self._network.hand_over_response(header, response)
+        try:
+            hand_over = self._network.hand_over_response(header, response)
+        except OSError as error:
+            self._cannot_read(error)
+            return
         correlation_id = header.correlation_id
         label = f"{self.endpoint.host}<{type(response).__name__}"
         self._network.put(
@@ -280,6 +286,16 @@ class Connection:
         self.server_gone("closed by the server")
         if self.node_end is not None:
             self._world.schedule(0, server, "closed", self.node_end.closed)
+
+    def _cannot_read(self, error: OSError) -> None:
+        """A region of an answer: the connection ends, as it does where sendfile fails."""
+        server, node_end = self.server, self.node_end
+        assert server is not None and node_end is not None
+        self._world.schedule(0, server, "read failed", lambda: node_end.read_failed(error.filename, error))
+        self.close()
+
+    def run(self, handler: Callable[[], None]) -> None:
+        handler()
 
     def resume(self) -> None:
         server = self.server
