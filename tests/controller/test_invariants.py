@@ -6,13 +6,14 @@ from typing import Any
 
 from controller.cluster import alter, create, epoch_of, heartbeat, leading, register, state_of
 from controller.fakes import Harness
+from controller.test_alter_configs import SET, TOPIC, increments
+from controller.test_create_partitions import request as growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.controller.configs import alter_configs
-from heirlog.controller.outcome import Outcome
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import effective_min_isr
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 
 BROKERS = (1, 2, 3, 4)
@@ -27,6 +28,7 @@ EVENTS = st.lists(
         st.tuples(st.just("alter"), st.integers(0, 2), st.sets(st.sampled_from(BROKERS))),
         st.tuples(st.just("elect"), st.sampled_from((0, 1))),
         st.tuples(st.just("min-isr"), st.sampled_from(("1", "2", "3"))),
+        st.tuples(st.just("grow"), st.integers(1, 5)),
         st.tuples(st.just("fail-over")),
     ),
     max_size=25,
@@ -71,8 +73,10 @@ def play(harness: Harness, event: tuple[Any, ...]) -> None:
         case ("elect", kind):
             harness.ask("elect_leaders", ElectLeadersRequest(election_type=kind, topic_partitions=None), 2)
         case ("min-isr", value):
-            records = alter_configs(image, 2, "foo", {"min.insync.replicas": value})
-            controller.submit(lambda: Outcome(lambda _: None, records), lambda code: code)
+            request = increments((TOPIC, "foo", [("min.insync.replicas", SET, value)]))
+            assert harness.ask("incremental_alter_configs", request).responses[0].error_code == ErrorCode.NONE
+        case ("grow", count):
+            harness.ask("create_partitions", growth(("foo", count, None)))
         case ("fail-over",):
             harness.lose()
             harness.lead()
