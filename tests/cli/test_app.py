@@ -15,14 +15,18 @@ from cli.conftest import Heirlog
         (["frobnicate"], 2, "frobnicate"),
         (["topics", "create", "--partitions", "many", "t"], 2, "--partitions"),
         (["elect"], 2, "--election-type"),
-        (["topics", "create"], 1, "at least one topic"),
-        (["topics", "create", "t", "--config", "novalue"], 1, "NAME=VALUE"),
-        (["elect", "--election-type", "preferred", "--topic", "t"], 1, "--partition"),
-        (["elect", "--election-type", "unclean"], 1, "--all-topic-partitions"),
+        (["topics", "create"], 2, "at least one topic"),
+        (["topics", "create", "t", "--config", "novalue"], 2, "NAME=VALUE"),
+        (["elect", "--election-type", "preferred", "--topic", "t"], 2, "--partition"),
+        (["elect", "--election-type", "unclean"], 2, "--all-topic-partitions"),
         (["node", "--config", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
         (["storage", "info", "-c", "/nowhere/server.properties"], 1, "/nowhere/server.properties"),
-        (["produce", "t", "--key", "a", "--key-separator", ":"], 1, "exclude each other"),
-        (["topics", "list", "--bootstrap-server", "nonsense"], 1, "nonsense"),
+        (["produce", "t", "--key", "a", "--key-separator", ":"], 2, "exclude each other"),
+        (["topics", "list", "--bootstrap-server", "nonsense"], 2, "nonsense"),
+        (["topics", "list", "--bootstrap-server", "localhost:99999"], 2, "localhost:99999"),
+        (["produce", "t", "--acks", "0"], 2, "Invalid value for '--acks': '0' is not one of"),
+        (["sim", "replay", "1", "--scenario", "none"], 2, "there are swarm"),
+        (["sim", "replay", "1", "--without-guard", "99"], 2, "heirlog sim guards"),
     ],
 )
 def test_misuse_is_one_sentence_on_stderr(heirlog: Heirlog, arguments: list[str], code: int, sentence: str) -> None:
@@ -55,9 +59,17 @@ def test_where_nobody_listens_the_address_is_named(heirlog: Heirlog, monkeypatch
 def test_a_file_of_partitions_that_is_no_such_file_is_refused(heirlog: Heirlog, tmp_path: Path) -> None:
     file = tmp_path / "partitions.json"
     file.write_text('{"partitions": [{"topic": "t"}]}')
-    outcome = heirlog("elect", "--election-type", "preferred", "--path-to-json-file", str(file))
+    command = ["elect", "--election-type", "preferred", "--path-to-json-file"]
+    outcome = heirlog(*command, str(file))
     assert outcome.code == 1
-    assert "partitions.json" in outcome.err
+    assert "partitions.json is not of the form" in outcome.err
+    assert "nowhere.json: No such file" in heirlog(*command, str(tmp_path / "nowhere.json")).err
+
+
+def test_the_version_is_shown_without_a_command(heirlog: Heirlog) -> None:
+    outcome = heirlog("--version")
+    assert outcome.code == 0
+    assert outcome.out.startswith("heirlog 0.")
 
 
 def test_up_refuses_a_busy_port_and_writes_nothing(heirlog: Heirlog, tmp_path: Path) -> None:

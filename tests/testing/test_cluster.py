@@ -65,6 +65,13 @@ def test_a_node_can_be_killed_stopped_and_started_again() -> None:
         assert brokers_known_to(cluster.bootstrap_servers) == {1}
 
 
+@pytest.mark.heirlog(nodes=1, combined=True)
+def test_a_node_that_runs_cannot_be_started_again(heirlog_cluster: Cluster) -> None:
+    with pytest.raises(ClusterError, match="broker 1 runs already"):
+        heirlog_cluster.start(1)
+    assert sorted(heirlog_cluster.pids) == [1]
+
+
 @pytest.mark.heirlog(nodes=2, combined=True, config={"num.partitions": 5})
 def test_the_fixture_takes_its_parameters_from_the_marker(heirlog_cluster: Cluster) -> None:
     assert sorted(heirlog_cluster.pids) == [1, 2]

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 from heirlog.blocking.connection import Connection, Unsupported
 from heirlog.env import Buffer
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
 from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -198,7 +198,7 @@ class BlockingClient:
         response: FetchResponse = self.send_to_leader(topic, partition, request, error_code=code, timeout_s=timeout_s)
         data = answer(response)
         if data is None:
-            raise KafkaError(named(response.error_code), f"{topic}-{partition} at {offset} could not be fetched")
+            raise KafkaError(error_code(response.error_code), f"{topic}-{partition} at {offset} could not be fetched")
         return data
 
     def offset(self, topic: str, partition: int, timestamp: int = LATEST, *, timeout_s: float | None = None) -> int:
@@ -216,7 +216,7 @@ class BlockingClient:
         )
         found = response.topics[0].partitions[0]
         if found.error_code:
-            raise KafkaError(named(found.error_code), f"the offset of {topic}-{partition} could not be listed")
+            raise KafkaError(error_code(found.error_code), f"the offset of {topic}-{partition} could not be listed")
         return int(found.offset)
 
     # plumbing
@@ -234,7 +234,7 @@ class BlockingClient:
         response = self.metadata([topic], timeout_s=deadline - time.monotonic())
         found = response.topics[0]
         if found.error_code:
-            raise KafkaError(named(found.error_code), f"topic {topic}")
+            raise KafkaError(error_code(found.error_code), f"topic {topic}")
         for known in found.partitions:
             if known.partition_index == partition:
                 if known.leader_id not in self._brokers:
@@ -262,14 +262,7 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
     endpoints = []
     for text in texts:
         host, colon, port = text.strip().rpartition(":")
-        if not colon or not host or not port.isdigit():
+        if not colon or not host or not port.isdigit() or not 0 < int(port) <= 65535:
             raise ValueError(f"{text!r} is not of the form host:port")
         endpoints.append(Endpoint(host.strip("[]"), int(port)))
     return endpoints
-
-
-def named(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

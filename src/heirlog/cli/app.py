@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -22,7 +23,6 @@ EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="heirlog",
-    help="A Kafka-wire-compatible replicated log with eligible leader replicas.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -36,6 +36,21 @@ app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)
 app.add_typer(drill.app, name="drill")
 app.add_typer(simulate.app, name="sim")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"heirlog {installed_version('heirlog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def heirlog(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A Kafka-wire-compatible replicated log with eligible leader replicas."""
 
 
 @app.command("node")
@@ -62,8 +77,10 @@ def run(arguments: list[str]) -> int:
             # a command group without a command: what typer raises is its help text
             print(message)
             return EXIT_USAGE
-        return _fail(message, EXIT_USAGE)
-    except (CommandError, ConfigError, KafkaError) as error:
+        return _fail(message.replace("Value error, ", ""), EXIT_USAGE)
+    except CommandError as error:
+        return _fail(str(error), error.exit_code)
+    except (ConfigError, KafkaError) as error:
         return _fail(str(error), EXIT_FAILED)
     except BrokenPipeError:
         # the reader of our output has seen enough (`| head`); nothing may be written to it any more

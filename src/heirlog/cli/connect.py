@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
@@ -38,7 +38,7 @@ def connected(bootstrap_servers: str) -> Iterator[BlockingClient]:
     try:
         client = BlockingClient(bootstrap_servers)
     except ValueError as error:
-        raise CommandError(f"--bootstrap-server: {error}") from error
+        raise UsageError(f"--bootstrap-server: {error}") from error
     try:
         try:
             client.metadata([], timeout_s=REACH_TIMEOUT_S)

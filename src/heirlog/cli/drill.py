@@ -56,7 +56,7 @@ def _needs() -> Iterator[None]:
         if error.name != "confluent_kafka":
             raise
         raise CommandError(
-            "the drills write with librdkafka: install the package confluent-kafka (make setup does)"
+            "the drills write with librdkafka: pip install confluent-kafka (make setup does it)"
         ) from error
     except (ClusterError, DrillFailure) as error:
         raise CommandError(str(error)) from error

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
-from heirlog.cli.errors import EXIT_FAILED, CommandError
+from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 
@@ -64,8 +64,12 @@ def elect(
         for result in response.replica_election_results
         for found in result.partition_result
     ]
-    columns = {"topic": "Topic", "partition": "Partition", "result": "Result", "message": "Message"}
-    show_rows(columns, rows, as_json)
+    if rows or as_json:
+        columns = {"topic": "Topic", "partition": "Partition", "result": "Result", "message": "Message"}
+        show_rows(columns, rows, as_json)
+    else:
+        # asked for all partitions, the controller names only those with something to elect
+        print("no partition needs this election")
     # a leader that is the wanted one already is no failure, as in Kafka's tool
     fine = ("ELECTED", ErrorCode.ELECTION_NOT_NEEDED.name)
     failed = [row for row in rows if row["result"] not in fine]
@@ -85,13 +89,13 @@ def _partitions(
     """Topic → partitions; None: all. Raises CommandError unless exactly one way of naming them is used."""
     ways = (topic is not None or partition is not None) + everything + (file is not None)
     if ways != 1:
-        raise CommandError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
+        raise UsageError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
     if everything:
         return None
     if file is not None:
         return _from_file(file)
     if topic is None or partition is None:
-        raise CommandError("--topic and --partition go together")
+        raise UsageError("--topic and --partition go together")
     return {topic: [partition]}
 
 
@@ -99,10 +103,10 @@ def _from_file(file: Path) -> dict[str, list[int]]:
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
         pairs = [(str(entry["topic"]), int(entry["partition"])) for entry in content["partitions"]]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CommandError(
-            f'{file} is not a file of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}: {error!r}'
-        ) from error
+    except OSError as error:
+        raise CommandError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError) as error:
+        raise CommandError(f'{file} is not of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}') from error
     wanted: dict[str, list[int]] = {}
     for name, number in pairs:
         wanted.setdefault(name, []).append(number)

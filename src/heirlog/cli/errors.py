@@ -8,3 +8,11 @@ EXIT_USAGE = 2
 
 class CommandError(Exception):
     """What was refused, why, and what to do next, in one sentence."""
+
+    exit_code = EXIT_FAILED
+
+
+class UsageError(CommandError):
+    """The command line itself is wrong: it fails on every cluster."""
+
+    exit_code = EXIT_USAGE

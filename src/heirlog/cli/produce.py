@@ -11,15 +11,16 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_json
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
+from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
@@ -42,16 +43,6 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-class Codec(IntEnum):
-    """Numbers in a batch's attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
-
-
 def produce(
     topic: Annotated[str, typer.Argument(help="The topic; it must exist.")],
     acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
@@ -66,13 +57,22 @@ def produce(
 ) -> None:
     """Append each line of standard input to TOPIC as a record."""
     if key is not None and key_separator is not None:
-        raise CommandError("--key and --key-separator exclude each other")
+        raise UsageError("--key and --key-separator exclude each other")
     fixed_key = key.encode() if key is not None else None
     separator = key_separator.encode() if key_separator else None
     with connected(bootstrap_server) as client:
-        writer = Writer(client, topic, partition, -1 if acks is Acks.ALL else 1, Codec[compression.name])
-        for lines in chunks_of_lines(0):
-            writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
+        writer = Writer(client, topic, partition, -1 if acks is Acks.ALL else 1, CODEC_NAMES.index(compression))
+        try:
+            for lines in chunks_of_lines(0):
+                writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
+        except KeyboardInterrupt:
+            # a person who ends with Ctrl-C has typed lines that are stored
+            _report(writer, topic, as_json)
+            raise
+    _report(writer, topic, as_json)
+
+
+def _report(writer: Writer, topic: str, as_json: bool) -> None:
     if as_json:
         show_json({"topic": topic, "records": writer.count, "partitions": writer.offsets})
     else:

@@ -8,24 +8,34 @@ from typing import Annotated
 
 import typer
 
-from heirlog.cli.errors import CommandError
-from heirlog.cli.render import Json, show_json
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_json, show_rows
 
 app = typer.Typer(help="The seeded simulator: the product's nodes in virtual time.", no_args_is_help=True)
 
 
-@app.callback()
-def group() -> None:
-    """The seeded simulator: the product's nodes in virtual time."""
+@app.command("guards")
+def list_guards(as_json: Json = False) -> None:
+    """The protocol's rules that `replay --without-guard` can take away, and where each lives."""
+    from heirlog.sim.guards import GUARDS
+
+    columns = {"number": "Guard", "rule": "Rule", "where": "Where"}
+    rows = [
+        {"number": guard.number, "rule": guard.rule, "where": f"{guard.module}.{guard.predicate}"}
+        for guard in GUARDS.values()
+    ]
+    show_rows(columns, rows, as_json)
 
 
 @app.command("replay")
 def replay(
     seed: Annotated[int, typer.Argument(help="The seed of the run.")],
     without_guard: Annotated[
-        int | None, typer.Option("--without-guard", help="Switch this guard off, to see that it is needed.")
+        int | None, typer.Option("--without-guard", help="Run without this guard (see `heirlog sim guards`).")
     ] = None,
-    scenario: Annotated[str, typer.Option(help="What is played.")] = "swarm",
+    scenario: Annotated[
+        str, typer.Option(help="What is played: swarm, or a script; a wrong name lists them.")
+    ] = "swarm",
     as_json: Json = False,
 ) -> None:
     """Run SEED again; exit code 1 if it breaks an invariant."""
@@ -34,9 +44,9 @@ def replay(
     from heirlog.sim.scenarios import SCENARIOS
 
     if scenario not in SCENARIOS:
-        raise CommandError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
+        raise UsageError(f"there is no scenario {scenario}; there are {', '.join(SCENARIOS)}")
     if without_guard is not None and without_guard not in GUARDS:
-        raise CommandError(f"there is no guard {without_guard}; there are {', '.join(map(str, GUARDS))}")
+        raise UsageError(f"there is no guard {without_guard}; heirlog sim guards lists them")
     report = run_seed(seed, without_guard=without_guard, scenario=scenario)
     if as_json:
         # `asdict` makes a Counter of a Counter's items

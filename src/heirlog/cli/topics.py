@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import uuid_text
@@ -181,14 +181,14 @@ def delete(
 def _wanted(names: list[str] | None, topic: list[str] | None) -> list[str]:
     wanted = [*(names or ()), *(topic or ())]
     if not wanted:
-        raise CommandError("name at least one topic")
+        raise UsageError("name at least one topic")
     return wanted
 
 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise CommandError(f"--config {text} is not of the form NAME=VALUE")
+        raise UsageError(f"--config {text} is not of the form NAME=VALUE")
     return name.strip(), value.strip()
 
 

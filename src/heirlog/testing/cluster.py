@@ -183,8 +183,14 @@ class Cluster:
             raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
 
     def start(self, node: int) -> None:
-        """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all)."""
-        self._process(node).start()
+        """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all).
+
+        Raises ClusterError for a node that runs.
+        """
+        process = self._process(node)
+        if process.running:
+            raise ClusterError(f"{process.layout.name} runs already")
+        process.start()
 
     def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
         """What a power cut does to the files of `node`, which is killed if it still runs.
