@@ -18,15 +18,6 @@ class InvalidRecords(LogError):
         """Their places in the batch."""
 
 
-class InvalidRecords(LogError):
-    """Some records of a batch may not be in this log, so none is."""
-
-    def __init__(self, message: str, indexes: list[int]) -> None:
-        super().__init__(ErrorCode.INVALID_RECORD, message)
-        self.indexes = indexes
-        """Their places in the batch."""
-
-
 class OffsetOutOfRange(LogError):
     def __init__(self, log: str, offset: int, start: int, end: int) -> None:
         super().__init__(

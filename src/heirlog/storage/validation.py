@@ -24,8 +24,8 @@ from heirlog.protocol.batch import (
 )
 from heirlog.protocol.compression import ZSTD
 from heirlog.protocol.errors import ErrorCode
-from heirlog.storage.config import LogConfig
 from heirlog.storage.cleaning.records import keyless
+from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import InvalidRecords, LogError
 
 _CONTROL_OR_TRANSACTIONAL = 0x30
