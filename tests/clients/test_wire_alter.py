@@ -215,6 +215,12 @@ def test_records_are_deleted_by_the_leader_only(world: World) -> None:
     assert delete(world, topic, 0, on=3) == ("not_leader_or_follower", -1)
 
 
+def test_records_of_a_compacted_topic_stay(world: World) -> None:
+    topic = world.topic(cleanup_policy="compact")
+    assert produce(world, topic, batch(3)).error_code.value == 0
+    assert delete(world, topic, 1) == ("policy_violation", -1)
+
+
 # -- DescribeLogDirs, DescribeProducers ------------------------------------------------------------------------------
 
 

@@ -172,6 +172,20 @@ def test_a_bad_value_among_good_ones_refuses_the_resource_and_not_the_next(harne
     assert stored(harness, name="bar") == {"flush.ms": "9"}
 
 
+def test_lags_that_contradict_each_other_are_refused_also_where_one_of_them_is_stored(harness: Harness) -> None:
+    both = (("min.compaction.lag.ms", SET, "10"), ("max.compaction.lag.ms", SET, "9"))
+    result = incremental(harness, TOPIC, "foo", *both)
+    assert ErrorCode(result.error_code) is ErrorCode.INVALID_CONFIG
+    assert "min.compaction.lag.ms (10) > max.compaction.lag.ms (9)" in result.error_message
+    assert incremental(harness, TOPIC, "foo", both[0]).error_code == ErrorCode.NONE
+    assert incremental(harness, TOPIC, "foo", both[1]).error_code == ErrorCode.INVALID_CONFIG
+    replacing = incremental(harness, TOPIC, "foo", ("min.compaction.lag.ms", DELETE, None), both[1])
+    assert replacing.error_code == ErrorCode.NONE
+    assert ErrorCode(
+        create(harness, "bar", **{"min.compaction.lag.ms": "2", "max.compaction.lag.ms": "1"}).error_code
+    ) is (ErrorCode.INVALID_CONFIG)
+
+
 def test_a_resource_or_a_key_given_twice_is_refused(harness: Harness) -> None:
     twice = increments((TOPIC, "foo", [("flush.ms", SET, "1")]), (TOPIC, "foo", [("flush.ms", SET, "2")]))
     results = harness.ask("incremental_alter_configs", twice).responses

@@ -58,7 +58,8 @@ def _alter_topic(image: Image, topic: str, changes: Mapping[str, str | None]) ->
     if wrong is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
     given = {key: value for key, value in changes.items() if value is not None}
-    validate_topic_configs(given)
+    stored = image.configs.get((TOPIC_RESOURCE, topic), {})
+    validate_topic_configs(given, {key: value for key, value in stored.items() if key not in changes})
     if topic not in image.topic_ids:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
     new = {key: value for key, value in changes.items() if image.config(TOPIC_RESOURCE, topic, key) != value}

@@ -111,8 +111,11 @@ _DEFINITIONS: Final = (
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}
 
 
-def validate_topic_configs(configs: Mapping[str, str | None]) -> None:
-    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping."""
+def validate_topic_configs(configs: Mapping[str, str | None], kept: Mapping[str, str] | None = None) -> None:
+    """Raises ConfigError for the first unknown name, missing or bad value, in the order of the mapping.
+
+    kept: the values that the topic has besides; they were judged when they came, and must go together with the new.
+    """
     for name, text in configs.items():
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
@@ -120,3 +123,16 @@ def validate_topic_configs(configs: Mapping[str, str | None]) -> None:
         if text is None:
             raise ConfigError(name, f"Null value not supported for topic configs: {name}")
         definition.parse(text)
+    _check_lags({**(kept or {}), **configs})
+
+
+def _check_lags(configs: Mapping[str, str | None]) -> None:
+    least, most = (
+        TOPIC_CONFIGS[name].parse(configs.get(name) or TOPIC_CONFIGS[name].default or "")
+        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    )
+    if least > most:
+        raise ConfigError(
+            "min.compaction.lag.ms",
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+        )
