@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import jars
+import messages
 import schemas
 
 
@@ -25,8 +27,16 @@ def compare_schemas() -> str:
     return f"{messages} messages and records, {fields} fields"
 
 
+def snapshots() -> str:
+    jars.fetch()
+    with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory:
+        return messages.producer_snapshots(Path(directory))
+
+
 CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("schemas in Kafka's jars", compare_schemas),
+    ("messages through Kafka's classes", messages.round_trips),
+    ("producer snapshots through Kafka's classes", snapshots),
 ]
 
 
