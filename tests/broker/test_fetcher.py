@@ -29,15 +29,16 @@ def asked(sent: Sent) -> Any:
     return sent.request.topics[0].partitions[0]
 
 
-def answer(sent: Sent, **data: Any) -> None:
+def answer(sent: Sent, session_id: int = 0, **data: Any) -> None:
     data.setdefault("high_watermark", 0)
     sent.on_result(
         FetchResponse(
+            session_id=session_id,
             responses=[
                 FetchResponse.FetchableTopicResponse(
                     topic_id=TOPIC_IDS["foo"], partitions=[FetchResponse.PartitionData(partition_index=0, **data)]
                 )
-            ]
+            ],
         )
     )
 
@@ -180,4 +181,131 @@ def test_a_partition_that_is_no_longer_followed_is_not_fetched() -> None:
     rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
     answer(sent, records=batch(1, 0, 5))
     assert rig.partition().log.log_end_offset == 0
+    assert not rig.env.sent
+
+
+# fetch sessions
+
+
+def begun(rig: Rig, session_id: int = 7, **data: Any) -> Sent:
+    """Answer the full request; the first incremental one."""
+    sent = taken(rig)
+    assert (sent.request.session_epoch, sent.request.max_wait_ms) == (0, 0)
+    answer(sent, session_id, **data)
+    return taken(rig)
+
+
+def named(sent: Sent) -> list[tuple[int, int]]:
+    """(partition, fetch offset) of what a request says."""
+    return [(each.partition, each.fetch_offset) for topic in sent.request.topics for each in topic.partitions]
+
+
+def forgotten(sent: Sent) -> list[int]:
+    return [index for topic in sent.request.forgotten_topics_data for index in topic.partitions]
+
+
+def numbers(sent: Sent) -> tuple[int, int]:
+    return sent.request.session_id, sent.request.session_epoch
+
+
+def test_a_session_says_only_what_has_changed() -> None:
+    rig = follower()
+    first = begun(rig)
+    assert (numbers(first), named(first), first.request.max_wait_ms) == ((7, 1), [], 500)
+    answer(first, 7, records=batch(3, 0, 5))
+    second = taken(rig)
+    assert (numbers(second), named(second)) == ((7, 2), [(0, 3)])
+    second.on_result(FetchResponse(session_id=7))
+    assert (numbers(taken(rig)), rig.partition().log.log_end_offset) == ((7, 3), 3)
+
+
+def test_a_leader_without_sessions_is_asked_in_full_and_long_polled() -> None:
+    rig = follower()
+    answer(taken(rig))
+    sent = taken(rig)
+    assert (numbers(sent), named(sent), sent.request.max_wait_ms) == ((0, 0), [(0, 0)], 500)
+    answer(sent, 7)
+    assert numbers(taken(rig)) == (7, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "named_again"),
+    [
+        (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0),
+        (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 7),
+        (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, 7),
+    ],
+)
+def test_a_lost_session_is_begun_anew_at_once(error: ErrorCode, named_again: int) -> None:
+    rig = follower()
+    begun(rig).on_result(FetchResponse(error_code=error))
+    again = taken(rig)
+    assert (numbers(again), named(again)) == ((named_again, 0), [(0, 0)])
+
+
+def test_after_a_lost_answer_the_session_is_ended_by_the_next_full_request() -> None:
+    rig = follower()
+    begun(rig).on_result(SendFailure("disconnected"))
+    rig.env.advance(20)
+    assert numbers(taken(rig)) == (7, 0)
+
+
+def test_a_partition_that_backs_off_leaves_the_session_and_comes_back() -> None:
+    rig = follower()
+    rig.show(state([1, 2], leader=2), index=1)
+    sent = begun(rig)
+    answer(sent, 7, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    sent = taken(rig)
+    assert (named(sent), forgotten(sent)) == ([], [0])
+    rig.env.advance(20)
+    assert named(taken(rig)) == [(0, 0)]
+
+
+def test_a_new_partition_is_asked_for_while_a_long_poll_is_out() -> None:
+    rig = follower()
+    polling = begun(rig)
+    rig.show(state([1, 2], leader=2), index=1)
+    interrupting = taken(rig)
+    assert (numbers(interrupting), named(interrupting)) == ((7, 2), [(1, 0)])
+    rig.show(state([1, 2], leader=2), index=2)
+    assert not fetches(rig)
+    polling.on_result(FetchResponse(session_id=7))
+    assert (numbers(sent := taken(rig)), named(sent)) == ((7, 3), [(2, 0)])
+
+
+def test_records_that_two_answers_carry_are_appended_once() -> None:
+    rig = follower()
+    first = begun(rig)
+    rig.show(state([1, 2], leader=2), index=1)
+    second = taken(rig)
+    answer(first, 7, records=batch(3, 0, 5))
+    third = taken(rig)
+    assert named(third) == [(0, 3)]
+    # the leader had not yet heard of offset 3 when it answered this
+    answer(second, 7, records=batch(5, 0, 5))
+    assert rig.partition().log.log_end_offset == 3
+    answer(third, 7, records=batch(2, 3, 5))
+    assert rig.partition().log.log_end_offset == 5
+
+
+def test_a_partition_that_is_no_longer_followed_is_forgotten() -> None:
+    rig = follower()
+    rig.show(state([1, 2], leader=2), index=1)
+    polling = begun(rig)
+    rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
+    polling.on_result(FetchResponse(session_id=7))
+    assert forgotten(taken(rig)) == [0]
+
+
+def test_a_log_start_that_the_leader_told_is_told_back() -> None:
+    rig = follower()
+    answer(begun(rig), 7, records=batch(1, 0, 5) + batch(1, 1, 5), high_watermark=2)
+    answer(taken(rig), 7, high_watermark=2, log_start_offset=1)
+    assert (asked(sent := taken(rig)).log_start_offset, named(sent)) == (1, [(0, 2)])
+
+
+def test_nothing_is_asked_for_while_everything_rests() -> None:
+    rig = follower()
+    answer(begun(rig), 7, error_code=ErrorCode.FENCED_LEADER_EPOCH)
+    rig.env.advance(1900)
     assert not rig.env.sent

@@ -1,7 +1,9 @@
 """Replica fetchers: how a follower copies its leaders' logs.
 
-One fetcher per leader broker and channel (`num.replica.fetchers` channels, each with one request in flight). Per
-partition:
+One fetcher per leader broker and channel (`num.replica.fetchers` channels). It keeps a fetch session with the leader
+(`follower_session.py`), so that requests and answers hold only what has changed. One request is in flight, and a second
+one while there is something new to ask for: it ends the long poll of the first, or a new topic's first acks=all would
+wait for `replica.fetch.wait.max.ms`. Per partition:
 
     fetching --records--> append, fetch on            --DivergingEpoch--> truncate, fetch from the new end
        |  ^  --OFFSET_OUT_OF_RANGE--> locating: ask for the leader's end, then its start; truncate or start over
@@ -10,8 +12,11 @@ partition:
 
 Rules.
 * A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped: an answer counts
-  only for the very offset and epoch that are in flight (guard 5). Otherwise a late answer could append after a
-  truncation.
+  only if its request, or one before it, has said the very offset and epoch at which we are (guard 5). Otherwise a late
+  answer could append after a truncation.
+* A partition that is not to be fetched (locating, backing off, stale) leaves the session: the leader would answer its
+  error again at once.
+* The first request of a session does not wait at the leader: until its answer is there, nothing can be added.
 * Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
 * A fetch carries this broker's registration epoch, so that a leader never takes the offset of a former incarnation for
   ours (KIP-903).
@@ -28,9 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, KeysView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
+from heirlog.broker.follower_session import FollowerSession, Said
 from heirlog.broker.followers import Peers
 from heirlog.broker.partition import FetchStart, Partition, Role
 from heirlog.env import Env, SendFailure
@@ -46,6 +52,18 @@ if TYPE_CHECKING:
 LATEST_TIMESTAMP = -1
 EARLIEST_LOCAL_TIMESTAMP = -4
 FIRST_BACKOFF_MS = 20
+MAX_IN_FLIGHT = 2
+
+_Key: TypeAlias = tuple[Uuid, int]
+
+_UNSAID = -1
+_SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +105,9 @@ class _Followed:
         "idle_until_ms",
         "initial_offset",
         "leader_epoch",
-        "locating",
         "partition",
-        "stale",
+        "said_in",
+        "said_log_start_offset",
         "start",
     )
 
@@ -97,22 +115,16 @@ class _Followed:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.start = start
+        self.said_in = _UNSAID
+        """The number of the first request that said `start`."""
+        self.said_log_start_offset = -1
         self.initial_offset = start.fetch_offset
         self.back_off = _BackOff()
         self.idle_until_ms = 0
-        self.locating = False
-        self.stale = False
 
-    def is_due(self, now_ms: int) -> bool:
-        return not self.stale and not self.locating and self.idle_until_ms <= now_ms
-
-
-class _InFlight:
-    __slots__ = ("leader_epoch", "start")
-
-    def __init__(self, followed: _Followed) -> None:
-        self.start = followed.start
-        self.leader_epoch = followed.leader_epoch
+    @property
+    def key(self) -> _Key:
+        return self.partition.topic_id, self.partition.index
 
 
 class Fetcher:
@@ -124,8 +136,11 @@ class Fetcher:
         self._settings = fetchers.settings
         self.leader = leader
         self._channel = channel
-        self.followed: dict[tuple[Uuid, int], _Followed] = {}
-        self._in_flight = False
+        self.followed: dict[_Key, _Followed] = {}
+        self._session: FollowerSession[_Key] = FollowerSession()
+        self._resting: dict[_Key, _Followed] = {}
+        self._last_number = 0
+        self._in_flight = 0
         self._cancel_timer: Callable[[], None] | None = None
         self._failing = _BackOff()
         self._all_idle_until_ms = 0
@@ -138,39 +153,51 @@ class Fetcher:
         """Metadata has just named this leader, so it is likely to answer now."""
         self._failing.reset()
         self._all_idle_until_ms = 0
-        self.followed[(partition.topic_id, partition.index)] = _Followed(partition, partition.start_following())
+        followed = _Followed(partition, partition.start_following())
+        self.followed[followed.key] = followed
+        self._session.say(followed.key)
+
+    def unfollow(self, key: _Key) -> None:
+        del self.followed[key]
+        self._resting.pop(key, None)
+        self._session.forget(key)
 
     def wake_up(self) -> None:
-        """Send the next request, unless one is in flight or nothing is due."""
-        if self._in_flight or not self.followed:
-            return
+        """Send the next request, if there is something to fetch, and something new to say if one is in flight."""
         now_ms = self._env.now_ms()
         if now_ms < self._all_idle_until_ms:
             self._wake_up_at(self._all_idle_until_ms)
             return
-        due = [(key, followed) for key, followed in self.followed.items() if followed.is_due(now_ms)]
-        later = [
-            f.idle_until_ms
-            for f in self.followed.values()
-            if not f.stale and not f.locating and f.idle_until_ms > now_ms
-        ]
-        if later:
-            self._wake_up_at(min(later))
-        if not due:
+        if self._resting:
+            self._end_rests(now_ms)
+        session = self._session
+        if session.is_empty or (self._in_flight and not self._may_interrupt):
             return
         endpoint = self._fetchers.endpoint_of(self.leader)
         if endpoint is None:
             self._rest()
             return
-        in_flight = {key: _InFlight(followed) for key, followed in due}
-        self._in_flight = True
+        self._last_number = number = self._last_number + 1
+        self._in_flight += 1
         self._env.send(
             endpoint,
             self._channel,
-            self._request(due),
-            lambda result: self._answered(in_flight, result),
+            self._request(session.next_request(number), number),
+            lambda result: self._answered(number, result),
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
+
+    @property
+    def _may_interrupt(self) -> bool:
+        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsaid
+
+    def _end_rests(self, now_ms: int) -> None:
+        for key, followed in list(self._resting.items()):
+            if followed.idle_until_ms <= now_ms:
+                del self._resting[key]
+                self._session.say(key)
+        if self._resting:
+            self._wake_up_at(min(followed.idle_until_ms for followed in self._resting.values()))
 
     def _rest(self) -> None:
         """The leader cannot be reached."""
@@ -186,10 +213,14 @@ class Fetcher:
         self._cancel_timer = None
         self.wake_up()
 
-    def _request(self, due: list[tuple[tuple[Uuid, int], _Followed]]) -> FetchRequest:
-        peers = self._fetchers.peers
+    def _request(self, said: Said[_Key], number: int) -> FetchRequest:
+        peers, settings = self._fetchers.peers, self._settings
         topics: dict[Uuid, FetchRequest.FetchTopic] = {}
-        for (topic_id, index), followed in due:
+        for topic_id, index in said.named:
+            followed = self.followed[(topic_id, index)]
+            if followed.said_in == _UNSAID:
+                followed.said_in = number
+            followed.said_log_start_offset = followed.partition.log.log_start_offset
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = FetchRequest.FetchTopic(topic_id=topic_id)
@@ -199,34 +230,69 @@ class Fetcher:
                     current_leader_epoch=followed.leader_epoch,
                     fetch_offset=followed.start.fetch_offset,
                     last_fetched_epoch=followed.start.last_fetched_epoch,
-                    log_start_offset=followed.partition.log.log_start_offset,
-                    partition_max_bytes=self._settings.max_bytes,
+                    log_start_offset=followed.said_log_start_offset,
+                    partition_max_bytes=settings.max_bytes,
                 )
             )
+        forgotten: dict[Uuid, FetchRequest.ForgottenTopic] = {}
+        for topic_id, index in said.forgotten:
+            if topic_id not in forgotten:
+                forgotten[topic_id] = FetchRequest.ForgottenTopic(topic_id=topic_id)
+            forgotten[topic_id].partitions.append(index)
         return FetchRequest(
             replica_state=FetchRequest.ReplicaState(replica_id=peers.broker_id, replica_epoch=peers.broker_epoch),
-            max_wait_ms=self._settings.wait_max_ms,
-            min_bytes=self._settings.min_bytes,
-            max_bytes=self._settings.response_max_bytes,
-            session_epoch=-1,
+            max_wait_ms=0 if said.is_full and self._session.is_kept else settings.wait_max_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.response_max_bytes,
+            session_id=said.session_id,
+            session_epoch=said.session_epoch,
             topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
         )
 
-    def _answered(self, in_flight: dict[tuple[Uuid, int], _InFlight], result: FetchResponse | SendFailure) -> None:
-        self._in_flight = False
-        if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
-            error = result.kind if isinstance(result, SendFailure) else ErrorCode(result.error_code).name
-            self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
-            self._rest()
+    def _answered(self, number: int, result: FetchResponse | SendFailure) -> None:
+        self._in_flight -= 1
+        if isinstance(result, SendFailure):
+            self._failed(result.kind)
+            return
+        if result.error_code != ErrorCode.NONE:
+            self._refused(number, ErrorCode(result.error_code))
             return
         self._failing.reset()
         for topic in result.responses:
             for data in topic.partitions:
-                key = (Uuid(topic.topic_id), data.partition_index)
-                followed, sent = self.followed.get(key), in_flight.get(key)
-                if followed is not None and sent is not None and _is_current(followed, sent):
+                followed = self.followed.get((Uuid(topic.topic_id), data.partition_index))
+                if followed is not None and _is_current(followed, number):
                     self._take_in(followed, data)
+        self._session.answered(number, result.session_id)
         self.wake_up()
+
+    def _failed(self, error: str) -> None:
+        """The leader may have taken in the request and may have the session still."""
+        self._session.lost(is_over=False)
+        self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
+        if not self._in_flight:
+            self._rest()
+
+    def _refused(self, number: int, error: ErrorCode) -> None:
+        if error not in _SESSION_ERRORS:
+            self._failed(error.name)
+            return
+        if self._session.is_current(number):
+            self._env.log("info", "fetch-session-lost", leader=self.leader, error=error.name)
+            self._session.lost(is_over=error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        self.wake_up()
+
+    def _moved(self, followed: _Followed) -> None:
+        """Its log ends elsewhere now: the leader has to hear where."""
+        followed.start = followed.partition.fetch_position()
+        followed.said_in = _UNSAID
+        self._session.say(followed.key)
+
+    def _suspend(self, followed: _Followed) -> None:
+        """Not to be fetched until something has happened; what is still in flight for it does not count."""
+        followed.said_in = _UNSAID
+        self._session.forget(followed.key)
 
     def _take_in(self, followed: _Followed, data: FetchResponse.PartitionData) -> None:
         partition = followed.partition
@@ -234,7 +300,7 @@ class Fetcher:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._locate(followed)
             elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
-                followed.stale = True
+                self._suspend(followed)
             elif data.error_code != ErrorCode.NONE:
                 self._back_off(followed, ErrorCode(data.error_code).name)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
@@ -243,9 +309,11 @@ class Fetcher:
                 records = records_view(data.records)
                 if len(records):
                     partition.append_from_leader(records, followed.leader_epoch)
-                    followed.start = partition.fetch_position()
+                    self._moved(followed)
                     self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
+                if partition.log.log_start_offset != followed.said_log_start_offset:
+                    self._session.say(followed.key)
                 followed.back_off.reset()
         except KafkaError as error:
             self._back_off(followed, str(error))
@@ -262,7 +330,7 @@ class Fetcher:
         if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
             # nothing of ours is left, and what the leader has below the cut we never had
             partition.start_over_at(leader_log_start_offset)
-        followed.start = partition.fetch_position()
+        self._moved(followed)
         self._env.log(
             "info",
             "log-truncated",
@@ -275,6 +343,8 @@ class Fetcher:
         )
 
     def _back_off(self, followed: _Followed, error: str) -> None:
+        self._suspend(followed)
+        self._resting[followed.key] = followed
         followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
         self._env.log(
             "debug",
@@ -288,16 +358,15 @@ class Fetcher:
     # OFFSET_OUT_OF_RANGE: where does the leader's log lie?
 
     def _locate(self, followed: _Followed) -> None:
-        followed.locating = True
+        self._suspend(followed)
         self._ask_offset(followed, LATEST_TIMESTAMP, self._located_end)
 
     def _ask_offset(self, followed: _Followed, timestamp: int, then: Callable[[_Followed, int], None]) -> None:
         endpoint = self._fetchers.endpoint_of(self.leader)
         if endpoint is None:
-            followed.locating = False
             self._back_off(followed, "the leader is not registered")
             return
-        partition, sent = followed.partition, _InFlight(followed)
+        partition = followed.partition
         request = ListOffsetsRequest(
             replica_id=self._fetchers.peers.broker_id,
             topics=[
@@ -315,17 +384,16 @@ class Fetcher:
         )
 
         def answered(result: ListOffsetsResponse | SendFailure) -> None:
-            if self.followed.get((partition.topic_id, partition.index)) is not followed:
+            if self.followed.get(followed.key) is not followed:
                 return
             error = "no answer" if isinstance(result, SendFailure) else _offsets_error(result)
-            if error is None and not isinstance(result, SendFailure) and _is_current(followed, sent):
+            if error is None and not isinstance(result, SendFailure):
                 try:
                     then(followed, result.topics[0].partitions[0].offset)
                 except OSError as failure:
                     self._fetchers.storage_failed(partition, failure)
             else:
-                followed.locating = False
-                self._back_off(followed, error or "superseded")
+                self._back_off(followed, error or "no answer")
             self.wake_up()
 
         self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
@@ -352,8 +420,7 @@ class Fetcher:
         self._located(followed)
 
     def _located(self, followed: _Followed) -> None:
-        followed.locating = False
-        followed.start = followed.partition.fetch_position()
+        self._moved(followed)
         self._env.log(
             "info",
             "log-range-found",
@@ -363,12 +430,12 @@ class Fetcher:
         )
 
 
-def _is_current(followed: _Followed, sent: _InFlight) -> bool:
+def _is_current(followed: _Followed, number: int) -> bool:
     """Guard 5: a fetch response is applied only to the in-flight offset and current epoch.
 
     Called through this module's global, so that the simulator can take the guard away.
     """
-    return followed.start == sent.start and followed.leader_epoch == sent.leader_epoch
+    return _UNSAID < followed.said_in <= number
 
 
 def _offsets_error(response: ListOffsetsResponse) -> str | None:
@@ -420,7 +487,7 @@ class ReplicaFetchers:
         key = (partition.topic_id, partition.index)
         fetcher = self._fetcher_of.pop(key, None)
         if fetcher is not None:
-            del fetcher.followed[key]
+            fetcher.unfollow(key)
 
     def wake_up(self) -> None:
         """After a change: partitions may have come to fetchers that had nothing to do."""
