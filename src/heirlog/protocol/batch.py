@@ -107,8 +107,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on the log cleaner may drop this batch's tombstones: it stands where the base timestamp was, and the
-        timestamps of the records are relative to it."""
+        """From when on the log cleaner may drop this batch's tombstones. It stands where the base timestamp was, and
+        the timestamps of the records are relative to it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
     @property
