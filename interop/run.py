@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import clients
 import jars
 import messages
 import schemas
@@ -37,6 +38,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("schemas in Kafka's jars", compare_schemas),
     ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
+    ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
 ]
 
 

@@ -1,0 +1,109 @@
+"""Clients and tools of others against a running cluster of three brokers and a controller."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jars
+
+from heirlog.testing import Cluster
+
+HERE = Path(__file__).resolve().parent
+PATIENCE_S = 150
+SMALL = {"log.segment.bytes": 1048576, "log.index.interval.bytes": 1024, "min.insync.replicas": 2}
+
+
+@contextmanager
+def cluster(data: Path | None = None) -> Iterator[Cluster]:
+    with Cluster(nodes=3, config=SMALL, data=data, ledger=False) as running:
+        yield running
+
+
+def java_command(program: str, *arguments: str) -> list[str]:
+    return ["java", "-Xmx512m", "-cp", jars.classpath(), str(HERE / "java" / program), *arguments]
+
+
+def output_of(command: list[str], given: str | None = None, cwd: Path | None = None) -> str:
+    """What a program printed. Raises RuntimeError with what it said if it fails."""
+    done = subprocess.run(command, input=given, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]} ... {command[-1]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def java_client_and_files() -> str:
+    """The Java client with a leader killed, Kafka's topic tool, and then the files that the brokers wrote."""
+    jars.fetch()
+    with tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory:
+        data = Path(directory) / "data"
+        with cluster(data) as running:
+            drive_java_client(running)
+            described = describe_topics(running)
+        return f"5 codecs, a group, a leader killed, deletion; kafka-topics {described}; {files_of(data)}"
+
+
+def drive_java_client(running: Cluster) -> None:
+    with subprocess.Popen(
+        java_command("Client.java", running.bootstrap_servers),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as client:
+        try:
+            assert client.stdout is not None
+            killed = client.stdout.readline().split()
+            if killed[:1] == ["kill"]:
+                running.kill(int(killed[1]))
+            said, problems = client.communicate("\n", timeout=PATIENCE_S)
+        finally:
+            client.kill()
+    if said.strip() != "done":
+        raise RuntimeError(f"the Java client ended with {client.returncode}: {problems[-3000:]}")
+    running.start(int(killed[1]))
+    running.wait_until_ready()
+
+
+def describe_topics(running: Cluster) -> str:
+    command = ["java", "-Xmx256m", "-cp", jars.classpath(), "org.apache.kafka.tools.TopicCommand"]
+    text = output_of([*command, "--bootstrap-server", running.bootstrap_servers, "--describe", "--topic", "java-lz4"])
+    assert "Elr:" in text and "LastKnownElr:" in text and "ReplicationFactor: 3" in text, text
+    return "--describe"
+
+
+def files_of(data: Path) -> str:
+    """Every file that Kafka has too, read with Kafka's classes, and every log dumped with kafka-dump-log."""
+    brokers = sorted(path for path in data.glob("broker-*") if path.is_dir())
+    assert brokers, f"no broker in {data}"
+    read = Counter(
+        line.split()[0] for line in output_of(java_command("ReadFiles.java", *map(str, brokers))).splitlines()
+    )
+    for kind in ("index", "timeindex", "snapshot", "leader-epoch-checkpoint", "recovery-point-offset-checkpoint"):
+        assert read[kind], f"there was no {kind} to read, only {dict(read)}"
+    logs = sorted(brokers[0].rglob("java-*/*.log"))
+    indexes = sorted(brokers[0].rglob("java-*/*index"))
+    dump(logs, "--deep-iteration")
+    dump([path for path in indexes if path.stat().st_size], "--index-sanity-check")
+    offsets = [path for path in sorted(data.glob("broker-*/**/__consumer_offsets-*/*.log")) if path.stat().st_size]
+    assert offsets, "there was no group"
+    dump(offsets, "--offsets-decoder")
+    metadata = sorted(data.glob("controller-*/**/__cluster_metadata-0/*.log"))
+    records = dump(metadata, "--cluster-metadata-decoder")
+    for kind in ("REGISTER_BROKER_RECORD", "TOPIC_RECORD", "PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
+        assert kind in records, f"kafka-dump-log saw no {kind}"
+    return f"{sum(read.values())} files read, {len(logs)} segments and the metadata log dumped"
+
+
+def dump(files: list[Path], *options: str) -> str:
+    assert files, f"nothing to dump with {options}"
+    command = ["java", "-Xmx512m", "-cp", jars.classpath(), "kafka.tools.DumpLogSegments", *options]
+    text = output_of([*command, "--files", ",".join(map(str, files))])
+    for bad in ("Exception", "Found", "isvalid: false", "crc: invalid", "Could not", "rror decoding", "Mismatch"):
+        assert bad not in text, next(line for line in text.splitlines() if bad in line)
+    assert text.count("Dumping ") == len(files), text[-1000:]
+    return text
