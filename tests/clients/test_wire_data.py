@@ -422,16 +422,68 @@ def test_a_long_poll_on_a_deleted_topic_ends(world: World) -> None:
     assert answer.responses[0].partitions[0].error_code.name in ("unknown_topic_or_partition", "not_leader_or_follower")
 
 
-def test_fetch_sessions_are_not_kept_and_that_is_said(world: World, filled: str, leader: Stranger) -> None:
-    for version in (7, 12, 18):
-        new = fetch(leader, world, filled, version, {}, session_id=0, session_epoch=0)
-        assert (new.error_code.value, new.session_id) == (0, 0)
-        assert new.responses[0].partitions[0].records
-        incremental = fetch(leader, world, filled, version, {}, session_id=1234, session_epoch=7)
-        assert incremental.error_code.name == "fetch_session_id_not_found"
-        assert incremental.responses == ()
-        last = fetch(leader, world, filled, version, {}, session_id=1234, session_epoch=-1)
-        assert last.error_code.value == 0
+SESSION_VERSIONS = (7, 11, 12, 13, 18)
+
+
+def session_ask(
+    stranger: Stranger, world: World, topic: str, version: int, session: tuple[int, int], *asked: Any, **top: Any
+) -> Any:
+    """An incremental request; without `asked` it names nothing."""
+    top = {"max_bytes": 50_000_000, "session_id": session[0], "session_epoch": session[1], **top}
+    if asked:
+        return fetch(stranger, world, topic, version, *asked, **top)
+    return stranger.ask("fetch", version, topics=[], **top)
+
+
+@pytest.mark.parametrize("version", SESSION_VERSIONS)
+def test_a_fetch_session_answers_only_what_is_new(world: World, version: int) -> None:
+    topic = world.topic(replicas=[1])
+    assert produce(world, topic, batch(3)).error_code.value == 0
+    topic_id = world.topic_id(topic) if version >= 13 else None
+    with world.broker(1) as stranger:
+        full = fetch(stranger, world, topic, version, {}, session_epoch=0)
+        assert full.session_id > 0
+        assert full.responses[0].partitions[0].records
+        assert session_ask(stranger, world, topic, version, (full.session_id, 1), {"fetch_offset": 3}).responses == ()
+        assert produce(world, topic, batch(2)).error_code.value == 0
+        (news,) = session_ask(stranger, world, topic, version, (full.session_id, 2)).responses
+        assert news.partitions[0].records
+        forgotten = [{"topic": topic, "topic_id": topic_id, "partitions": [0]}]
+        ended = session_ask(
+            stranger, world, topic, version, (full.session_id, 3), forgotten_topics_data=forgotten, max_wait=20_000
+        )
+        assert (ended.error_code.value, ended.session_id, ended.responses) == (0, 0, ())
+        gone = session_ask(stranger, world, topic, version, (full.session_id, 4))
+        assert gone.error_code.name == "fetch_session_id_not_found"
+
+
+def test_a_fetch_session_is_refused_by_name(world: World, filled: str, leader: Stranger) -> None:
+    unknown = session_ask(leader, world, filled, 18, (1234, 7), {})
+    assert (unknown.error_code.name, unknown.responses) == ("fetch_session_id_not_found", ())
+    session_id = fetch(leader, world, filled, 18, {}, session_epoch=0).session_id
+    assert session_ask(leader, world, filled, 18, (session_id, 2)).error_code.name == "invalid_fetch_session_epoch"
+    assert session_ask(leader, world, filled, 12, (session_id, 1)).error_code.name == "fetch_session_topic_id_error"
+    ended = fetch(leader, world, filled, 18, {}, session_id=session_id, session_epoch=-1)
+    assert (ended.error_code.value, ended.session_id) == (0, 0)
+    assert session_ask(leader, world, filled, 18, (session_id, 1)).error_code.name == "fetch_session_id_not_found"
+
+
+def test_a_long_poll_of_a_fetch_session_ends_with_records_and_with_the_next_request(world: World) -> None:
+    topic = world.topic(replicas=[1], partitions=2)
+    with world.broker(1) as stranger:
+        session_id = fetch(stranger, world, topic, 18, {}, session_epoch=0).session_id
+        top = {"session_id": session_id, "min_bytes": 1, "max_bytes": 1_000_000, "max_wait": 20_000}
+        first = stranger.send("fetch", 18, session_epoch=1, **top)
+        assert produce(world, topic, batch()).error_code.value == 0
+        assert stranger.answer(first).responses[0].partitions[0].records
+        asked = [{"partition": 0, "fetch_offset": 1, "partition_max_bytes": 1_000_000}]
+        topics = [{"topic_id": world.topic_id(topic), "partitions": asked}]
+        second = stranger.send("fetch", 18, session_epoch=2, topics=topics, **top)
+        topics[0]["partitions"] = [{"partition": 1, "partition_max_bytes": 1_000_000}]
+        third = stranger.send("fetch", 18, session_epoch=3, topics=topics, **top)
+        assert stranger.answer(second).responses == ()
+        assert produce(world, topic, batch(), partition=1).error_code.value == 0
+        assert stranger.answer(third).responses[0].partitions[0].partition_index == 1
 
 
 def test_a_stranger_that_plays_a_follower_is_refused(world: World, filled: str, leader: Stranger) -> None:
