@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import jars
 from heirlog.testing import Cluster
 
 HERE = Path(__file__).resolve().parent
+VENV = Path(sys.executable).parent
 PATIENCE_S = 150
 SMALL = {"log.segment.bytes": 1048576, "log.index.interval.bytes": 1024, "min.insync.replicas": 2}
 
@@ -69,6 +72,54 @@ def drive_java_client(running: Cluster) -> None:
     running.wait_until_ready()
 
 
+def kcat() -> str:
+    jars.need("kcat", install="kcat (on Debian: apt install kcat)")
+    with cluster() as running:
+        base = ["kcat", "-b", running.bootstrap_servers, "-q"]
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            topic = f"kcat-{codec}"
+            create_topic(running, topic)
+            lines = [f"{codec} {number} {'abcdefgh' * (number % 30)}" for number in range(500)]
+            options = ["-X", "enable.idempotence=true", "-z", codec]
+            output_of([*base, "-P", "-t", topic, *options], given="\n".join(lines) + "\n")
+            received = output_of([*base, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-e"]).splitlines()
+            assert received == lines, f"{topic}: {len(received)} of {len(lines)} records arrived, or in another order"
+        members = output_of([*base, "-G", "kcat-group", "-c", "500", "-X", "auto.offset.reset=earliest", "kcat-lz4"])
+        assert len(members.splitlines()) == 500, "the group did not get every record"
+        assert "3 brokers" in output_of([*base, "-L"]), "the list of brokers"
+    return "5 codecs, idempotent; by partition and as a group; metadata"
+
+
+def create_topic(running: Cluster, topic: str) -> None:
+    output_of(
+        [str(VENV / "heirlog"), "topics", "create", topic, "-b", running.bootstrap_servers, "--replication-factor", "3"]
+    )
+
+
+def franz_go() -> str:
+    jars.need("go", install="Go (on Debian: apt install golang)")
+    program = jars.CACHE / "franz-go"
+    jars.CACHE.mkdir(parents=True, exist_ok=True)
+    # versions and checksums are in go.mod and go.sum
+    jars.retried(["go", "build", "-mod=readonly", "-o", str(program), "."], cwd=HERE / "go")
+    with cluster() as running:
+        said = output_of([str(program), running.bootstrap_servers])
+    assert said.strip() == "done", said
+    return "5 codecs, idempotent; by partition and as a group"
+
+
+def kafkajs() -> str:
+    jars.need("node", "npm", install="Node.js with npm (on Debian: apt install nodejs npm)")
+    home = jars.CACHE / "node"
+    shutil.copytree(HERE / "node", home, dirs_exist_ok=True)
+    if not (home / "node_modules" / "kafkajs" / "package.json").exists():
+        jars.retried(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=home)
+    with cluster() as running:
+        said = output_of(["node", "client.js", running.bootstrap_servers], cwd=home)
+    assert said.strip() == "done", said
+    return "none, gzip, idempotent; as a group; admin"
+
+
 def describe_topics(running: Cluster) -> str:
     command = ["java", "-Xmx256m", "-cp", jars.classpath(), "org.apache.kafka.tools.TopicCommand"]
     text = output_of([*command, "--bootstrap-server", running.bootstrap_servers, "--describe", "--topic", "java-lz4"])
@@ -88,7 +139,8 @@ def files_of(data: Path) -> str:
     logs = sorted(brokers[0].rglob("java-*/*.log"))
     indexes = sorted(brokers[0].rglob("java-*/*index"))
     dump(logs, "--deep-iteration")
-    dump([path for path in indexes if path.stat().st_size], "--index-sanity-check")
+    # without options it looks up every entry in the segment
+    dump([path for path in indexes if path.stat().st_size])
     offsets = [path for path in sorted(data.glob("broker-*/**/__consumer_offsets-*/*.log")) if path.stat().st_size]
     assert offsets, "there was no group"
     dump(offsets, "--offsets-decoder")
@@ -103,7 +155,16 @@ def dump(files: list[Path], *options: str) -> str:
     assert files, f"nothing to dump with {options}"
     command = ["java", "-Xmx512m", "-cp", jars.classpath(), "kafka.tools.DumpLogSegments", *options]
     text = output_of([*command, "--files", ",".join(map(str, files))])
-    for bad in ("Exception", "Found", "isvalid: false", "crc: invalid", "Could not", "rror decoding", "Mismatch"):
+    for bad in (
+        "Exception",
+        "Found",
+        "isvalid: false",
+        "crc: invalid",
+        "Could not",
+        "rror decoding",
+        "Mismatch",
+        "Non-consecutive",
+    ):
         assert bad not in text, next(line for line in text.splitlines() if bad in line)
     assert text.count("Dumping ") == len(files), text[-1000:]
     return text

@@ -39,6 +39,9 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
+    ("kcat", clients.kcat),
+    ("franz-go", clients.franz_go),
+    ("kafkajs", clients.kafkajs),
 ]
 
 
