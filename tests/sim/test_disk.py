@@ -227,3 +227,41 @@ def test_settling_makes_everything_durable_at_once() -> None:
         machine.disk.settle()
         machine.power_cut()
         assert machine.content("/x/y/f") == b"abc"
+
+
+def test_a_full_directory_refuses_every_write_below_it_and_no_read() -> None:
+    machine = _machine_with_synced_file(1, b"data")
+    machine.disk.break_at("/d", "full")
+    with pytest.raises(OSError, match="no space left"):
+        machine.files.open("/d/f").append(b"more")
+    with pytest.raises(OSError, match="no space left"):
+        machine.files.open("/d/new", create=True)
+    assert machine.content("/d/f") == b"data"
+    machine.files.open("/elsewhere", create=True).append(b"fine")
+    machine.disk.repair()
+    machine.files.open("/d/f").append(b"more")
+    assert machine.content("/d/f") == b"datamore"
+
+
+def test_a_flush_that_failed_made_nothing_durable() -> None:
+    kept = set()
+    for seed in range(20):
+        machine = _machine_with_synced_file(seed)
+        machine.files.open("/d/f").append(b"data")
+        machine.disk.break_at("/d/f", "flush")
+        done: list[OSError | None] = []
+        machine.files.flush(machine.files.open("/d/f"), done.append)
+        machine.world.run_while(lambda done=done: not done, 1000)
+        assert done[0] is not None and "input/output error" in str(done[0])
+        machine.power_cut()
+        kept.add(machine.content("/d/f"))
+    assert b"" in kept
+
+
+def test_one_file_can_be_unreadable_beside_others() -> None:
+    machine = _machine_with_synced_file(1, b"data")
+    machine.files.open("/d/g", create=True).append(b"other")
+    machine.disk.break_at("/d/f", "read")
+    with pytest.raises(OSError, match="input/output error"):
+        machine.content("/d/f")
+    assert machine.content("/d/g") == b"other"

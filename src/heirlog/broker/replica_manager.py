@@ -267,7 +267,8 @@ class ReplicaManager:
         me = self._peers.broker_id
         for directory in self.online_directories:
             for (topic, index), log in sorted(directory.logs.items()):
-                if log.topic_id is not None and (log.topic_id, index) in self._directory_of:
+                owner = None if log.topic_id is None else self._directory_of.get((log.topic_id, index))
+                if owner is directory:
                     continue
                 if log.topic_id is None and log.log_end_offset > log.log_start_offset:
                     self._set_aside(directory, topic, index)
@@ -277,7 +278,7 @@ class ReplicaManager:
                     self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
                     self._delete_log(directory, topic, index)
                     continue
-                if self._belongs_elsewhere(directory, state):
+                if owner is not None or self._belongs_elsewhere(directory, state):
                     # a copy from before its directory was away: the controller has placed the replica anew since
                     self._set_aside(directory, topic, index)
                     continue

@@ -152,12 +152,14 @@ class Cluster:
 
     def _format(self, machine: Machine) -> None:
         env = self.machines.boot(machine.name)
-        directory_id = Uuid(self.world.stream(f"directory {machine.name}").randbytes(16))
+        chance = self.world.stream(f"directory {machine.name}")
+        ids = {path: Uuid(chance.randbytes(16)) for path in machine.config.log_dirs}
+        directory_id = ids[machine.config.metadata_log_dir]
         voters = []
         if machine.config.is_controller:
             endpoint = machine.config.advertised_controller_listeners[0].endpoint
             voters = [Voter(BrokerId(machine.node_id), directory_id, endpoint)]
-        plan = Format(CLUSTER_ID, {LOG_DIR: directory_id}, self._features, voters)
+        plan = Format(CLUSTER_ID, ids, self._features, voters)
         results: list[OSError | None] = []
         format_node(env.files, machine.config, plan, env.wall_ms(), results.append)
         self.world.run_while(lambda: not results, 1000)

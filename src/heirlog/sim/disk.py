@@ -12,6 +12,9 @@ A process that is killed loses nothing: the page cache outlives it. A flush in f
 part of its work, which a random prefix covers. Consecutive appends are one change, whatever their number: a log that is
 never flushed costs one entry, and the cut falls on any byte.
 
+A part of a disk can break (`break_at`), until `repair`: full (nothing can be written), read (EIO where it is read),
+flush (EIO, and what was to be flushed stays volatile), dead (all of these). Regions handed out before count as reads.
+
 Nothing here copies a file: appends extend a bytearray, a cut deletes its end.
 """
 
@@ -176,6 +179,8 @@ class _Directory(_Flushable):
 
 _Inode: TypeAlias = _Content | _Directory
 
+BREAKAGES = ("full", "read", "flush", "dead")
+
 
 def _prefix(random: Random, length: int) -> int:
     """A length from 0 to `length`; the ends, where most mistakes show, come up more often than the rest."""
@@ -199,6 +204,24 @@ class SimDisk:
         self.root = _Directory()
         self.flush_us = (100, 4000)
         """A flush takes between these."""
+        self._broken: dict[str, str] = {}
+
+    def break_at(self, path: str, how: str) -> None:
+        """Everything at or below `path` is broken from now on; `how` is one of `BREAKAGES`."""
+        assert how in BREAKAGES, how
+        self._broken[path] = how
+
+    def repair(self) -> None:
+        self._broken.clear()
+
+    def check(self, path: str, operation: str) -> None:
+        """Raises OSError if `operation` ("write", "read" or "flush") fails there."""
+        for broken, how in self._broken.items():
+            if path == broken or path.startswith(f"{broken}/"):
+                if how == "full" and operation == "write":
+                    raise OSError(errno.ENOSPC, "no space left on device", path)
+                if how in (operation, "dead"):
+                    raise OSError(errno.EIO, "input/output error", path)
 
     def power_cut(self) -> int:
         """Lose what was not flushed; how many files and directories lost something.
@@ -274,6 +297,7 @@ class SimFile:
 
     def append(self, data: Buffer | Sequence[Buffer]) -> int:
         content = self.content
+        self._disk.check(self._path, "write")
         start = len(content.data)
         if isinstance(data, bytes | bytearray | memoryview):
             self._append(content, data)
@@ -289,11 +313,13 @@ class SimFile:
         host.fingerprint = crc32(data, host.fingerprint)
 
     def pread(self, size: int, position: int) -> bytes:
+        self._disk.check(self._path, "read")
         with memoryview(self.content.data) as view:
             return bytes(view[position : position + size])
 
     def pwrite(self, data: Buffer, position: int) -> None:
         content = self.content
+        self._disk.check(self._path, "write")
         if position < 0 or position + len(data) > len(content.data):
             raise OSError(errno.EINVAL, "pwrite never extends a file", self._path)
         content.overwrite(data, position)
@@ -327,6 +353,7 @@ class SimFiles:
         if inode is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            self._disk.check(path, "write")
             inode = _Content()
             inode.modified_ms = self._disk.host.wall_ms()
             directory.change((name, inode))
@@ -336,29 +363,34 @@ class SimFiles:
 
     def flush(self, file: File, on_flushed: OnFlushed) -> None:
         assert isinstance(file, SimFile)
-        self._flush(file.content, f"flushed {file.path}", on_flushed)
+        self._flush(file.content, file.path, f"flushed {file.path}", on_flushed)
 
     def sync_dir(self, path: str, on_synced: OnFlushed) -> None:
-        self._flush(self._directory(path), f"synced {path}", on_synced)
+        self._flush(self._directory(path), path, f"synced {path}", on_synced)
 
-    def _flush(self, inode: _Content | _Directory, label: str, on_flushed: OnFlushed) -> None:
+    def _flush(self, inode: _Content | _Directory, path: str, label: str, on_flushed: OnFlushed) -> None:
         inode.waiting.append(on_flushed)
         if not inode.flushing:
-            self._begin_flush(inode, label)
+            self._begin_flush(inode, path, label)
 
-    def _begin_flush(self, inode: _Content | _Directory, label: str) -> None:
+    def _begin_flush(self, inode: _Content | _Directory, path: str, label: str) -> None:
         inode.flushing = True
         count = inode.seal()
         served, inode.waiting = inode.waiting, []
 
         def done() -> None:
-            inode.make_durable(count)
+            failure: OSError | None = None
+            try:
+                self._disk.check(path, "flush")
+                inode.make_durable(count)
+            except OSError as error:
+                failure = error
             inode.flushing = False
             if inode.waiting:
-                self._begin_flush(inode, label)
+                self._begin_flush(inode, path, label)
             for on_flushed in served:
                 if self._process.alive:
-                    on_flushed(None)
+                    on_flushed(failure)
 
         low_us, high_us = self._disk.flush_us
         self._disk.world.schedule(self._disk.random.randrange(low_us, high_us), self._process, label, done)
