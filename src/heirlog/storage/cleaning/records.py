@@ -66,22 +66,37 @@ def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     """Raises InvalidBatch where the records are damaged."""
     position = 0
     size = len(payload)
+    new = RecordSpan.__new__
     try:
         for _ in range(header.record_count):
             start = position
             length, position = _varint(payload, position)
             end = position + length
-            timestamp_delta, offset_at = _varint(payload, position + 1)
+            # what fits into one byte nearly always does, and a call costs as much as the rest
+            position += 1
+            byte = payload[position]
+            if byte < 0x80:
+                timestamp_delta, offset_at = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                timestamp_delta, offset_at = _varint(payload, position)
             offset_delta, position = _varint(payload, offset_at)
-            key_size, position = _varint(payload, position)
+            byte = payload[position]
+            if byte < 0x80:
+                key_size, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                key_size, position = _varint(payload, position)
             key = None
             if key_size >= 0:
                 key = payload[position : position + key_size]
                 position += key_size
-            value_size, position = _varint(payload, position)
+            byte = payload[position]
+            if byte < 0x80:
+                value_size, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                value_size, position = _varint(payload, position)
             if length < 0 or end > size or position + max(value_size, 0) > end:
                 raise _damaged(header)
-            yield RecordSpan(start, offset_at, end, timestamp_delta, offset_delta, key, value_size >= 0)
+            yield new(RecordSpan, start, offset_at, end, timestamp_delta, offset_delta, key, value_size >= 0)
             position = end
     except IndexError as error:
         raise _damaged(header) from error
