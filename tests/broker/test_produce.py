@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -161,3 +163,22 @@ def test_a_repeated_batch_that_is_not_replicated_yet_waits_again() -> None:
     assert outcome(again) is None
     rig.fetch(1, replica=2)
     assert answer_of(again).responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_others_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
+    identity = rig.broker.replicas.online_directories[0].directory_id
+    first, second = (rig.show(state([1, 2], directories=(identity, identity)), index=index) for index in (0, 1))
+
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(second.log, "append_as_leader", fail)
+    result = rig.produce(-1, batch(), batch())
+    response = answer_of(result)
+    assert response is not None, "the first partition waits for a follower that cannot help it any more"
+    answers = response.responses[0].partition_responses
+    assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.produce_waits)

@@ -137,6 +137,41 @@ def test_a_log_that_lost_records_after_the_clean_stop_makes_it_unclean(files: Me
     assert again.clean_broker_epoch is None and not again.was_clean
 
 
+def test_a_flushed_log_whose_topic_id_is_gone_takes_the_directory_offline_instead_of_passing_for_a_stray(
+    files: MemoryFiles,
+) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 1, 0)
+    assert closed(files, directory, 7) == [None]
+    files.inodes[f"{PATH}/t-0/partition.metadata"].data.clear()
+    again = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+    results: list[OSError | None] = []
+    again.load_logs(lambda topic: LogConfig(), 0, results.append)
+    files.run()
+    assert "partition.metadata is missing or damaged" in str(results[0])
+    assert again.failure is results[0]
+    assert files.inodes[f"{PATH}/t-0/{0:020d}.log"].data
+
+
+def test_a_log_start_above_the_end_is_not_believed_after_a_clean_stop(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 1, 0)
+    assert closed(files, directory, 7) == [None]
+    files.open(f"{PATH}/log-start-offset-checkpoint").truncate(0)
+    files.open(f"{PATH}/log-start-offset-checkpoint").append(b"0\n1\nt 0 999\n")
+    again = opened(files)
+    assert contents(again.logs[("t", 0)]) == [(0, "a")] and again.was_clean
+
+
+def test_an_unknown_log_can_be_set_aside_and_keeps_its_bytes(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 1, 0)
+    path = directory.set_aside("t", 0)
+    assert path.endswith("-stray") and files.inodes[f"{path}/{0:020d}.log"].data
+    files.run()
+    assert opened(files).logs == {}
+
+
 def test_a_process_killed_right_after_it_created_a_log_leaves_one_that_is_known_by_its_topic_id(
     files: MemoryFiles,
 ) -> None:

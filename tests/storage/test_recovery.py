@@ -88,6 +88,19 @@ def test_a_segment_that_ends_before_the_next_begins_cuts_the_log_even_below_the_
     assert got == expected("abcdefgh")[: len(got)] and 0 < len(got) < 4
 
 
+def test_damage_that_shows_only_when_trusted_segments_are_read_makes_recovery_read_them_all() -> None:
+    files = MemoryFiles()
+    log = filled(files, "abcdefgh")
+    log.finish(lambda error: None)
+    files.run()
+    logs = sorted(path for path in files.inodes if path.endswith(".log"))
+    files.inodes[logs[1]].data[8:12] = b"\0\0\0\1"  # an absurd length; a clean stop reads only the last segment
+    del files.inodes[f"{DIR}/leader-epoch-checkpoint"]  # and the epochs have to be learned from the batches
+    files.crash(lambda flushed, written: written)
+    got = contents(open_log(files, SMALL, clean=True, recovery_point=8))
+    assert got == expected("abcdefgh")[: len(got)] and 0 < len(got) < 8
+
+
 def test_records_of_an_older_epoch_behind_newer_ones_are_not_believed() -> None:
     files = MemoryFiles()
     log = filled(files, "ab", LogConfig())
