@@ -9,7 +9,8 @@ from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.api import APIS
 
-COMPATIBILITY = (Path(__file__).parents[1] / "docs" / "compatibility.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \| ([\w-]+) \| ([\w-]+) \|", re.MULTILINE)
 NO = "-"
 
@@ -37,3 +38,15 @@ def test_every_configuration_of_our_own_is_named() -> None:
     own = [name for name in SERVER_CONFIGS if name.startswith("heirlog.")]
     assert own
     assert [name for name in own if f"`{name}`" not in COMPATIBILITY] == []
+
+
+def test_every_file_that_the_architecture_names_is_there() -> None:
+    """A name without a folder stands in the folder of the name before it."""
+    named, missing, folder = 0, [], ""
+    for path in re.findall(r"`([\w./-]+\.py)`", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")):
+        named += 1
+        folder = path.rpartition("/")[0] if "/" in path else folder
+        places = [ROOT / path, ROOT / "src/heirlog" / path, ROOT / "src/heirlog" / folder / path]
+        if not any(place.is_file() for place in places):
+            missing.append(path)
+    assert named > 20 and missing == []

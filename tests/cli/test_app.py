@@ -25,7 +25,7 @@ from cli.conftest import Heirlog
         (["topics", "list", "--bootstrap-server", "nonsense"], 2, "nonsense"),
         (["topics", "list", "--bootstrap-server", "localhost:99999"], 2, "localhost:99999"),
         (["produce", "t", "--acks", "0"], 2, "Invalid value for '--acks': '0' is not one of"),
-        (["sim", "replay", "1", "--scenario", "none"], 2, "there are swarm"),
+        (["sim", "replay", "1", "--scenario", "none"], 2, "there is no scenario none; there are"),
         (["sim", "replay", "1", "--without-guard", "99"], 2, "heirlog sim guards"),
     ],
 )

@@ -14,7 +14,7 @@ from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from heirlog.metadata.min_isr import effective_min_isr
+from heirlog.metadata.min_isr import min_isr_of
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
@@ -380,7 +380,9 @@ class Runner:
             before=self.image.partitions[topic_id][0],
             election=Election(event.get("election", "ONLINE").lower()),
             acceptable=lambda broker: broker in acceptable,
-            min_isr=event.get("minIsr", effective_min_isr(self.image, self.harness.static, topic_id, 0)),
+            min_isr=event.get(
+                "minIsr", min_isr_of(self.image, self.harness.static, topic_id, self.image.partitions[topic_id][0])
+            ),
             elr_enabled=self.image.elr_enabled,
             isr=ids("targetIsr"),
             replicas=ids("targetReplicas"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.metadata.image import Image
-from heirlog.metadata.min_isr import effective_min_isr
+from heirlog.metadata.min_isr import min_isr_of
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 
@@ -39,12 +39,12 @@ def check(harness: Harness) -> None:
     """T2 of the simulation's list, and what every state must look like."""
     image = harness.controller.image
     for topic_id, partitions in image.partitions.items():
-        for number, state in partitions.items():
+        for state in partitions.values():
             replicas, isr, elr = set(state.replicas), set(state.isr), set(state.elr)
             assert isr <= replicas and elr <= replicas and not isr & elr, state
             assert len(isr) == len(state.isr)
             assert set(state.last_known_elr) <= replicas
-            if len(isr) >= effective_min_isr(image, harness.static, topic_id, number):
+            if len(isr) >= min_isr_of(image, harness.static, topic_id, state):
                 assert not elr, state
             for member in isr:
                 assert not image.brokers[member].fenced, state

@@ -6,8 +6,9 @@ import pytest
 
 from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
 from heirlog.metadata.configs import Source, describe, describe_broker, describe_topic, server_value, topic_value
+from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.min_isr import effective_min_isr
+from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
 from heirlog.protocol.records import ConfigRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import Endpoint
@@ -73,6 +74,7 @@ def test_defaults_are_kafkas() -> None:
         ("inter.broker.listener.name", "INTERNAL", "INTERNAL is not among the listeners"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "needs an address"),
         ("compression.type", "gzip", "as the producer compressed them"),
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "has no ACLs"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_sentence_that_names_it(name: str, value: str, sentence: str) -> None:
@@ -106,8 +108,17 @@ def test_minutes_and_hours_become_milliseconds_and_the_finer_unit_wins() -> None
 
 def test_every_topic_configuration_has_a_default_of_its_type() -> None:
     image, static = image_of(), node()
-    for name in TOPIC_CONFIGS:
-        topic_value(image, static, "foo", name)
+    types = {
+        ConfigType.BOOLEAN: bool,
+        ConfigType.INT: int,
+        ConfigType.LONG: int,
+        ConfigType.DOUBLE: float,
+        ConfigType.STRING: str,
+        ConfigType.LIST: tuple,
+    }
+    for name, definition in TOPIC_CONFIGS.items():
+        value = topic_value(image, static, "foo", name)
+        assert value is None if definition.default is None else isinstance(value, types[definition.type]), name
 
 
 def test_describe_shows_sources_and_synonyms() -> None:
@@ -144,13 +155,13 @@ def test_min_isr_is_capped_by_each_partitions_own_assignment() -> None:
     image = image_of(config(TOPIC_RESOURCE, "foo", "min.insync.replicas", "3"))
     image.apply(PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2], isr=[1], leader=1), 2, 1)
     image.apply(PartitionRecord(topic_id=FOO, partition_id=1, replicas=[1, 2, 3, 4], isr=[1], leader=1), 3, 1)
-    assert [effective_min_isr(image, node(), FOO, number) for number in (0, 1)] == [2, 3]
+    assert [min_isr_of(image, node(), FOO, image.partitions[FOO][number]) for number in (0, 1)] == [2, 3]
 
 
 def test_min_isr_ignores_a_value_stored_for_an_ordinary_broker() -> None:
     partition = PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2, 3], isr=[1], leader=1)
     image = image_of(config(BROKER_RESOURCE, "2", "min.insync.replicas", "3"))
     image.apply(partition, 2, 1)
-    assert effective_min_isr(image, node(), FOO, 0) == 1
+    assert min_isr_of(image, node(), FOO, image.partitions[FOO][0]) == 1
     image.apply(config(BROKER_RESOURCE, "", "min.insync.replicas", "2"), 3, 1)
-    assert effective_min_isr(image, node(), FOO, 0) == 2
+    assert min_isr_of(image, node(), FOO, image.partitions[FOO][0]) == 2

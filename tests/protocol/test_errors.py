@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from heirlog.protocol.errors import ErrorCode, KafkaError, error_code, is_retriable
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 
 def test_the_table_is_kafkas_and_one_of_ours() -> None:
@@ -11,13 +11,6 @@ def test_the_table_is_kafkas_and_one_of_ours() -> None:
     assert ours.pop("REQUEST_LIMIT_REACHED") == 10134
     assert ours == theirs
     assert sorted(ours.values()) == list(range(-1, 134))
-
-
-def test_retriable_codes_are_kafkas() -> None:
-    for code in KioErrorCode:
-        assert is_retriable(code.value) == code.retriable, code
-    assert not is_retriable(10134)
-    assert not is_retriable(31000)
 
 
 def test_a_number_outside_the_table_is_an_unknown_error() -> None:

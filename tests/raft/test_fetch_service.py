@@ -14,6 +14,7 @@ from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
+from heirlog.raft.metadata_log import MetadataLog
 
 NOT_SENT = 2**63 - 1
 
@@ -130,11 +131,13 @@ def test_a_newer_fetch_of_the_same_replica_ends_the_older_one(world: World) -> N
     assert not newer.done
 
 
-def test_an_abandoned_wait_is_forgotten(world: World) -> None:
-    answer = fetch(world, 3, 1)
-    answer.abandon()
+def test_an_abandoned_wait_is_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch(world, 3, 1).abandon()
+    reads: list[int] = []
+    monkeypatch.setattr(MetadataLog, "read", lambda log, offset, *_: reads.append(offset) or [])
     world.append("a")
     world.run_for(600)
+    assert not reads
 
 
 def test_a_leader_that_stops_ends_all_waits_and_names_nobody(world: World) -> None:

@@ -98,14 +98,6 @@ class BlockingClient:
         self._brokers = {broker.node_id: Endpoint(broker.host, broker.port) for broker in response.brokers}
         return response
 
-    def ask_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
-        """This broker's response; no retry. Raises OSError, also for a broker that is not in the metadata."""
-        if broker_id not in self._brokers:
-            self.metadata([])
-        if broker_id not in self._brokers:
-            raise ConnectionError(f"broker {broker_id} is not in the metadata of the cluster")
-        return self._ask(self._brokers[broker_id], message, self._deadline(timeout_s))
-
     # a partition's leader
 
     def send_to_leader(

@@ -11,7 +11,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.types import uuid_text
+from heirlog.protocol.types import NO_LEADER, uuid_text
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
@@ -20,7 +20,6 @@ app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_h
 
 TIMEOUT_MS = 30_000
 BROKER_DEFAULT = -1
-NO_LEADER = -1
 PAGE_PARTITIONS = 2_000
 """Partitions per DescribeTopicPartitions answer; brokers may send fewer and a cursor."""
 

@@ -33,11 +33,6 @@ def configured_min_isr(image: Image, static: StaticConfig, topic: str) -> int:
     return static.int(MIN_ISR) if stored is None else int(stored)
 
 
-def effective_min_isr(image: Image, static: StaticConfig, topic_id: Uuid, partition: int) -> int:
-    """KeyError if the partition does not exist."""
-    return min_isr_of(image, static, topic_id, image.partitions[topic_id][partition])
-
-
 def min_isr_of(image: Image, static: StaticConfig, topic_id: Uuid, state: PartitionState) -> int:
-    """As `effective_min_isr`, for a state at hand."""
+    """The effective min ISR of a partition of that topic."""
     return min(configured_min_isr(image, static, image.topics[topic_id].name), len(state.replicas))

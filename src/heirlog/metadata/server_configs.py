@@ -226,7 +226,7 @@ _OBSERVATION = (
     integer("quota.window.size.seconds", 1, 1),
     integer("replication.quota.window.num", 11, 1),
     integer("replication.quota.window.size.seconds", 1, 1),
-    string("authorizer.class.name", "", choices=("",)),
+    string("authorizer.class.name", "", form=("", "this version of heirlog has no ACLs; remove the property")),
     string("super.users", ""),
 )
 

@@ -19,7 +19,7 @@ from typing import Any
 from heirlog.context import Context
 from heirlog.env import Buffer, Env, Region, SendFailure
 from heirlog.pending import Pending
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import (
     RequestHeader,
     decode_response,
@@ -102,19 +102,12 @@ class _Forwarding:
         elif self.pending.done:
             return
         elif answer.error_code or answer.response_data is None:
-            self.pending.complete(self._refusal(_known(answer.error_code)))
+            self.pending.complete(self._refusal(error_code(answer.error_code)))
         else:
             _, response = decode_response(
                 self._header.api_key, self._header.api_version, memoryview(answer.response_data)
             )
             self.pending.complete(response)
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:

@@ -16,6 +16,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
+from heirlog.protocol.api import API_VERSIONS, PRODUCE
 from heirlog.protocol.types import Endpoint
 
 
@@ -46,9 +47,6 @@ class Route:
 def _routes(*rows: tuple[int, str, int, int]) -> Mapping[int, Route]:
     return {key: Route(key, module, low, high, 0 if key == PRODUCE else low) for key, module, low, high in rows}
 
-
-PRODUCE = 0
-API_VERSIONS = 18
 
 ROUTES: Mapping[Role, Mapping[int, Route]] = {
     Role.BROKER: _routes(

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from heirlog.node.router import API_VERSIONS, ROUTES, Listener, Role
+from heirlog.node.router import ROUTES, Listener, Role
+from heirlog.protocol.api import API_VERSIONS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
 from heirlog.protocol.messages.api_versions import ApiVersionsResponse

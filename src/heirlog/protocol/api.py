@@ -22,11 +22,7 @@ class UnknownApi(Malformed):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API and the versions that can be decoded.
-
-    `advertised_min` is what ApiVersions tells clients: Produce says 0 although 0 to 2 are refused, because
-    librdkafka 2.5.0 takes a minimum of 3 to mean that it must not compress.
-    """
+    """One API and the versions that can be decoded; `heirlog.node.router` says which are served and advertised."""
 
     key: int
     name: str
@@ -34,10 +30,6 @@ class Api:
     max_version: int
     flexible_version: int
     module: str
-
-    @property
-    def advertised_min(self) -> int:
-        return 0 if self.key == PRODUCE else self.min_version
 
     def speaks(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version

@@ -15,7 +15,6 @@ from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, Fetch
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Endpoint
 from heirlog.raft.snapshot import SnapshotId
 
-NOBODY = -1
 HIGH_WATERMARK_NOT_SENT = 2**63 - 1
 """Of a Fetch below v18: the follower does not say which high watermark it knows."""
 

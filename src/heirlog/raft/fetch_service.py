@@ -33,6 +33,7 @@ from heirlog.raft import answers
 from heirlog.raft.answers import HIGH_WATERMARK_NOT_SENT, Leadership
 from heirlog.raft.divergence import Diverging, NeedsSnapshot, Position, judge
 from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.quorum_state import NOBODY
 from heirlog.raft.snapshot import SnapshotId
 
 MAX_WAITS = 10_000
@@ -131,7 +132,7 @@ class FetchService:
         for wait in list(self._waits.values()):
             self._forget(wait)
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            nobody = Leadership(answers.NOBODY, self._leadership.epoch, None)
+            nobody = Leadership(NOBODY, self._leadership.epoch, None)
             wait.answer.complete(answers.fetch_answer(nobody, error=code))
         self._close_snapshot()
 

@@ -24,20 +24,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
 from heirlog.raft import commit
-from heirlog.raft.answers import NOBODY, Leadership
+from heirlog.raft.answers import Leadership
 from heirlog.raft.divergence import Diverging, truncation_offset
 from heirlog.raft.metadata_log import MetadataLog
-from heirlog.raft.quorum_state import QuorumState, QuorumStateFile
+from heirlog.raft.quorum_state import NOBODY, QuorumState, QuorumStateFile
 from heirlog.raft.replay import Replay
 from heirlog.raft.snapshot import Snapshot, SnapshotId
-from heirlog.raft.snapshot_download import SnapshotDownload
+from heirlog.raft.snapshot_download import CHANNEL, SnapshotDownload
 
-CHANNEL = "raft"
 FETCH_WAIT_MS = 500
 FETCH_MAX_BYTES = 8 << 20
 REQUEST_TIMEOUT_MS = 2_000
@@ -178,7 +177,7 @@ class Observer:
             )
             return
         if result.error_code:
-            self._retry_later(ErrorCode(result.error_code).name, "error")
+            self._retry_later(error_code(result.error_code).name, "error")
             return
         if not result.responses or not result.responses[0].partitions:
             self._retry_later("an answer without the metadata partition", "error")
@@ -190,7 +189,7 @@ class Observer:
                 self._failures = 0
                 self._fetch()
             else:
-                self._retry_later(ErrorCode(partition.error_code).name)
+                self._retry_later(error_code(partition.error_code).name)
             return
         if asked.current_leader_epoch != self.leadership.epoch or asked.fetch_offset != self._log.end_offset:
             self._fetch()

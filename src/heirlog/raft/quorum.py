@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -31,13 +30,13 @@ from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, Fetch
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, bootstrap, describe
-from heirlog.raft.answers import NOBODY, Leadership
+from heirlog.raft.answers import Leadership
 from heirlog.raft.control import Voter
 from heirlog.raft.fetch_service import epoch_error, refusal
 from heirlog.raft.leader import Leader, LeaderParts, NotLeader
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
 from heirlog.raft.observer import Observer, ObserverParts
-from heirlog.raft.quorum_state import MalformedQuorumState, QuorumState, QuorumStateFile
+from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.storage.errors import StorageFormatError
@@ -292,9 +291,8 @@ class Quorum:
 
     # requests
 
-    def fetch(self, request: FetchRequest, context: Context | None = None) -> FetchResponse | Pending[FetchResponse]:
-        """Fetch on the metadata partition, from a controller listener (`context` is not needed: a replica says who
-        it is)."""
+    def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
+        """Fetch on the metadata partition, from a controller listener: a replica says in the request who it is."""
         leads = isinstance(self._role, Leader) and not self._stopped
         refused = refusal(request, self._cluster_id, self._leadership_told(), leads)
         if refused is not None:
@@ -303,7 +301,7 @@ class Quorum:
         assert asked is not None and isinstance(self._role, Leader), "refusal lets nothing else pass"
         return self._role.service.fetch(request, asked)
 
-    def fetch_snapshot(self, request: FetchSnapshotRequest, context: Context | None = None) -> FetchSnapshotResponse:
+    def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         if request.cluster_id is not None and request.cluster_id != self._cluster_id:
             return answers.snapshot_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
         asked = answers.metadata_snapshot(request)
@@ -317,7 +315,7 @@ class Quorum:
             return answers.snapshot_answer(leadership, wanted, error=code)
         return role.service.fetch_snapshot(request, asked)
 
-    def describe_quorum(self, request: DescribeQuorumRequest, context: Context | None = None) -> DescribeQuorumResponse:
+    def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         if not describe.asks_for_metadata(request):
             message = "only partition 0 of __cluster_metadata has a quorum"
             return describe.refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)

@@ -69,12 +69,10 @@ class Replay:
         """Exclusive; -1 while unknown."""
         self.next_offset = 0
         """Everything below it was delivered."""
-        self.next_epoch = 0
-        """Epoch of the record just below `next_offset`."""
 
     def load(self, snapshot: Snapshot) -> None:
         """Deliver a snapshot instead of the log up to its end."""
-        self.next_offset, self.next_epoch = snapshot.id
+        self.next_offset = snapshot.id.end_offset
         self.high_watermark = max(self.high_watermark, snapshot.id.end_offset)
         try:
             records = list(snapshot.records())
@@ -87,11 +85,6 @@ class Replay:
     def remember(self, batch: CommittedBatch) -> None:
         """A leader's own append, not committed yet."""
         self._remembered.append(batch)
-
-    def forget_uncommitted(self) -> None:
-        """The node lost its leadership: what it appended may be cut."""
-        self._remembered.clear()
-        self._waiting = None
 
     def when_delivered(self, offset: int, fn: Callable[[], None]) -> None:
         """Run `fn` once everything below `offset` was delivered. One at a time."""
@@ -115,7 +108,6 @@ class Replay:
         if not batches:
             return
         self.next_offset = batches[-1].last_offset + 1
-        self.next_epoch = batches[-1].epoch
         for listener in self._listeners:
             listener.on_commit(batches)
         if self._waiting is not None and self.next_offset >= self._waiting[0]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heirlog.env import Env, File, SendFailure
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import error_code
 from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint
@@ -19,12 +19,12 @@ from heirlog.raft import snapshot
 from heirlog.raft.snapshot import InvalidSnapshot, Snapshot, SnapshotId
 
 CHANNEL = "raft"
+"""Shared with the Fetch that asked for the snapshot: one ordered connection to the leader."""
 PIECE_BYTES = 1 << 20
 TIMEOUT_MS = 5_000
 
 OnDownloaded = Callable[[Snapshot | str | OSError], None]
-"""A str says why it failed and may be tried again; an OSError is this node's disk."""
-"""The snapshot, durable under its name; or why there is none."""
+"""The snapshot, durable under its name; or why not: a str may be tried again, an OSError is this node's own disk."""
 
 
 class SnapshotDownload:
@@ -98,9 +98,9 @@ class SnapshotDownload:
         if isinstance(result, SendFailure):
             return f"{result.kind} {result.detail}".strip()
         if result.error_code or not result.topics or not result.topics[0].partitions:
-            return ErrorCode(result.error_code).name
+            return error_code(result.error_code).name
         code = result.topics[0].partitions[0].error_code
-        return ErrorCode(code).name if code else None
+        return error_code(code).name if code else None
 
     def _complete(self, file: File) -> None:
         try:

@@ -28,9 +28,8 @@ from heirlog.node.node import Node
 from heirlog.protocol.records import RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim import invariants
-from heirlog.sim.clients import History
 from heirlog.sim.cluster import Cluster, Machine
-from heirlog.sim.history import Loss
+from heirlog.sim.history import History, Loss
 from heirlog.sim.invariants import Watermark
 from heirlog.sim.truth import Truth
 from heirlog.sim.world import Process

@@ -14,7 +14,7 @@ goes into one `History`, which `heirlog.sim.history` judges. What keeps them hon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from heirlog.env import Env, SendFailure
@@ -27,7 +27,7 @@ from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
 from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.messages.produce import ProduceRequest
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.history import Acknowledged, Latest, Observed
+from heirlog.sim.history import History, Latest, Observed
 
 RETRY_MS = 150
 REQUEST_TIMEOUT_MS = 2000
@@ -47,36 +47,6 @@ _NEVER_APPENDED = frozenset(
     }
 )
 """Answers after which a plain producer may send the same values again."""
-
-
-@dataclass(slots=True)
-class History:
-    """What all clients of a run saw. `now_ms`: the run's own time, which no clock fault touches."""
-
-    now_ms: Callable[[], int]
-    acknowledged: list[Acknowledged] = field(default_factory=list)
-    """acks=all only."""
-    acknowledged_by_leader: int = 0
-    """Records acknowledged with acks=1."""
-    observed: list[Observed] = field(default_factory=list)
-    latest: list[Latest] = field(default_factory=list)
-    sent: int = 0
-    acknowledged_end: dict[str, int] = field(default_factory=dict)
-    """Per partition, one past the highest offset acknowledged with acks=all in its current lineage."""
-    _lineage_began_ms: dict[str, int] = field(default_factory=dict)
-
-    def acknowledge(self, partition: str, base_offset: int, values: Sequence[int], sent_ms: int) -> None:
-        """acks=all. What was sent before the current lineage began may belong to the one before."""
-        for delta, value in enumerate(values):
-            self.acknowledged.append(Acknowledged(partition, base_offset + delta, value, sent_ms))
-        if sent_ms > self._lineage_began_ms.get(partition, -1):
-            end = base_offset + len(values)
-            self.acknowledged_end[partition] = max(self.acknowledged_end.get(partition, 0), end)
-
-    def lineage_began(self, partition: str, start_offset: int, now_ms: int) -> None:
-        """A lossy-basis election: everything from `start_offset` on is given out anew."""
-        self._lineage_began_ms[partition] = now_ms
-        self.acknowledged_end[partition] = min(self.acknowledged_end.get(partition, 0), start_offset)
 
 
 @dataclass(slots=True)

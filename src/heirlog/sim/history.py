@@ -14,8 +14,8 @@ lineage a record belongs to follows from its batch's leader epoch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 LOST_WRITE = "lost-write"
 DUPLICATE = "duplicate"
@@ -61,6 +61,36 @@ class Latest:
     offset: int
     leader_epoch: int
     client: str
+
+
+@dataclass(slots=True)
+class History:
+    """What all clients of a run saw. `now_ms`: the run's own time, which no clock fault touches."""
+
+    now_ms: Callable[[], int]
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+    """acks=all only."""
+    acknowledged_by_leader: int = 0
+    """Records acknowledged with acks=1."""
+    observed: list[Observed] = field(default_factory=list)
+    latest: list[Latest] = field(default_factory=list)
+    sent: int = 0
+    acknowledged_end: dict[str, int] = field(default_factory=dict)
+    """Per partition, one past the highest offset acknowledged with acks=all in its current lineage."""
+    _lineage_began_ms: dict[str, int] = field(default_factory=dict)
+
+    def acknowledge(self, partition: str, base_offset: int, values: Sequence[int], sent_ms: int) -> None:
+        """acks=all. What was sent before the current lineage began may belong to the one before."""
+        for delta, value in enumerate(values):
+            self.acknowledged.append(Acknowledged(partition, base_offset + delta, value, sent_ms))
+        if sent_ms > self._lineage_began_ms.get(partition, -1):
+            end = base_offset + len(values)
+            self.acknowledged_end[partition] = max(self.acknowledged_end.get(partition, 0), end)
+
+    def lineage_began(self, partition: str, start_offset: int, now_ms: int) -> None:
+        """A lossy-basis election: everything from `start_offset` on is given out anew."""
+        self._lineage_began_ms[partition] = now_ms
+        self.acknowledged_end[partition] = min(self.acknowledged_end.get(partition, 0), start_offset)
 
 
 @dataclass(frozen=True, slots=True)

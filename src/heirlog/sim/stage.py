@@ -17,8 +17,9 @@ from random import Random
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import history
 from heirlog.sim.checker import Checker, Violation
-from heirlog.sim.clients import ACKS_ALL, Consumer, History, Producer, TopicMaker
+from heirlog.sim.clients import ACKS_ALL, Consumer, Producer, TopicMaker
 from heirlog.sim.cluster import Cluster
+from heirlog.sim.history import History
 from heirlog.sim.world import World
 
 TOPIC = "t"

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: FetchRequest, context: Context) -> Any:
-    return node.quorum.fetch(request, context)
+    return node.quorum.fetch(request)
