@@ -1,1 +1,1 @@
-"""heirlog: a Kafka-wire-compatible replicated log with the whole of KIP-966."""
+"""heirlog: a Kafka-wire-compatible replicated log with eligible leader replicas (KIP-966)."""

@@ -1,4 +1,4 @@
-"""Checks of what clients saw: plain functions over a recorded history, for simulated and for real clients alike.
+"""What clients saw, and whether that may be: plain functions over a recorded history, of simulated or of real clients.
 
 A history is three lists: what was acknowledged, what was read, and where an election lost records by design. Values are
 anything that can be a dictionary's key; a partition is named by text ("t-0").

@@ -28,6 +28,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking.cluster import BlockingClient
+from heirlog.protocol.types import NO_LEADER
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.observe import DrillFailure, Moment, Observer, View
 from heirlog.testing.drill.workload import Acknowledged, EndWatch, Reader, Writer, read_all
@@ -38,7 +39,6 @@ NAMES = {A: "A", B: "B", C: "C"}
 RECORDS_BEFORE = 3_000
 RECORDS_BETWEEN = 500
 UNDER_MIN_ISR_RECORDS = 200
-NO_LEADER = -1
 
 
 @dataclass(slots=True)
