@@ -21,7 +21,7 @@ from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
 from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint
+from heirlog.protocol.types import Endpoint, endpoint_from_text
 
 T = TypeVar("T")
 
@@ -251,10 +251,4 @@ class BlockingClient:
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
     """Raises ValueError naming what is not host:port."""
     texts = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
-    endpoints = []
-    for text in texts:
-        host, colon, port = text.strip().rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) <= 65535:
-            raise ValueError(f"{text!r} is not of the form host:port")
-        endpoints.append(Endpoint(host.strip("[]"), int(port)))
-    return endpoints
+    return [endpoint_from_text(text.strip()) for text in texts]

@@ -20,7 +20,7 @@ from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, meta
 from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION
 from heirlog.node import format as node_format
 from heirlog.node.format import Format
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_from_text, uuid_text
+from heirlog.protocol.types import BrokerId, Uuid, endpoint_from_text, uuid_from_text, uuid_text
 from heirlog.raft.control import Voter
 from heirlog.server.files import OsFiles
 from heirlog.storage.errors import StorageFormatError
@@ -86,9 +86,8 @@ def _voter(text: str) -> Voter:
     """`id@host:port:directory-id`, as Kafka writes it."""
     node_id, _, rest = text.partition("@")
     address, _, directory_id = rest.rpartition(":")
-    host, _, port = address.rpartition(":")
     try:
-        return Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), Endpoint(host.strip("[]"), int(port)))
+        return Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), endpoint_from_text(address))
     except ValueError as error:
         raise CommandError(
             f"--initial-controllers: {text!r} is not of the form id@host:port:directory-id ({error})"

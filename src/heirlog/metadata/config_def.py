@@ -19,12 +19,11 @@ from typing import Any, Final
 
 from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SECURITY_PREFIXES, SERVER_CONFIGS
-from heirlog.protocol.types import BrokerId, Endpoint
+from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
 
 __all__ = ["ConfigError", "Listener", "StaticConfig", "Voter", "parse_static"]
 
 _LISTENER: Final = re.compile(r"^([A-Za-z0-9_]+)://(\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*):(\d+)$")
-_ADDRESS: Final = re.compile(r"^(\[[0-9A-Fa-f:.%]+\]|[^:\[\]]+):(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> 
     found: list[Listener] = []
     for text in config[key]:
         match = _LISTENER.match(text)
-        if match is None or int(match[3]) > 65535:
+        if match is None or int(match[3]) > PORT_MAX:
             raise ConfigError(key, f"{key}: {text!r} is not of the form NAME://host:port")
         name, host, port = match[1].upper(), match[2].strip("[]"), int(match[3])
         protocol = protocols.get(name) or protocols.get(match[1])
@@ -210,10 +209,10 @@ def _voter(text: str) -> Voter:
 
 
 def _address(key: str, text: str) -> Endpoint:
-    match = _ADDRESS.match(text)
-    if match is None or int(match[2]) > 65535:
-        raise ConfigError(key, f"{key}: {text!r} is not of the form host:port")
-    return Endpoint(match[1].strip("[]"), int(match[2]))
+    try:
+        return endpoint_from_text(text)
+    except ValueError as error:
+        raise ConfigError(key, f"{key}: {error}") from error
 
 
 def _check_together(config: StaticConfig) -> None:

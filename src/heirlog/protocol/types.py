@@ -5,6 +5,7 @@ Messages carry plain ints; the floors above name what they mean with these.
 
 from __future__ import annotations
 
+import re
 from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass
 from typing import NewType
@@ -26,6 +27,8 @@ NO_BROKER_EPOCH = BrokerEpoch(-1)
 ZERO_UUID = Uuid(bytes(16))
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+PORT_MAX = 65535
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\]\s]+):(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,14 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+def endpoint_from_text(text: str) -> Endpoint:
+    """`host:port`, an IPv6 host in brackets. Raises ValueError for anything else."""
+    match = _ADDRESS.fullmatch(text)
+    if match is None or int(match[2]) > PORT_MAX:
+        raise ValueError(f"{text!r} is not of the form host:port")
+    return Endpoint(match[1].strip("[]"), int(match[2]))
 
 
 def uuid_text(uuid: bytes) -> str:
