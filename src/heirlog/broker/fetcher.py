@@ -6,7 +6,7 @@ one while there is something new to ask for: it ends the long poll of the first,
 wait for `replica.fetch.wait.max.ms`. Per partition:
 
     fetching --records--> append, fetch on            --DivergingEpoch--> truncate, fetch from the new end
-       |  ^  --OFFSET_OUT_OF_RANGE--> locating: ask for the leader's end, then its start; truncate or start over
+       |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log lie? (`log_range.py`)
        |  +------after the back-off-------- backing off <--errors that pass
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
 
@@ -38,6 +38,7 @@ from zlib import crc32
 
 from heirlog.broker.follower_session import FollowerSession, Said
 from heirlog.broker.followers import Peers
+from heirlog.broker.log_range import LogRange
 from heirlog.broker.partition import FetchStart, Partition, Role
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -49,8 +50,6 @@ from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, Uuid
 if TYPE_CHECKING:
     from heirlog.broker.replica_manager import ReplicaManager
 
-LATEST_TIMESTAMP = -1
-EARLIEST_LOCAL_TIMESTAMP = -4
 FIRST_BACKOFF_MS = 20
 MAX_IN_FLIGHT = 2
 
@@ -355,69 +354,37 @@ class Fetcher:
             error=error,
         )
 
-    # OFFSET_OUT_OF_RANGE: where does the leader's log lie?
-
     def _locate(self, followed: _Followed) -> None:
         self._suspend(followed)
-        self._ask_offset(followed, LATEST_TIMESTAMP, self._located_end)
+        search = LogRange(
+            followed.partition,
+            followed.leader_epoch,
+            self._fetchers.peers.broker_id,
+            lambda request: self._ask(followed, search, request),
+        )
+        search.start()
 
-    def _ask_offset(self, followed: _Followed, timestamp: int, then: Callable[[_Followed, int], None]) -> None:
+    def _ask(self, followed: _Followed, search: LogRange, request: ListOffsetsRequest) -> None:
         endpoint = self._fetchers.endpoint_of(self.leader)
         if endpoint is None:
             self._back_off(followed, "the leader is not registered")
             return
-        partition = followed.partition
-        request = ListOffsetsRequest(
-            replica_id=self._fetchers.peers.broker_id,
-            topics=[
-                ListOffsetsRequest.ListOffsetsTopic(
-                    name=partition.topic,
-                    partitions=[
-                        ListOffsetsRequest.ListOffsetsPartition(
-                            partition_index=partition.index,
-                            current_leader_epoch=followed.leader_epoch,
-                            timestamp=timestamp,
-                        )
-                    ],
-                )
-            ],
-        )
 
         def answered(result: ListOffsetsResponse | SendFailure) -> None:
             if self.followed.get(followed.key) is not followed:
                 return
-            error = "no answer" if isinstance(result, SendFailure) else _offsets_error(result)
-            if error is None and not isinstance(result, SendFailure):
-                try:
-                    then(followed, result.topics[0].partitions[0].offset)
-                except OSError as failure:
-                    self._fetchers.storage_failed(partition, failure)
+            try:
+                error = search.answered(result)
+            except OSError as failure:
+                self._fetchers.storage_failed(followed.partition, failure)
             else:
-                self._back_off(followed, error or "no answer")
+                if error is not None:
+                    self._back_off(followed, error)
+                elif search.is_found:
+                    self._located(followed)
             self.wake_up()
 
         self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
-
-    def _located_end(self, followed: _Followed, leader_end_offset: int) -> None:
-        partition = followed.partition
-        if leader_end_offset < partition.log.log_start_offset:
-            self._ask_offset(followed, EARLIEST_LOCAL_TIMESTAMP, self._start_over)
-        elif leader_end_offset < partition.log.log_end_offset:
-            partition.truncate_to(leader_end_offset)
-            self._located(followed)
-        else:
-            self._ask_offset(followed, EARLIEST_LOCAL_TIMESTAMP, self._located_start)
-
-    def _located_start(self, followed: _Followed, leader_start_offset: int) -> None:
-        partition = followed.partition
-        if leader_start_offset > partition.log.log_end_offset:
-            partition.start_over_at(leader_start_offset)
-        self._located(followed)
-
-    def _start_over(self, followed: _Followed, leader_start_offset: int) -> None:
-        """Our whole log lies beyond the leader's end: from there on we would lack what the leader has below."""
-        followed.partition.start_over_at(leader_start_offset)
-        self._located(followed)
 
     def _located(self, followed: _Followed) -> None:
         self._moved(followed)
@@ -436,13 +403,6 @@ def _is_current(followed: _Followed, number: int) -> bool:
     Called through this module's global, so that the simulator can take the guard away.
     """
     return _UNSAID < followed.said_in <= number
-
-
-def _offsets_error(response: ListOffsetsResponse) -> str | None:
-    if not response.topics or not response.topics[0].partitions:
-        return "an empty answer"
-    code = response.topics[0].partitions[0].error_code
-    return None if code == ErrorCode.NONE else ErrorCode(code).name
 
 
 class ReplicaFetchers:

@@ -1,0 +1,82 @@
+"""Where the leader's log lies, for a follower whose fetch offset is outside of it (OFFSET_OUT_OF_RANGE).
+
+    ask for the leader's end
+        below our start    ask for its start, and start over there: from its end on we would lack what it has below
+        below our end      cut our log to it
+        else               ask for its start; if that is beyond our end, start over there
+
+Source: kafka-behaviour 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.broker.partition import Partition
+from heirlog.env import SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.types import BrokerId
+
+LATEST_TIMESTAMP = -1
+EARLIEST_LOCAL_TIMESTAMP = -4
+
+
+class LogRange:
+    """One search. `ask` sends a request to the leader; whoever sends it hands the answer to `answered`."""
+
+    def __init__(
+        self, partition: Partition, leader_epoch: int, me: BrokerId, ask: Callable[[ListOffsetsRequest], None]
+    ) -> None:
+        self._partition = partition
+        self._leader_epoch = leader_epoch
+        self._me = me
+        self._ask = ask
+        self._then: Callable[[int], None] = self._end_is
+        self.is_found = False
+        """Our log lies within the leader's now."""
+
+    def start(self) -> None:
+        self._ask_offset(LATEST_TIMESTAMP, self._end_is)
+
+    def answered(self, result: ListOffsetsResponse | SendFailure) -> str | None:
+        """What is wrong with it, if anything. Raises OSError where our own log cannot be cut."""
+        error = "no answer" if isinstance(result, SendFailure) else _error_of(result)
+        if error is not None or isinstance(result, SendFailure):
+            return error
+        self._then(result.topics[0].partitions[0].offset)
+        return None
+
+    def _ask_offset(self, timestamp: int, then: Callable[[int], None]) -> None:
+        self._then = then
+        asked = ListOffsetsRequest.ListOffsetsPartition(
+            partition_index=self._partition.index, current_leader_epoch=self._leader_epoch, timestamp=timestamp
+        )
+        topic = ListOffsetsRequest.ListOffsetsTopic(name=self._partition.topic, partitions=[asked])
+        self._ask(ListOffsetsRequest(replica_id=self._me, topics=[topic]))
+
+    def _end_is(self, leader_end_offset: int) -> None:
+        log = self._partition.log
+        if leader_end_offset < log.log_start_offset:
+            self._ask_offset(EARLIEST_LOCAL_TIMESTAMP, self._start_over)
+        elif leader_end_offset < log.log_end_offset:
+            self._partition.truncate_to(leader_end_offset)
+            self.is_found = True
+        else:
+            self._ask_offset(EARLIEST_LOCAL_TIMESTAMP, self._start_is)
+
+    def _start_is(self, leader_start_offset: int) -> None:
+        if leader_start_offset > self._partition.log.log_end_offset:
+            self._partition.start_over_at(leader_start_offset)
+        self.is_found = True
+
+    def _start_over(self, leader_start_offset: int) -> None:
+        self._partition.start_over_at(leader_start_offset)
+        self.is_found = True
+
+
+def _error_of(response: ListOffsetsResponse) -> str | None:
+    if not response.topics or not response.topics[0].partitions:
+        return "an empty answer"
+    code = response.topics[0].partitions[0].error_code
+    return None if code == ErrorCode.NONE else ErrorCode(code).name
