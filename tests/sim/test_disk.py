@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.sim.disk import SimDisk, SimFiles
+from heirlog.sim.disk import FlushedAgain, SimDisk, SimFiles
 from heirlog.sim.world import Exit, World
 
 
@@ -253,6 +253,8 @@ def test_a_flush_that_failed_made_nothing_durable() -> None:
         machine.files.flush(machine.files.open("/d/f"), done.append)
         machine.world.run_while(lambda done=done: not done, 1000)
         assert done[0] is not None and "input/output error" in str(done[0])
+        with pytest.raises(FlushedAgain):
+            machine.flush("/d/f")
         machine.power_cut()
         kept.add(machine.content("/d/f"))
     assert b"" in kept

@@ -14,6 +14,7 @@ never flushed costs one entry, and the cut falls on any byte.
 
 A part of a disk can break (`break_at`), until `repair`: full (nothing can be written), read (EIO where it is read),
 flush (EIO, and what was to be flushed stays volatile), dead (all of these). Regions handed out before count as reads.
+A process that flushes once more what it was told has failed is a mistake in the product (`FlushedAgain`).
 
 Nothing here copies a file: appends extend a bytearray, a cut deletes its end.
 """
@@ -60,9 +61,11 @@ class _Cut(NamedTuple):
 class _Flushable:
     """What files and directories share: changes that are not durable, and one flush at a time."""
 
-    __slots__ = ("flushing", "waiting")
+    __slots__ = ("failed_for", "flushing", "waiting")
 
     def __init__(self) -> None:
+        self.failed_for: Process | None = None
+        """Who was told that a flush has failed."""
         self.flushing = False
         self.waiting: list[OnFlushed] = []
         """Asked for while a flush was under way: they share the next one."""
@@ -180,6 +183,10 @@ class _Directory(_Flushable):
 _Inode: TypeAlias = _Content | _Directory
 
 BREAKAGES = ("full", "read", "flush", "dead")
+
+
+class FlushedAgain(Exception):
+    """The kernel may have dropped what it could not write: a second flush would answer success for lost bytes."""
 
 
 def _prefix(random: Random, length: int) -> int:
@@ -369,6 +376,8 @@ class SimFiles:
         self._flush(self._directory(path), path, f"synced {path}", on_synced)
 
     def _flush(self, inode: _Content | _Directory, path: str, label: str, on_flushed: OnFlushed) -> None:
+        if inode.failed_for is self._process:
+            raise FlushedAgain(f"{path} was flushed again after a flush of it had failed")
         inode.waiting.append(on_flushed)
         if not inode.flushing:
             self._begin_flush(inode, path, label)
@@ -385,6 +394,10 @@ class SimFiles:
                 inode.make_durable(count)
             except OSError as error:
                 failure = error
+                inode.failed_for = self._process
+                # asked for meanwhile: the same answer
+                served.extend(inode.waiting)
+                inode.waiting = []
             inode.flushing = False
             if inode.waiting:
                 self._begin_flush(inode, path, label)
