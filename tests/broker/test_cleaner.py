@@ -175,7 +175,7 @@ def test_a_stop_under_way_leaves_a_clean_log_and_what_was_clean_is_known_after_i
     monkeypatch.setattr(cleaner, "MAX_STEPS_PER_SLICE", 3)
     append(rig, partition, *"ab" * 20)
     roll(rig, partition)
-    rig.env.advance(300)
+    rig.env.advance(120)
     rig.broker.shutdown(lambda: None)
     rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
     rig.env.advance(100)
