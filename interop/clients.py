@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jars
+from groups import GROUP, TOPIC, Command, hard_day
 
 from heirlog.testing import Cluster
 
@@ -90,34 +91,79 @@ def kcat() -> str:
     return "5 codecs, idempotent; by partition and as a group; metadata"
 
 
-def create_topic(running: Cluster, topic: str) -> None:
-    output_of(
-        [str(VENV / "heirlog"), "topics", "create", topic, "-b", running.bootstrap_servers, "--replication-factor", "3"]
-    )
+def create_topic(running: Cluster, topic: str, partitions: int = 1) -> None:
+    options = ["--partitions", str(partitions), "--replication-factor", "3", "-b", running.bootstrap_servers]
+    output_of([str(VENV / "heirlog"), "topics", "create", topic, *options])
 
 
-def franz_go() -> str:
+def built_franz_go() -> Path:
     jars.need("go", install="Go (on Debian: apt install golang)")
     program = jars.CACHE / "franz-go"
     jars.CACHE.mkdir(parents=True, exist_ok=True)
     # versions and checksums are in go.mod and go.sum
     jars.retried(["go", "build", "-mod=readonly", "-o", str(program), "."], cwd=HERE / "go")
+    return program
+
+
+def franz_go() -> str:
+    program = built_franz_go()
     with cluster() as running:
         said = output_of([str(program), running.bootstrap_servers])
     assert said.strip() == "done", said
     return "5 codecs, idempotent; by partition and as a group"
 
 
-def kafkajs() -> str:
+def installed_kafkajs() -> Path:
     jars.need("node", "npm", install="Node.js with npm (on Debian: apt install nodejs npm)")
     home = jars.CACHE / "node"
     shutil.copytree(HERE / "node", home, dirs_exist_ok=True)
     if not (home / "node_modules" / "kafkajs" / "package.json").exists():
         jars.retried(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=home)
+    return home
+
+
+def kafkajs() -> str:
+    home = installed_kafkajs()
     with cluster() as running:
         said = output_of(["node", "client.js", running.bootstrap_servers], cwd=home)
     assert said.strip() == "done", said
     return "none, gzip, idempotent; as a group; admin"
+
+
+def group_of_three(command: Command, committed_s: float = 2.0) -> str:
+    with cluster() as running:
+        create_topic(running, TOPIC, partitions=6)
+        hard_day(running, command, committed_s)
+    return "three members, one killed, a broker killed under a producer, resumed"
+
+
+def java_group() -> str:
+    jars.fetch()
+    return group_of_three(lambda what, servers: java_command("Lines.java", what, servers, TOPIC, GROUP))
+
+
+def kcat_group() -> str:
+    jars.need("kcat", install="kcat (on Debian: apt install kcat)")
+
+    def command(what: str, servers: str) -> list[str]:
+        base = ["kcat", "-b", servers, "-q", "-X", "topic.metadata.refresh.interval.ms=1000"]
+        if what == "produce":
+            return [*base, "-P", "-t", TOPIC, "-X", "enable.idempotence=true", "-X", "sticky.partitioning.linger.ms=0"]
+        group = ["-X", "session.timeout.ms=6000", "-X", "auto.offset.reset=earliest"]
+        return [*base, *group, "-u", "-G", GROUP, TOPIC]
+
+    # kcat's commit interval of 5 s cannot be changed: it takes the property of that name for one of the topic
+    return group_of_three(command, committed_s=7.0)
+
+
+def franz_go_group() -> str:
+    program = built_franz_go()
+    return group_of_three(lambda what, servers: [str(program), servers, what, TOPIC, GROUP])
+
+
+def kafkajs_group() -> str:
+    program = installed_kafkajs() / "lines.js"
+    return group_of_three(lambda what, servers: ["node", str(program), what, servers, TOPIC, GROUP])
 
 
 def describe_topics(running: Cluster) -> str:

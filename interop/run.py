@@ -42,6 +42,10 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
     ("kafkajs", clients.kafkajs),
+    ("group of Java clients", clients.java_group),
+    ("group of kcat", clients.kcat_group),
+    ("group of franz-go", clients.franz_go_group),
+    ("group of kafkajs", clients.kafkajs_group),
 ]
 
 

@@ -1,5 +1,6 @@
 // franz-go against a running cluster: `go run . BOOTSTRAP`. Produces with every codec, idempotently, consumes what it
-// wrote, in order, by assignment and once as a member of a group. Any doubt ends it with exit code 1.
+// wrote, in order, by assignment and once as a member of a group. Any doubt ends it with exit code 1. With three
+// arguments more, `produce|consume TOPIC GROUP`, it carries lines into and out of a topic.
 package main
 
 import (
@@ -20,6 +21,12 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
 	bootstrap := strings.Split(os.Args[1], ",")
+	if len(os.Args) > 4 {
+		if err := lines(ctx, bootstrap, os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fail(os.Args[2], err)
+		}
+		return
+	}
 	codecs := map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
@@ -35,6 +42,13 @@ func main() {
 		fail("group", err)
 	}
 	fmt.Println("done")
+}
+
+func lines(ctx context.Context, bootstrap []string, what, topic, group string) error {
+	if what == "produce" {
+		return produceLines(ctx, bootstrap, topic)
+	}
+	return consumeLines(ctx, bootstrap, topic, group)
 }
 
 func fail(what string, err error) {
