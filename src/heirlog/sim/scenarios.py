@@ -142,7 +142,9 @@ def _wait_states(stage: Stage, what: str, holds: Callable[[PartitionState], bool
 def _race_plan(random: Random) -> Plan:
     # the leader's session must outlive a short cut of its way to the controller
     config = {"broker.session.timeout.ms": "9000"}
-    return Plan(partitions=1, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20), config=config)
+    return Plan(
+        partitions=1, idempotent=False, leader_acks=False, batch_records=random.randrange(10, 30), config=config
+    )
 
 
 def _kip_903_race(stage: Stage) -> None:
