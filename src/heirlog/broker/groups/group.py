@@ -303,7 +303,9 @@ class Group:
                 client_id=stored.client_id,
                 client_host=stored.client_host,
                 session_timeout_ms=stored.session_timeout,
-                rebalance_timeout_ms=stored.rebalance_timeout or stored.session_timeout,
+                rebalance_timeout_ms=(
+                    stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
+                ),
                 protocols=[(value.protocol or "", stored.subscription)],
                 assignment=stored.assignment,
             )
