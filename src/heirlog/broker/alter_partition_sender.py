@@ -17,7 +17,7 @@ from typing import TypeAlias
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.env import Env, SendFailure
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from heirlog.protocol.types import Endpoint, Uuid
 
@@ -93,7 +93,7 @@ class AlterPartitionSender:
     def _answered(self, sent: list[IsrProposal], result: AlterPartitionResponse | SendFailure) -> None:
         if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
             self._in_flight = False
-            error = result.kind if isinstance(result, SendFailure) else ErrorCode(result.error_code).name
+            error = result.kind if isinstance(result, SendFailure) else error_code(result.error_code).name
             self._env.log("info", "alter-partition-failed", error=error)
             self._back_off()
             return

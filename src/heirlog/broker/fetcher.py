@@ -41,7 +41,7 @@ from heirlog.broker.followers import Peers
 from heirlog.broker.log_range import LogRange
 from heirlog.broker.partition import FetchStart, Partition, Role
 from heirlog.env import Env, SendFailure
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.primitives import records_view
@@ -255,7 +255,7 @@ class Fetcher:
             self._failed(result.kind)
             return
         if result.error_code != ErrorCode.NONE:
-            self._refused(number, ErrorCode(result.error_code))
+            self._refused(number, error_code(result.error_code))
             return
         self._failing.reset()
         for topic in result.responses:
@@ -301,7 +301,7 @@ class Fetcher:
             elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
                 self._suspend(followed)
             elif data.error_code != ErrorCode.NONE:
-                self._back_off(followed, ErrorCode(data.error_code).name)
+                self._back_off(followed, error_code(data.error_code).name)
             elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
                 self._truncate(followed, data.diverging_epoch, data.log_start_offset)
             else:

@@ -20,7 +20,7 @@ from typing import Any
 from heirlog.broker.followers import Peers
 from heirlog.env import Env, SendFailure
 from heirlog.pending import Pending
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from heirlog.protocol.types import Endpoint
@@ -89,7 +89,7 @@ class ProducerIds:
 
     def _answered(self, result: AllocateProducerIdsResponse | SendFailure) -> None:
         if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
-            error = result.kind if isinstance(result, SendFailure) else ErrorCode(result.error_code).name
+            error = result.kind if isinstance(result, SendFailure) else error_code(result.error_code).name
             self._env.log("info", "producer-ids-not-allocated", error=error)
             self._env.call_later(RETRY_BACKOFF_MS, self._ask_again)
             return

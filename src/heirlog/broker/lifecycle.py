@@ -28,7 +28,7 @@ from heirlog.broker.followers import Peers
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
@@ -159,7 +159,7 @@ class Lifecycle:
             )
             return
         if result.error_code != ErrorCode.NONE:
-            self._registration_error = f"the controller answered {ErrorCode(result.error_code).name}"
+            self._registration_error = f"the controller answered {error_code(result.error_code).name}"
             self._register_later()
             return
         self._registering = False
@@ -245,14 +245,14 @@ class Lifecycle:
             self._no_answer(result.kind)
             return
         if result.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
-            self._env.log("warning", "broker-not-registered", error=ErrorCode(result.error_code).name)
+            self._env.log("warning", "broker-not-registered", error=error_code(result.error_code).name)
             if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
                 self._let_go()
                 return
             self._begin_registration()
             return
         if result.error_code != ErrorCode.NONE:
-            self._no_answer(ErrorCode(result.error_code).name)
+            self._no_answer(error_code(result.error_code).name)
             return
         self._last_answer_ms = self._env.now_ms()
         self._proceed(result, asked_to_shut_down)

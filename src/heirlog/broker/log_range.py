@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from heirlog.broker.partition import Partition
 from heirlog.env import SendFailure
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.types import BrokerId
 
@@ -79,4 +79,4 @@ def _error_of(response: ListOffsetsResponse) -> str | None:
     if not response.topics or not response.topics[0].partitions:
         return "an empty answer"
     code = response.topics[0].partitions[0].error_code
-    return None if code == ErrorCode.NONE else ErrorCode(code).name
+    return None if code == ErrorCode.NONE else error_code(code).name

@@ -41,7 +41,7 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, BrokerState, PartitionState
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_text
 from heirlog.storage.config import LogConfig
@@ -431,7 +431,7 @@ class ReplicaManager:
         # whoever is outside the ISR now, and thought to be inside, may ask to join
         self.exchange.mark((proposal.topic_id, proposal.partition))
         if answer.error_code != ErrorCode.NONE:
-            again = partition.proposal_failed(proposal, ErrorCode(answer.error_code))
+            again = partition.proposal_failed(proposal, error_code(answer.error_code))
             if again is not None:
                 self.propose(again)
             return

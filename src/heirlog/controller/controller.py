@@ -154,7 +154,6 @@ class Controller:
         self._waiting: deque[_Waiting] = deque()
         self._timers: dict[str, Cancel] = {}
         self._committed_offset = -1
-        self._committed_epoch = -1
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -256,7 +255,7 @@ class Controller:
         """Start again from a snapshot; only an inactive controller gets one."""
         assert not self.is_active, "an active controller has the newest state there is"
         self.image = Image.from_snapshot(records, offset, epoch)
-        self._committed_offset, self._committed_epoch = offset, epoch
+        self._committed_offset = offset
 
     def on_commit(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
@@ -266,7 +265,7 @@ class Controller:
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
                 self._appended.popleft()
-            self._committed_offset, self._committed_epoch = batch.last_offset, batch.epoch
+            self._committed_offset = batch.last_offset
         self._answer_committed()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
