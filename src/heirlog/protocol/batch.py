@@ -287,15 +287,15 @@ def _write_crc(buf: bytearray | memoryview, position: int, size: int) -> None:
 def _encode_record(out: bytearray, delta: int, base_timestamp: int, record: NewRecord) -> None:
     key, value, headers, timestamp_ms = record
     body = bytearray(1)
-    _put_varint(body, timestamp_ms - base_timestamp)
-    _put_varint(body, delta)
+    put_varint(body, timestamp_ms - base_timestamp)
+    put_varint(body, delta)
     _put_bytes(body, key)
     _put_bytes(body, value)
-    _put_varint(body, len(headers))
+    put_varint(body, len(headers))
     for name, content in headers:
         _put_bytes(body, name.encode())
         _put_bytes(body, content)
-    _put_varint(out, len(body))
+    put_varint(out, len(body))
     out += body
 
 
@@ -303,11 +303,12 @@ def _put_bytes(out: bytearray, data: bytes | None) -> None:
     if data is None:
         out.append(1)  # -1, zigzag
         return
-    _put_varint(out, len(data))
+    put_varint(out, len(data))
     out += data
 
 
-def _put_varint(out: bytearray, value: int) -> None:
+def put_varint(out: bytearray, value: int) -> None:
+    """Append the zigzag varint that the fields of a record are made of."""
     value = value << 1 if value >= 0 else (-value << 1) - 1
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -315,7 +316,8 @@ def _put_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """The value and the position behind it. Raises IndexError at the end of the data."""
     byte = data[position]
     position += 1
     if byte < 0x80:
@@ -333,7 +335,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _nullable_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = _varint(data, position)
+    size, position = read_varint(data, position)
     if size < 0:
         return None, position
     end = position + size
@@ -347,12 +349,12 @@ def _decode_all(data: bytes, header: BatchHeader) -> list[Record]:
     position = 0
     append_time_ms = header.max_timestamp if header.log_append_time else None
     for _ in range(header.record_count):
-        size, position = _varint(data, position)
+        size, position = read_varint(data, position)
         end = position + size
         if size < 0 or end > len(data):
             raise IndexError("a record reaches beyond the batch")
-        timestamp_delta, position = _varint(data, position + 1)
-        offset_delta, position = _varint(data, position)
+        timestamp_delta, position = read_varint(data, position + 1)
+        offset_delta, position = read_varint(data, position)
         key, position = _nullable_bytes(data, position)
         value, position = _nullable_bytes(data, position)
         headers, position = _decode_headers(data, position)
@@ -366,7 +368,7 @@ def _decode_all(data: bytes, header: BatchHeader) -> list[Record]:
 
 
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
-    count, position = _varint(data, position)
+    count, position = read_varint(data, position)
     if count == 0:
         return (), position
     if count < 0 or count > len(data):

@@ -32,7 +32,9 @@ from heirlog.protocol.batch import (
     BatchHeader,
     InvalidBatch,
     crc_matches,
+    put_varint,
     read_header,
+    read_varint,
 )
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.compression import compress, decompress
@@ -70,7 +72,7 @@ def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
     try:
         for _ in range(header.record_count):
             start = position
-            length, position = _varint(payload, position)
+            length, position = read_varint(payload, position)
             end = position + length
             # what fits into one byte nearly always does, and a call costs as much as the rest
             position += 1
@@ -78,13 +80,13 @@ def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
             if byte < 0x80:
                 timestamp_delta, offset_at = (byte >> 1) ^ -(byte & 1), position + 1
             else:
-                timestamp_delta, offset_at = _varint(payload, position)
-            offset_delta, position = _varint(payload, offset_at)
+                timestamp_delta, offset_at = read_varint(payload, position)
+            offset_delta, position = read_varint(payload, offset_at)
             byte = payload[position]
             if byte < 0x80:
                 key_size, position = (byte >> 1) ^ -(byte & 1), position + 1
             else:
-                key_size, position = _varint(payload, position)
+                key_size, position = read_varint(payload, position)
             key = None
             if key_size >= 0:
                 key = payload[position : position + key_size]
@@ -93,7 +95,7 @@ def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
             if byte < 0x80:
                 value_size, position = (byte >> 1) ^ -(byte & 1), position + 1
             else:
-                value_size, position = _varint(payload, position)
+                value_size, position = read_varint(payload, position)
             if length < 0 or end > size or position + max(value_size, 0) > end:
                 raise _damaged(header)
             yield new(RecordSpan, start, offset_at, end, timestamp_delta, offset_delta, key, value_size >= 0)
@@ -200,36 +202,10 @@ def _written(
 
 def _with_timestamp(payload: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
     # the attributes byte lies right before the timestamp delta, which ends where the offset delta begins
-    attributes_at = _varint(payload, span.start)[1]
+    attributes_at = read_varint(payload, span.start)[1]
     body = bytearray(payload[attributes_at : attributes_at + 1])
-    _put_varint(body, timestamp_delta)
+    put_varint(body, timestamp_delta)
     body += payload[span.offset_at : span.end]
     record = bytearray()
-    _put_varint(record, len(body))
+    put_varint(record, len(body))
     return bytes(record + body)
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Zigzag. Raises IndexError at the end of the data."""
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position
-    value, shift = byte & 0x7F, 7
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-        if shift > 63:
-            raise IndexError("a varint of more than ten bytes")
-
-
-def _put_varint(out: bytearray, value: int) -> None:
-    value = value << 1 if value >= 0 else (-value << 1) - 1
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
