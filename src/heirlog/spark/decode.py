@@ -1,0 +1,348 @@
+"""Fetched bytes of one partition to `pyarrow.RecordBatch`es with the columns of Spark's Kafka source.
+
+    fetched bytes --batches--> segments --kernel--> Arrow buffers --> RecordBatch
+                     |  before the start, control, aborted: passed over
+                     |  compressed: only what is wanted is decompressed
+
+Batches are collected until some 65,000 records or 16 MiB are together and decoded in one pass: a Python call costs as
+much as forty records. Decompression waits until the batch's turn, so that one answer of highly compressed batches
+cannot fill the memory. Checksums are the client's business (`heirlog.blocking.data`).
+
+What is passed over. A fetch may begin before its offset, because batches come whole. After compaction offsets have
+gaps. A control batch ends a transaction and holds no data. Of an aborted transaction the broker tells the producer and
+its first offset; from there on that producer's transactional batches are passed over, until its abort marker
+(KIP-98, "isolation.level"). This list belongs to one answer and is complete for it.
+
+Columns that nobody asked for are not built. Row memory is Arrow's own, so buffers are reused between batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # has no annotations
+
+from heirlog.env import Buffer
+from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, walk
+from heirlog.protocol.batch import decode_records as decode_plainly
+from heirlog.protocol.compression import DecompressionError, decompress
+from heirlog.spark import kernels
+from heirlog.spark.kernels import SEGMENT_FIELDS, SMALLEST_RECORD_BYTES, STATE_FIELDS
+
+Array: TypeAlias = Any
+
+ROWS_MAX = 65_536
+BYTES_MAX = 16 * 1024 * 1024
+"""A RecordBatch is closed before it would hold more than either; a single larger record batch is one by itself."""
+DECOMPRESSED_BYTES_MAX = 1 << 30
+"""Below 2 GiB, where Arrow's 32-bit offsets end."""
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
+TYPES = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(HEADER_TYPE),
+}
+
+_ABORT_MARKER = 0
+
+
+class CorruptRecords(ValueError):
+    """Bytes of a partition that are not what a broker may send; says which partition and offset."""
+
+    def __init__(self, topic: str, partition: int, offset: int, why: str) -> None:
+        super().__init__(
+            f"{topic}-{partition}: the records from offset {offset} on cannot be read: {why}. "
+            f"Read this partition with another client to see whether the broker's log is damaged; "
+            f"to pass over it, start behind it (startingOffsets)"
+        )
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[CorruptRecords], tuple[str, int, int, str]]:
+        return CorruptRecords, (self.topic, self.partition, self.offset, self.why)
+
+
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, TYPES[name]) for name in columns])
+
+
+class PartitionDecoder:
+    """Records of one partition with offsets in [start_offset, end_offset), in the order in which they come.
+
+    schema: a subset of `COLUMNS`, in any order, of `TYPES` or their large variants.
+    """
+
+    def __init__(
+        self, topic: str, partition: int, schema: pa.Schema, start_offset: int = 0, end_offset: int = 2**63 - 1
+    ) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._schema = schema
+        self._start_offset = start_offset
+        self._end_offset = end_offset
+        self.next_offset = start_offset
+        """Where to fetch next: behind the last batch that was seen, be it passed over or not."""
+        self._group = _Group()
+
+    @property
+    def is_complete(self) -> bool:
+        return self.next_offset >= self._end_offset
+
+    def decode(self, records: Buffer, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[pa.RecordBatch]:
+        """The records of one answer of the broker, which may end inside a batch; `records` are not kept.
+
+        aborted: (producer id, first offset) of the aborted transactions, empty for read_uncommitted.
+        Raises CorruptRecords.
+        """
+        transactions = _Aborted(aborted)
+        try:
+            for position, header in walk(records, partial_tail=True):
+                if header.base_offset >= self._end_offset:
+                    self.next_offset = self._end_offset
+                    break
+                passed_over = header.last_offset < self.next_offset
+                if not passed_over:
+                    self.next_offset = header.next_offset
+                if transactions.pass_over(records, position, header) or passed_over or not header.record_count:
+                    continue
+                yield from self._take(records, position, header)
+        except (InvalidBatch, DecompressionError) as error:
+            raise self._corrupt(self.next_offset, str(error)) from error
+        if self._group.records:
+            yield from self._build()
+
+    def _take(self, records: Buffer, position: int, header: BatchHeader) -> Iterator[pa.RecordBatch]:
+        payload: Buffer = memoryview(records)[position + HEADER_SIZE : position + header.size]
+        if header.compression:
+            try:
+                payload = decompress(header.compression, payload, DECOMPRESSED_BYTES_MAX)
+            except DecompressionError as error:
+                raise self._corrupt(header.base_offset, str(error)) from error
+        if header.record_count * SMALLEST_RECORD_BYTES > len(payload):
+            # believed, this number would be multiplied into buffers
+            raise self._corrupt(header.base_offset, f"{header.record_count} records in {len(payload)} bytes")
+        group = self._group
+        if group.records and (
+            group.records + header.record_count > ROWS_MAX or group.payload_bytes + len(payload) > BYTES_MAX
+        ):
+            yield from self._build()
+            group = self._group
+        if header.compression:
+            group.add_decompressed(payload, header)
+        else:
+            group.add(records, position + HEADER_SIZE, position + header.size, header)
+
+    def _build(self) -> Iterator[pa.RecordBatch]:
+        group, self._group = self._group, _Group()
+        columns = _Columns(self._schema.names, group.records, group.payload_bytes)
+        for data, segments in group.parts():
+            damaged = columns.decode(data, segments, self._start_offset, self._end_offset)
+            if damaged >= 0:
+                base_offset = int(segments[damaged, kernels.BASE_OFFSET])
+                raise self._corrupt(base_offset, "the fields of a record do not add up")
+        if columns.rows:
+            yield columns.record_batch(self._schema, self._topic, self._partition)
+
+    def _corrupt(self, offset: int, why: str) -> CorruptRecords:
+        return CorruptRecords(self._topic, self._partition, offset, why)
+
+
+class _Aborted:
+    """Which batches of one answer belong to aborted transactions, and which are no data at all."""
+
+    def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
+        self._upcoming = sorted(((first_offset, producer) for producer, first_offset in aborted), reverse=True)
+        self._producers: set[int] = set()
+
+    def pass_over(self, records: Buffer, position: int, header: BatchHeader) -> bool:
+        """To be asked for each batch, in order."""
+        while self._upcoming and self._upcoming[-1][0] <= header.last_offset:
+            self._producers.add(self._upcoming.pop()[1])
+        if header.is_control:
+            if header.producer_id in self._producers and _is_abort_marker(records, position):
+                self._producers.discard(header.producer_id)
+            return True
+        return header.is_transactional and header.producer_id in self._producers
+
+
+def _is_abort_marker(records: Buffer, position: int) -> bool:
+    """A control record's key: its version and its type, int16 each."""
+    markers = decode_plainly(records, position)
+    key = markers[0].key if markers else None
+    return key is not None and len(key) >= 4 and int.from_bytes(key[2:4], "big") == _ABORT_MARKER
+
+
+class _Group:
+    """The batches that become one RecordBatch: buffers, and where in them the records lie."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.payload_bytes = 0
+        self._parts: list[tuple[list[Buffer], list[tuple[int, ...]]]] = []
+        self._joined_bytes = 0
+        self._source: Buffer | None = None
+
+    def add(self, records: Buffer, start: int, end: int, header: BatchHeader) -> None:
+        if self._source is not records:
+            self._source = records
+            self._parts.append(([records], []))
+        self._append(start, end, header)
+
+    def add_decompressed(self, payload: Buffer, header: BatchHeader) -> None:
+        """Joined with its neighbours: a copy, but one call of the kernel for all of them."""
+        if self._source is not None or not self._parts:
+            self._source = None
+            self._joined_bytes = 0
+            self._parts.append(([], []))
+        self._parts[-1][0].append(payload)
+        self._append(self._joined_bytes, self._joined_bytes + len(payload), header)
+        self._joined_bytes += len(payload)
+
+    def _append(self, start: int, end: int, header: BatchHeader) -> None:
+        self._parts[-1][1].append(
+            (
+                start,
+                end,
+                header.base_offset,
+                header.last_offset_delta,
+                header.base_timestamp,
+                header.max_timestamp,
+                header.log_append_time,
+                header.record_count,
+            )
+        )
+        self.records += header.record_count
+        self.payload_bytes += end - start
+
+    def parts(self) -> Iterator[tuple[Any, Any]]:
+        for buffers, segments in self._parts:
+            data = np.frombuffer(buffers[0] if len(buffers) == 1 else b"".join(buffers), np.uint8)
+            data.setflags(write=False)  # one type of array for the kernel, however the bytes came
+            yield data, np.array(segments, np.int64).reshape(-1, SEGMENT_FIELDS)
+
+
+class _Output:
+    """Arrow memory that the kernel fills and a column then takes over. Without `length` nobody wants it."""
+
+    def __init__(self, length: int, kind: type[np.generic]) -> None:
+        self.buffer = pa.allocate_buffer(length * np.dtype(kind).itemsize)
+        self.array = np.frombuffer(self.buffer, kind)
+
+    def first(self, length: int) -> pa.Buffer:
+        return self.buffer.slice(0, length * self.array.itemsize)
+
+
+class _Ends(_Output):
+    """Arrow's offsets: one more than rows, the first is 0. The kernel writes the ends only."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length + 1 if length else 0, np.int32)
+        if length:
+            self.array[0] = 0
+        self.ends = self.array[1:]
+
+
+class _Columns:
+    """The outputs of the kernel for at most `rows` records that take `payload_bytes` together."""
+
+    def __init__(self, names: Sequence[str], rows: int, payload_bytes: int) -> None:
+        def wanted(name: str, length: int) -> int:
+            return length if name in names else 0
+
+        def row(name: str, kind: type[np.generic]) -> _Output:
+            return _Output(wanted(name, rows), kind)
+
+        def data(name: str) -> _Output:
+            return _Output(wanted(name, payload_bytes), np.uint8)
+
+        # a header takes two bytes at least
+        headers = wanted("headers", payload_bytes // 2 + 1)
+        self._key = (_Ends(wanted("key", rows)), row("key", np.uint8), data("key"))
+        self._value = (_Ends(wanted("value", rows)), row("value", np.uint8), data("value"))
+        self._offset = row("offset", np.int64)
+        self._timestamp = row("timestamp", np.int64)
+        self._timestamp_type = row("timestampType", np.int32)
+        self._headers = (_Ends(wanted("headers", rows)), row("headers", np.uint8))
+        self._header_key = (_Ends(headers), data("headers"))
+        self._header_value = (_Ends(headers), _Output(headers, np.uint8), data("headers"))
+        self._state = np.zeros(STATE_FIELDS, np.int64)
+        fixed = (self._offset, self._timestamp, self._timestamp_type)
+        groups = (self._key, self._value, fixed, self._headers, self._header_key, self._header_value)
+        self._outputs = [
+            output.ends if isinstance(output, _Ends) else output.array for group in groups for output in group
+        ]
+
+    @property
+    def rows(self) -> int:
+        return int(self._state[kernels.ROWS])
+
+    def decode(self, data: Any, segments: Any, start_offset: int, end_offset: int) -> int:
+        """-1, or which segment is damaged."""
+        return int(kernels.decode_records(data, segments, start_offset, end_offset, self._state, *self._outputs))
+
+    def record_batch(self, schema: pa.Schema, topic: str, partition: int) -> pa.RecordBatch:
+        made = {
+            "key": lambda: self._binary(*self._key, self.rows),
+            "value": lambda: self._binary(*self._value, self.rows),
+            "topic": lambda: pa.repeat(pa.scalar(topic, pa.string()), self.rows),
+            "partition": lambda: pa.repeat(pa.scalar(partition, pa.int32()), self.rows),
+            "offset": lambda: self._fixed(TYPES["offset"], self._offset),
+            "timestamp": lambda: self._fixed(TYPES["timestamp"], self._timestamp),
+            "timestampType": lambda: self._fixed(TYPES["timestampType"], self._timestamp_type),
+            "headers": self._header_lists,
+        }
+        arrays = []
+        for field in schema:
+            array = made[field.name]()
+            arrays.append(array if array.type == field.type else array.cast(field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _fixed(self, kind: pa.DataType, output: _Output) -> Array:
+        return pa.Array.from_buffers(kind, self.rows, [None, output.first(self.rows)])
+
+    def _binary(self, ends: _Ends, valid: _Output, data: _Output, length: int) -> Array:
+        size = int(ends.array[length]) if length else 0
+        return pa.Array.from_buffers(
+            pa.binary(), length, [_bitmap(valid, length), ends.first(length + 1), data.first(size)]
+        )
+
+    def _header_lists(self) -> Array:
+        ends, valid = self._headers
+        count = int(self._state[kernels.HEADERS])
+        pairs = pa.StructArray.from_arrays(
+            [self._header_keys(count), self._binary(*self._header_value, count)], fields=list(HEADER_TYPE)
+        )
+        return pa.Array.from_buffers(
+            TYPES["headers"], self.rows, [_bitmap(valid, self.rows), ends.first(self.rows + 1)], children=[pairs]
+        )
+
+    def _header_keys(self, count: int) -> Array:
+        """Strings; bytes that are no UTF-8 become replacement characters, as in Kafka's own client."""
+        ends, data = self._header_key
+        size = int(self._state[kernels.HEADER_KEY_BYTES])
+        keys = pa.Array.from_buffers(pa.string(), count, [None, ends.first(count + 1), data.first(size)])
+        try:
+            keys.validate(full=True)
+        except pa.ArrowInvalid:
+            plain = keys.cast(pa.binary())
+            return pa.array([key.decode("utf-8", "replace") for key in plain.to_pylist()], pa.string())
+        return keys
+
+
+def _bitmap(valid: _Output, length: int) -> pa.Buffer | None:
+    """Arrow's validity, a bit per row; None where every row is valid."""
+    flags = valid.array[:length]
+    if flags.all():
+        return None
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
