@@ -49,6 +49,7 @@ STANDARD_BELOW_7 = {
     "functools",
     "hashlib",
     "heapq",
+    "hmac",
     "importlib",
     "itertools",
     "json",

@@ -1,42 +1,86 @@
-"""One connection to one server: connect, agree on versions, ask and wait for the answer.
+"""One connection to one server: connect, TLS and SASL if wanted, agree on versions, then ask and take answers.
 
-    Connection(...) --ApiVersions--> ready --request, response--> ready
-                                       \\--time over, closed, nonsense--> broken    (every later call says so)
+    Connection(...) --TLS--> --ApiVersions--> --SASL--> ready --submit, take--> ready
+                             \\--time over, closed, nonsense--> broken          (every later call says so)
 
-One request at a time. After a timeout the connection is broken: the late answer would stand where the next one is
-expected. All failures are `OSError`s with a sentence: `TimeoutError`, `ConnectionError`, `Unsupported`.
+`request` asks one thing and waits. Who wants several on their way submits them and takes the answers in the same order.
+After a timeout the connection is broken: the late answer would stand where the next one is expected. Failures are
+`OSError`s with a sentence: `TimeoutError`, `ConnectionError`, `Unsupported`; who is not believed gets
+`AuthenticationFailed`, which is none, so that nobody tries again.
 """
 
 from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 import time
-from typing import Any, Self
+from collections import deque
+from typing import Any, NamedTuple, Self
 
-from heirlog.client.handshake import Handshake, Refused, common_version
+from heirlog.blocking.credentials import Credentials, tls_failure
+from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.handshake import Authentication, Handshake, Refused, common_version
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed, Message
 
 FRAME_SIZE = struct.Struct(">i")
 MAX_CORRELATION_ID = 0x7FFFFFFF
+MAX_GREETING_BYTES = 1 << 20
+"""Of an answer before the connection is ready: what is longer comes from something that is no Kafka broker."""
+JOINED_BYTES = 1 << 16
+"""Up to this size a request is copied into one piece: cheaper than a system call more."""
+SESSION_SHARE = 0.85
+"""Of a session's life, after which a connection is not used for anything new (KIP-368)."""
 
 
 class Unsupported(OSError):
     """The server speaks no version of this API that we speak."""
 
 
+class ReceiveBuffer:
+    """Memory that is filled again and again: what was decoded from it is gone with the next answer."""
+
+    def __init__(self) -> None:
+        self._memory = bytearray()
+
+    def view(self, size: int) -> memoryview:
+        if len(self._memory) < size:
+            self._memory = bytearray(size + size // 8)  # a new one: somebody may still look at the old
+        return memoryview(self._memory)[:size]
+
+
+class Due(NamedTuple):
+    """An answer that has not come yet."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
 class Connection:
     """timeout_s: for connecting and handshake together, and for each request that names no other."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float = 30.0, client_id: str = "heirlog") -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float = 30.0,
+        client_id: str = "heirlog",
+        credentials: Credentials | None = None,
+    ) -> None:
         self.address = f"{host}:{port}"
+        self.versions: dict[int, tuple[int, int]] = {}
         self._timeout_s = timeout_s
         self._client_id = client_id
         self._correlation_id = 0
+        self._due: deque[Due] = deque()
         self._broken: str | None = None
+        self._expires_at = float("inf")
+        self._frame_bytes_max = MAX_GREETING_BYTES
         deadline = time.monotonic() + timeout_s
         try:
             self._sock = socket.create_connection((host, port), timeout_s)
@@ -44,10 +88,11 @@ class Connection:
             raise type_of(error)(f"cannot connect to {self.address}: {error.strerror or error}") from error
         try:
             self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.versions = self._shake_hands(deadline)
+            self._enter(host, credentials, deadline)
         except BaseException:
             self._sock.close()
             raise
+        self._frame_bytes_max = MAX_CORRELATION_ID
 
     def __enter__(self) -> Self:
         return self
@@ -55,13 +100,20 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """For `select`; see `readable` for what TLS may hold back."""
+        return self._sock.fileno()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose answers are due."""
+        return len(self._due)
+
     def stale(self) -> bool:
-        """Broken, or closed by the server while nobody asked anything."""
-        if self._broken is None:
-            readable, _, _ = select.select([self._sock], [], [], 0)
-            if readable:  # nothing is outstanding, so this can only be the end
-                self._broken = "closed by the server"
-        return self._broken is not None
+        """Broken, closed by the server while nobody asked anything, or with a session that is about to end."""
+        if self._broken is None and not self._due and not self._alive():
+            self._broken = "closed by the server"
+        return self._broken is not None or time.monotonic() >= self._expires_at
 
     def close(self) -> None:
         self._broken = self._broken or "closed by us"
@@ -76,10 +128,23 @@ class Connection:
 
     def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
         """The response to `message`; `version`: this one instead of the newest common one."""
-        if version is None:
-            version = self.version_of(type(message))
-        frame = self._exchange(message, version, self._deadline(timeout_s))
-        return self._decoded(message.API_KEY, version, frame)
+        deadline = self._deadline(timeout_s)
+        self._submit(message, version, deadline)
+        return self._take(None, deadline)
+
+    def submit(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> None:
+        """Send `message`; its answer is to be taken after those of all requests before it."""
+        self._submit(message, version, self._deadline(timeout_s))
+
+    def take(self, *, into: ReceiveBuffer | None = None, timeout_s: float | None = None) -> Any:
+        """The answer to the oldest request whose answer is due. into: what receives it, for large ones."""
+        return self._take(into, self._deadline(timeout_s))
+
+    def readable(self, timeout_s: float = 0) -> bool:
+        """Whether something of an answer has come."""
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return True
+        return bool(select.select([self._sock], [], [], timeout_s)[0])
 
     def send(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> None:
         """Send what has no answer (Produce with acks=0)."""
@@ -87,65 +152,132 @@ class Connection:
             version = self.version_of(type(message))
         self._send(message, version, self._deadline(timeout_s))
 
-    def _deadline(self, timeout_s: float | None) -> float:
-        return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+    # the way in
+
+    def _enter(self, host: str, credentials: Credentials | None, deadline: float) -> None:
+        try:
+            if credentials is not None:
+                self._sock.settimeout(remaining(deadline))
+                self._sock = credentials.wrap(self._sock, host)
+            self.versions = self._shake_hands(deadline)
+            if credentials is not None and credentials.mechanism_name is not None:
+                self._authenticate(credentials.mechanism_name, credentials, deadline)
+        except AuthenticationFailed as error:
+            raise AuthenticationFailed(f"{self.address}: {error.message}", error.code) from error
+        except OSError as error:
+            raise self._break(error) from error
 
     def _shake_hands(self, deadline: float) -> dict[int, tuple[int, int]]:
         handshake = Handshake()
         while True:
             version, message = handshake.request()
-            frame = self._exchange(message, version, deadline)
-            response = self._decoded(message.API_KEY, handshake.answer_version(frame), frame)
+            self._send(message, version, deadline)
+            frame = self._frame(None, deadline)
+            due = Due(message.API_KEY, handshake.answer_version(frame), self._correlation_id)
             try:
-                ranges = handshake.answered(response)
+                ranges = handshake.answered(self._decoded(due, frame))
             except Refused as error:
-                raise ConnectionError(f"{self.address}: {error}") from error
+                raise ConnectionError(str(error)) from error
             if ranges is not None:
                 return ranges
 
-    def _exchange(self, message: Message, version: int, deadline: float) -> memoryview:
-        self._send(message, version, deadline)
+    def _authenticate(self, name: str, credentials: Credentials, deadline: float) -> None:
+        began = time.monotonic()
+        authentication = Authentication(name, credentials.mechanism(), self.versions)
+        message: Message | None = authentication.first()
+        while message is not None:
+            self._submit(message, None, deadline)
+            message = authentication.answered(self._take(None, deadline))
+        if authentication.session_lifetime_ms > 0:
+            self._expires_at = began + SESSION_SHARE * authentication.session_lifetime_ms / 1000
+
+    # plumbing
+
+    def _deadline(self, timeout_s: float | None) -> float:
+        return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
+
+    def _alive(self) -> bool:
+        """With nothing due only the end can be read, and in TLS what the peer sends by itself."""
+        if not select.select([self._sock], [], [], 0)[0]:
+            return True
+        if not isinstance(self._sock, ssl.SSLSocket):
+            return False
         try:
-            (size,) = FRAME_SIZE.unpack(self._receive(4, deadline))
-            if size < 4:
-                raise ConnectionError(f"{self.address} sent a frame of {size} bytes")
-            return memoryview(self._receive(size, deadline))
+            self._sock.settimeout(0)
+            self._sock.recv(1)
+        except ssl.SSLWantReadError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _submit(self, message: Message, version: int | None, deadline: float) -> None:
+        if version is None:
+            version = self.version_of(type(message))
+        self._send(message, version, deadline)
+        self._due.append(Due(message.API_KEY, version, self._correlation_id))
+
+    def _take(self, into: ReceiveBuffer | None, deadline: float) -> Any:
+        self._check_usable()
+        frame = self._frame(into, deadline)
+        return self._decoded(self._due.popleft(), frame)
+
+    def _frame(self, into: ReceiveBuffer | None, deadline: float) -> memoryview:
+        try:
+            (size,) = FRAME_SIZE.unpack(self._receive(memoryview(bytearray(4)), deadline))
+            if not 4 <= size <= self._frame_bytes_max:
+                raise ConnectionError(f"sent a frame of {size} bytes (does this port speak TLS, or not Kafka?)")
+            return self._receive(memoryview(bytearray(size)) if into is None else into.view(size), deadline)
         except OSError as error:
             raise self._break(error) from error
 
-    def _send(self, message: Message, version: int, deadline: float) -> None:
+    def _check_usable(self) -> None:
         if self._broken is not None:
             raise ConnectionError(f"the connection to {self.address} is over: {self._broken}")
+
+    def _send(self, message: Message, version: int, deadline: float) -> None:
+        self._check_usable()
         self._correlation_id = (self._correlation_id + 1) & MAX_CORRELATION_ID
         header = RequestHeader(message.API_KEY, version, self._correlation_id, self._client_id)
-        parts = encode_request(header, message)
+        parts = [as_buffer(part) for part in encode_request(header, message)]
+        if sum(map(len, parts)) <= JOINED_BYTES:
+            parts = [b"".join(parts)]
         try:
-            self._sock.settimeout(remaining(deadline))
-            self._sock.sendall(b"".join(map(as_buffer, parts)))
+            for part in parts:
+                self._sock.settimeout(remaining(deadline))
+                self._sock.sendall(part)
         except OSError as error:
             raise self._break(error) from error
 
-    def _receive(self, size: int, deadline: float) -> bytearray:
-        buffer = bytearray(size)
-        view = memoryview(buffer)
-        while view:
+    def _receive(self, view: memoryview, deadline: float) -> memoryview:
+        """Fills all of `view`, and returns it."""
+        left = view
+        while left:
             self._sock.settimeout(remaining(deadline))
-            count = self._sock.recv_into(view)
+            count = self._sock.recv_into(left)
             if not count:
                 raise ConnectionError("closed by the server")
-            view = view[count:]
-        return buffer
+            left = left[count:]
+        return view
 
-    def _decoded(self, api_key: int, version: int, frame: memoryview) -> Any:
+    def _decoded(self, due: Due, frame: memoryview) -> Any:
         try:
-            correlation_id, response = decode_response(api_key, version, frame)
-            if correlation_id != self._correlation_id:
-                raise ConnectionError(f"the answer {correlation_id} where {self._correlation_id} was expected")
+            correlation_id, response = decode_response(due.api_key, due.version, frame)
+            if correlation_id != due.correlation_id:
+                raise ConnectionError(f"the answer {correlation_id} where {due.correlation_id} was expected")
         except (Malformed, ConnectionError) as error:
             raise self._break(ConnectionError(str(error))) from error
         return response
 
-    def _break(self, error: OSError) -> OSError:
+    def _break(self, error: OSError) -> Exception:
+        """The exception to raise for `error`, after which the connection is over."""
+        if isinstance(error, Unsupported) or self._broken is not None:
+            return error
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            failure = tls_failure(error)
+            self._broken = failure.message
+            self._sock.close()
+            return AuthenticationFailed(f"{self.address}: {failure.message}", failure.code)
         self._broken = error.strerror or str(error) or "time is over"
         self._sock.close()
         return type_of(error)(f"{self.address}: {self._broken}")

@@ -1,24 +1,35 @@
-"""The first exchange on a connection: which versions the peer speaks.
+"""The first exchanges on a connection: which versions the peer speaks, and who we are.
 
-    ApiVersions v4 --> ranges                              done
+    ApiVersions v4 --> ranges                              then SASL, if there is a mechanism
                    --> error 35 in a v0 body with ranges   ask once more, in the newest version that it names
+    SaslHandshake  --> it knows the mechanism
+    SaslAuthenticate --> challenge --> SaslAuthenticate ... until the mechanism has no more to say
 
 An older peer cannot know the answer format of the version that was asked, so it answers in v0 (KIP-511). The error
 code stands at the same place in every version: behind the correlation id, since ApiVersions keeps response header v0.
+
+A peer that limits sessions (KIP-368) says how long this one lasts. Nobody authenticates anew on an open connection
+here: whoever owns it opens another in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heirlog.protocol.errors import ErrorCode
+from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.sasl import Mechanism
+from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from heirlog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from heirlog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from heirlog.protocol.primitives import Message
 
 SOFTWARE_NAME = "heirlog"
 SOFTWARE_VERSION = "0.1.0"
 ERROR_CODE_AT = 4
 UNSUPPORTED = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
+SASL_IN_FRAMES = 1
+"""The SaslHandshake version from which tokens travel in SaslAuthenticate (KIP-152); before, they were bare bytes."""
 
 
 class Refused(Exception):
@@ -53,6 +64,47 @@ class Handshake:
         self._asked_again = True
         self._version = version
         return None
+
+
+class Authentication:
+    """One per connection with SASL: `first`, then `answered` for each answer until it returns None."""
+
+    def __init__(self, name: str, mechanism: Mechanism, ranges: Mapping[int, tuple[int, int]]) -> None:
+        self._name = name
+        self._mechanism = mechanism
+        self._ranges = ranges
+        self.session_lifetime_ms = 0
+        """From the last answer on; 0: as long as the connection."""
+
+    def first(self) -> Message:
+        """Raises AuthenticationFailed for a peer without SASL, or one too old for its present form."""
+        newest = self._ranges.get(SaslHandshakeRequest.API_KEY, (0, -1))[1]
+        if newest < SASL_IN_FRAMES or SaslAuthenticateRequest.API_KEY not in self._ranges:
+            raise AuthenticationFailed(
+                "the broker does not speak SASL as of Kafka 1.0 on this port", ErrorCode.ILLEGAL_SASL_STATE
+            )
+        return SaslHandshakeRequest(mechanism=self._name)
+
+    def answered(self, response: Message) -> Message | None:
+        """What to send next; None: both sides are content. Raises AuthenticationFailed."""
+        if isinstance(response, SaslHandshakeResponse):
+            return SaslAuthenticateRequest(auth_bytes=self._opening(response))
+        assert isinstance(response, SaslAuthenticateResponse), response
+        if response.error_code:
+            code = error_code(response.error_code)
+            raise AuthenticationFailed(f"{self._name}: {response.error_message or code.name}", code)
+        self.session_lifetime_ms = response.session_lifetime_ms
+        said = self._mechanism.answer(bytes(response.auth_bytes))
+        return None if said is None else SaslAuthenticateRequest(auth_bytes=said)
+
+    def _opening(self, response: SaslHandshakeResponse) -> bytes:
+        if response.error_code:
+            offered = ", ".join(sorted(response.mechanisms)) or "none"
+            raise AuthenticationFailed(
+                f"the broker does not accept {self._name} on this port; it offers {offered}",
+                error_code(response.error_code),
+            )
+        return self._mechanism.first()
 
 
 def common_version(request: type[Message], ranges: Mapping[int, tuple[int, int]]) -> int | None:

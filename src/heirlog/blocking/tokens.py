@@ -1,0 +1,92 @@
+"""Tokens for OAUTHBEARER: made (unsecured, for tests), read from a file, or fetched by OAuth 2 client credentials.
+
+A token is fetched for each new connection that finds the last one near its end; brokers end sessions with the token's
+life, and then there is a new connection. What goes wrong is said without the secret and without the server's text,
+which might repeat it.
+
+Source: KIP-255, KIP-768; RFC 6749 section 4.4.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64encode, urlsafe_b64encode
+from pathlib import Path
+from ssl import SSLContext
+
+from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.security import TokenEndpoint, TokenSource, UnsecuredToken
+
+TIMEOUT_S = 10.0
+FRESH_SHARE = 0.8
+"""A token is used anew until this share of its life is over."""
+
+
+class Tokens:
+    """The tokens of one client. tls: how https is spoken to the endpoint, None for the system's way."""
+
+    def __init__(self, source: TokenSource, tls: SSLContext | None = None) -> None:
+        self._source = source
+        self._tls = tls
+        self._token = ""
+        self._good_until = 0.0
+
+    def token(self) -> str:
+        """Raises AuthenticationFailed where there is none to be had."""
+        source = self._source
+        if isinstance(source, UnsecuredToken):
+            return unsecured_jwt(source, time.time())
+        if not isinstance(source, TokenEndpoint):
+            return source()
+        if source.url.startswith("file://"):
+            return self._read(source.url)
+        if time.monotonic() >= self._good_until:
+            asked_at = time.monotonic()
+            self._token, lifetime_s = self._fetch(source)
+            self._good_until = asked_at + FRESH_SHARE * lifetime_s
+        return self._token
+
+    def _read(self, url: str) -> str:
+        path = Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path))
+        try:
+            return path.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise AuthenticationFailed(f"no token can be read from {path}: {type(error).__name__}") from None
+
+    def _fetch(self, source: TokenEndpoint) -> tuple[str, float]:
+        form = {"grant_type": "client_credentials"}
+        if source.scope:
+            form["scope"] = source.scope
+        credentials = b64encode(f"{source.client_id}:{source.client_secret}".encode()).decode()
+        request = urllib.request.Request(
+            source.url,
+            data=urllib.parse.urlencode(form).encode(),
+            headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:
+                content = json.load(answer)
+            return str(content["access_token"]), float(content.get("expires_in", 0))
+        except urllib.error.HTTPError as error:
+            raise AuthenticationFailed(f"the token endpoint {source.url} answered {error.code}") from None
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error
+            raise ConnectionError(f"the token endpoint {source.url} does not answer: {reason}") from None
+        except (ValueError, KeyError, TypeError):
+            raise AuthenticationFailed(f"the token endpoint {source.url} answered without an access_token") from None
+
+
+def unsecured_jwt(source: UnsecuredToken, now_s: float) -> str:
+    """Header and claims without a signature (alg none), as Kafka's own test login makes it."""
+    claims: dict[str, object] = {"sub": source.subject, "iat": now_s, "exp": now_s + source.lifetime_s}
+    if source.scope:
+        claims["scope"] = list(source.scope)
+    return f"{_part({'alg': 'none'})}.{_part(claims)}."
+
+
+def _part(content: dict[str, object]) -> str:
+    return urlsafe_b64encode(json.dumps(content, separators=(",", ":")).encode()).decode().rstrip("=")

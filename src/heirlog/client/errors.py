@@ -1,0 +1,77 @@
+"""What a client tells its caller apart: failures that ask for different next steps.
+
+Each is a `KafkaError` with the code that a broker gives for it. No answer at all is an `OSError` and belongs to whoever
+has the sockets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heirlog.protocol.errors import ErrorCode, KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """The newest leader epoch of a log that is not above the one asked for, and where it ends. (-1, -1): unknown."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class OffsetOutOfRange(KafkaError):
+    """The leader's log does not hold this offset (any more). Bounds are -1 where the answer did not name them."""
+
+    def __init__(
+        self, topic: str, partition: int, offset: int, log_start_offset: int = -1, high_watermark: int = -1
+    ) -> None:
+        bounds = "" if log_start_offset < 0 else f": it holds {log_start_offset} to {high_watermark}"
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{topic}-{partition} has no offset {offset}{bounds}; it was deleted by retention, or truncated",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.high_watermark = high_watermark
+
+
+class LogTruncated(KafkaError):
+    """What stood before `offset` is no longer what was read there: the leader's log diverges from it at `end`.
+
+    Source: KIP-320, KIP-595 (diverging epoch).
+    """
+
+    def __init__(self, topic: str, partition: int, offset: int, epoch: int, end: EpochEnd) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{topic}-{partition} was truncated below offset {offset}: records of leader epoch {epoch} were read up to "
+            f"there, and the log now has epoch {end.leader_epoch} up to {end.end_offset}",
+        )
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.epoch = epoch
+        self.end = end
+
+
+class TopicRecreated(KafkaError):
+    """A topic of this name exists, but it is not the one that was meant: that one was deleted."""
+
+    def __init__(self, topic: str, expected: bytes, found: bytes | None) -> None:
+        there = f"the topic of this name has the id {found.hex()}" if found else "no topic has this id now"
+        super().__init__(
+            ErrorCode.INCONSISTENT_TOPIC_ID,
+            f"topic {topic} with the id {expected.hex()} was deleted: {there}",
+        )
+        self.topic = topic
+        self.expected = expected
+        self.found = found
+
+
+class AuthenticationFailed(KafkaError):
+    """The broker does not believe who we are, or we do not believe who it is. Asking again cannot help."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.SASL_AUTHENTICATION_FAILED) -> None:
+        super().__init__(code, message)

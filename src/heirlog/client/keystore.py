@@ -1,0 +1,146 @@
+"""Java's old key store format (JKS), read with the standard library alone; and PEM, which everything becomes.
+
+    0xFEEDFEED | version | count | entries | SHA-1 over password, "Mighty Aphrodite" and all before it
+    entry      1: private key, protected, with its chain      2: a certificate of somebody who is trusted
+
+A key is protected by XOR with a chain of SHA-1 hashes of the password and a salt, and proved by one more hash: weak,
+hence the file's permissions are what protects it. Since Java 9 `keytool` writes PKCS12 unless told otherwise, also into
+files named .jks: those begin with the byte 0x30 and cannot be read here (`NotReadable` says how to convert them).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from binascii import b2a_base64
+from dataclasses import dataclass, field
+
+MAGIC = 0xFEEDFEED
+PRIVATE_KEY, TRUSTED = 1, 2
+WHITENER = b"Mighty Aphrodite"
+SHA1_BYTES = 20
+DER_SEQUENCE = 0x30
+PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
+"""1.3.6.1.4.1.42.2.17.1.1, Sun's key protector, as DER."""
+MAX_ENTRIES = 100_000
+
+
+class NotReadable(ValueError):
+    """Not a key store, another format, or another password; holds nothing of either."""
+
+
+@dataclass(slots=True)
+class KeyStore:
+    """DER, in the order of the file."""
+
+    certificates: list[bytes] = field(default_factory=list)
+    """Of trusted entries."""
+    keys: list[tuple[bytes, list[bytes]]] = field(default_factory=list, repr=False)
+    """PKCS 8 and the chain, its own certificate first."""
+
+    def trusted_pem(self) -> str:
+        return "".join(pem("CERTIFICATE", certificate) for certificate in self.certificates)
+
+    def key_pem(self) -> str:
+        """The first private key with its chain. Raises NotReadable without one."""
+        if not self.keys:
+            raise NotReadable("it holds no private key")
+        key, chain = self.keys[0]
+        return pem("PRIVATE KEY", key) + "".join(pem("CERTIFICATE", certificate) for certificate in chain)
+
+
+def pem(label: str, der: bytes) -> str:
+    text = b2a_base64(der, newline=False).decode()
+    lines = [text[at : at + 64] for at in range(0, len(text), 64)]
+    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])
+
+
+def read_jks(data: bytes, password: str, key_password: str = "") -> KeyStore:
+    """password "": the check of the whole is left out, as Java does. key_password "": that of the store.
+
+    Raises NotReadable.
+    """
+    if data[:1] == bytes([DER_SEQUENCE]):
+        raise NotReadable("it is a PKCS12 store")
+    reader = _Reader(data)
+    if reader.number(4) != MAGIC or reader.number(4) != 2:
+        raise NotReadable("it is no JKS store")
+    body, digest = data[:-SHA1_BYTES], data[-SHA1_BYTES:]
+    secret = password.encode("utf-16-be")
+    if password and not hmac.compare_digest(hashlib.sha1(secret + WHITENER + body).digest(), digest):
+        raise NotReadable("the password is wrong, or the file was changed")
+    store = KeyStore()
+    for _ in range(min(reader.number(4), MAX_ENTRIES)):
+        kind = reader.number(4)
+        reader.text()
+        reader.number(8)
+        if kind == TRUSTED:
+            store.certificates.append(reader.certificate())
+        elif kind == PRIVATE_KEY:
+            protected = reader.counted(4)
+            chain = [reader.certificate() for _ in range(min(reader.number(4), MAX_ENTRIES))]
+            store.keys.append((_unprotected(protected, (key_password or password).encode("utf-16-be")), chain))
+        else:
+            raise NotReadable(f"it has an entry of the unknown kind {kind}")
+    return store
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def take(self, size: int) -> bytes:
+        end = self._position + size
+        if end > len(self._data):
+            raise NotReadable("it ends in the middle of an entry")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "big")
+
+    def counted(self, width: int) -> bytes:
+        return self.take(self.number(width))
+
+    def text(self) -> bytes:
+        return self.counted(2)
+
+    def certificate(self) -> bytes:
+        kind = self.text()
+        if kind != b"X.509":
+            raise NotReadable("it has a certificate that is not X.509")
+        return self.counted(4)
+
+
+def _unprotected(protected: bytes, secret: bytes) -> bytes:
+    """PKCS 8 out of EncryptedPrivateKeyInfo: a sequence of the algorithm and an octet string."""
+    inside = _Der(_Der(protected).value(DER_SEQUENCE))
+    if not inside.value(DER_SEQUENCE).startswith(PROTECTOR_OID):
+        raise NotReadable("its private key is protected in an unknown way")
+    data = inside.value(0x04)
+    salt, body, check = data[:SHA1_BYTES], data[SHA1_BYTES:-SHA1_BYTES], data[-SHA1_BYTES:]
+    stream, link = bytearray(), salt
+    while len(stream) < len(body):
+        link = hashlib.sha1(secret + link).digest()
+        stream += link
+    key = bytes(a ^ b for a, b in zip(body, stream, strict=False))
+    if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
+        raise NotReadable("the password of its private key is wrong")
+    return key
+
+
+class _Der:
+    """The elements of one DER value, one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._reader = _Reader(data)
+
+    def value(self, tag: int) -> bytes:
+        if self._reader.number(1) != tag:
+            raise NotReadable("its private key is not what it should be")
+        size = self._reader.number(1)
+        if size & 0x80:
+            size = self._reader.number(size & 0x7F)
+        return self._reader.take(size)
