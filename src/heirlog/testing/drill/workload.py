@@ -38,7 +38,7 @@ class Acknowledged:
     crc: int
 
 
-class _Loop:
+class Loop:
     """A thread that calls `step` until it is stopped; an exception in it is raised again by `stop`."""
 
     def __init__(self) -> None:
@@ -64,6 +64,10 @@ class _Loop:
         self._thread.start()
         return self
 
+    def ask_to_stop(self) -> None:
+        """For many at once: `stop` then waits for each."""
+        self._stopping.set()
+
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
@@ -83,7 +87,7 @@ class _Loop:
             raise self._failure
 
 
-class Writer(_Loop):
+class Writer(Loop):
     """Writes `<number>:<filler>` to partition 0 of a topic with the given acks, as fast as acknowledgements allow.
 
     Not idempotent: a record that was appended but not acknowledged before its leader died may be there twice.
@@ -169,7 +173,7 @@ def _consumer(bootstrap: str, **settings: Any) -> Consumer:
     )
 
 
-class Reader(_Loop):
+class Reader(Loop):
     """Reads partition 0 from its beginning and keeps up."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -187,7 +191,7 @@ class Reader(_Loop):
         self._consumer.close()
 
 
-class EndWatch(_Loop):
+class EndWatch(Loop):
     """Asks ListOffsets(latest) of partition 0 without pause; `went_back` holds every (before, after) that shrank."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:

@@ -1,0 +1,141 @@
+"""Is what a process takes level, or does it grow? Memory and open files of nodes, sampled while they work.
+
+    start --first third: it warms up--> second third --median--> last third --median--> the end
+
+A life is one incarnation of a node. It is level if the median of its last third is at most a tenth, and an allowance,
+above that of its second third. Medians, because a garbage collection or a cleaner's run is no leak; thirds, because
+what a process takes while it loads its logs says nothing. Lives shorter than `SHORTEST_S` are not judged.
+
+A segment that was deleted and is still open takes disk space that nobody can see: a file that stays deleted and open
+for longer than `DELETED_OPEN_S` is a finding of its own.
+
+Read from /proc; where there is none nothing is judged, and `Levels.judged` says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+SHORTEST_S = 40.0
+GROWTH = 1.1
+MEMORY_ALLOWANCE_BYTES = 4 << 20
+FILES_ALLOWANCE = 24
+"""Clients come back, elections make fetchers and connections: what a broker with a few hundred of them may vary by."""
+DELETED_OPEN_S = 15.0
+SAMPLES_KEPT = 1_200
+"""Per life; beyond, every other one is dropped."""
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_DELETED = " (deleted)"
+
+
+@dataclass(slots=True)
+class Life:
+    """One incarnation: (seconds since the drill began, resident bytes, open files) again and again."""
+
+    node: int
+    pid: int
+    samples: list[tuple[float, int, int]] = field(default_factory=list)
+    _step: int = 1
+    _skipped: int = 0
+
+    def add(self, at_s: float, memory_bytes: int, files: int) -> None:
+        self._skipped += 1
+        if self._skipped < self._step:
+            return
+        self._skipped = 0
+        self.samples.append((at_s, memory_bytes, files))
+        if len(self.samples) >= SAMPLES_KEPT:
+            self.samples = self.samples[::2]
+            self._step *= 2
+
+    @property
+    def seconds(self) -> float:
+        return self.samples[-1][0] - self.samples[0][0] if self.samples else 0.0
+
+    def medians(self, column: int) -> tuple[float, float]:
+        """Of the second and of the last third of this life."""
+        begin, third = self.samples[0][0], self.seconds / 3
+        second = [one[column] for one in self.samples if begin + third <= one[0] < begin + 2 * third]
+        last = [one[column] for one in self.samples if one[0] >= begin + 2 * third]
+        return median(second), median(last)
+
+
+@dataclass(slots=True)
+class Levels:
+    """Call `sample` every second or so; ask `findings` at the end."""
+
+    lives: list[Life] = field(default_factory=list)
+    held_open: set[str] = field(default_factory=set)
+    """Files that were deleted and stayed open for too long."""
+    judged: bool = field(default_factory=lambda: Path("/proc/self/fd").is_dir())
+    _now: dict[int, Life] = field(default_factory=dict)
+    _deleted_since_s: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    def sample(self, at_s: float, pids: Mapping[int, int]) -> None:
+        """pids: per node that runs."""
+        if not self.judged:
+            return
+        deleted: dict[tuple[int, str], float] = {}
+        for node, pid in pids.items():
+            try:
+                memory_bytes, targets = _resident_bytes(pid), _open_files(pid)
+            except OSError:
+                continue  # it has just died
+            life = self._now.get(node)
+            if life is None or life.pid != pid:
+                life = self._now[node] = Life(node, pid)
+                self.lives.append(life)
+            life.add(at_s, memory_bytes, len(targets))
+            for target in targets:
+                if target.endswith(_DELETED):
+                    deleted[pid, target] = self._deleted_since_s.get((pid, target), at_s)
+        self._deleted_since_s = deleted
+        self.held_open |= {target for (_, target), since_s in deleted.items() if at_s - since_s > DELETED_OPEN_S}
+
+    def findings(self) -> list[str]:
+        """A sentence for each life that was not level, and for each file held open."""
+        found = [f"{target} stayed open for more than {DELETED_OPEN_S:g} s" for target in sorted(self.held_open)]
+        for life in self.lives:
+            if life.seconds < SHORTEST_S:
+                continue
+            before, after = life.medians(1)
+            if after > GROWTH * before + MEMORY_ALLOWANCE_BYTES:
+                found.append(f"node {life.node}: memory grew from {before / 1e6:.1f} to {after / 1e6:.1f} MB")
+            before, after = life.medians(2)
+            if after > GROWTH * before + FILES_ALLOWANCE:
+                found.append(f"node {life.node}: open files grew from {before:g} to {after:g}")
+        return found
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The lives that were long enough to be judged."""
+        return [
+            {
+                "node": life.node,
+                "seconds": round(life.seconds),
+                "memory_mb": [round(value / 1e6, 1) for value in life.medians(1)],
+                "open_files": list(life.medians(2)),
+            }
+            for life in self.lives
+            if life.seconds >= SHORTEST_S
+        ]
+
+
+def _resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+
+
+def _open_files(pid: int) -> list[str]:
+    """What each descriptor stands for."""
+    folder = f"/proc/{pid}/fd"
+    targets = []
+    for name in os.listdir(folder):
+        try:
+            targets.append(os.readlink(f"{folder}/{name}"))
+        except OSError:
+            continue  # closed meanwhile
+    return targets
