@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]  # has no annotations
+import pyarrow as pa
 
 from heirlog.env import Buffer
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, walk

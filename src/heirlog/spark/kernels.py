@@ -252,3 +252,161 @@ def decode_records(
     state[HEADER_KEY_BYTES] = header_key_at
     state[HEADER_VALUE_BYTES] = header_value_at
     return -1
+
+
+@compiled
+def varint_size(value: int) -> int:
+    """Of a value that is not negative, zigzag included."""
+    size = 1
+    rest = value >> 6
+    while rest:
+        size += 1
+        rest >>= 7
+    return size
+
+
+@compiled
+def put_varint(out: Bytes, at: int, value: int) -> int:
+    """A value that is not negative, or -1 for null. The position behind it."""
+    if value < 0:
+        out[at] = 1
+        return at + 1
+    rest = value << 1
+    while rest > 0x7F:
+        out[at] = rest & 0x7F | 0x80
+        at += 1
+        rest >>= 7
+    out[at] = rest
+    return at + 1
+
+
+@compiled
+def put_field(out: Bytes, at: int, data: Bytes, start: int, size: int) -> int:
+    at = put_varint(out, at, size)
+    if size > 0:
+        copy(data, start, out, at, size)
+        at += size
+    return at
+
+
+@compiled
+def field_size(size: int) -> int:
+    """What a field of `size` bytes takes with its own size in front; -1 is null."""
+    return 1 if size < 0 else varint_size(size) + size
+
+
+@compiled
+def encode_records(
+    out: Bytes,
+    at: int,
+    rows: Longs,
+    key_data: Bytes,
+    key_bounds: Longs,
+    key_valid: Bytes,
+    value_data: Bytes,
+    value_bounds: Longs,
+    value_valid: Bytes,
+    header_bounds: Longs,
+    header_key_data: Bytes,
+    header_key_bounds: Longs,
+    header_value_data: Bytes,
+    header_value_bounds: Longs,
+    header_value_valid: Bytes,
+) -> tuple[int, int]:
+    """Write the records of `rows`, all with the batch's timestamp, from out[at] on, as many as fit.
+
+    `*_bounds[i]` and `[i + 1]` are Arrow's offsets; without headers `header_bounds` is empty. How many records were
+    written, and the position behind them. If not even the first one fits: 0 and the position that it would need.
+    """
+    room = out.size
+    for index in range(rows.size):
+        row = rows[index]
+        key_size = key_bounds[row + 1] - key_bounds[row] if key_valid[row] else -1
+        value_size = value_bounds[row + 1] - value_bounds[row] if value_valid[row] else -1
+        first_header, end_header = 0, 0
+        if header_bounds.size > 0:
+            first_header, end_header = header_bounds[row], header_bounds[row + 1]
+        # attributes and a timestamp delta of 0: a byte each
+        size = 2 + varint_size(index) + field_size(key_size) + field_size(value_size)
+        size += varint_size(end_header - first_header)
+        for header in range(first_header, end_header):
+            size += field_size(header_key_bounds[header + 1] - header_key_bounds[header])
+            if header_value_valid[header]:
+                size += field_size(header_value_bounds[header + 1] - header_value_bounds[header])
+            else:
+                size += 1
+        if at + varint_size(size) + size > room:
+            if index == 0:
+                at += varint_size(size) + size
+            return index, at
+        at = put_varint(out, at, size)
+        out[at] = 0
+        out[at + 1] = 0
+        at = put_varint(out, at + 2, index)
+        at = put_field(out, at, key_data, key_bounds[row], key_size)
+        at = put_field(out, at, value_data, value_bounds[row], value_size)
+        at = put_varint(out, at, end_header - first_header)
+        for header in range(first_header, end_header):
+            start = header_key_bounds[header]
+            at = put_field(out, at, header_key_data, start, header_key_bounds[header + 1] - start)
+            start = header_value_bounds[header]
+            content = header_value_bounds[header + 1] - start if header_value_valid[header] else -1
+            at = put_field(out, at, header_value_data, start, content)
+    return rows.size, at
+
+
+@compiled
+def murmur2(data: Bytes, start: int, size: int) -> int:
+    """The 32-bit hash by which Kafka's clients choose a key's partition."""
+    mask = np.uint64(0xFFFFFFFF)
+    factor = np.uint64(0x5BD1E995)
+    result = np.uint64(0x9747B28C) ^ np.uint64(size)
+    whole = start + (size & ~3)
+    for at in range(start, whole, 4):
+        word = np.uint64(data[at]) | np.uint64(data[at + 1]) << np.uint64(8)
+        word |= np.uint64(data[at + 2]) << np.uint64(16) | np.uint64(data[at + 3]) << np.uint64(24)
+        word = word * factor & mask
+        word ^= word >> np.uint64(24)
+        word = word * factor & mask
+        result = (result * factor & mask) ^ word
+    rest = size & 3
+    if rest == 3:
+        result ^= np.uint64(data[whole + 2]) << np.uint64(16)
+    if rest >= 2:
+        result ^= np.uint64(data[whole + 1]) << np.uint64(8)
+    if rest >= 1:
+        result = (result ^ np.uint64(data[whole])) * factor & mask
+    result ^= result >> np.uint64(13)
+    result = result * factor & mask
+    return int(result ^ result >> np.uint64(15))
+
+
+# the state of the sticky choice, for records without a key
+STICKY_FIELDS = 2
+STICKY_PARTITION, STICKY_BYTES = range(STICKY_FIELDS)
+
+
+@compiled
+def choose_partitions(
+    chosen: Ints,
+    count: int,
+    key_data: Bytes,
+    key_bounds: Longs,
+    key_valid: Bytes,
+    value_bounds: Longs,
+    sticky: Longs,
+    sticky_bytes_max: int,
+) -> None:
+    """Fill in `chosen` where it is -1: by the key, else the sticky partition, which moves on once it got its bytes."""
+    for row in range(chosen.size):
+        if chosen[row] >= 0:
+            continue
+        if key_valid[row]:
+            start = key_bounds[row]
+            chosen[row] = (murmur2(key_data, start, key_bounds[row + 1] - start) & 0x7FFFFFFF) % count
+            continue
+        if sticky[STICKY_BYTES] >= sticky_bytes_max:
+            sticky[STICKY_PARTITION] += 1
+            sticky[STICKY_BYTES] = 0
+        chosen[row] = sticky[STICKY_PARTITION] % count
+        sticky[STICKY_BYTES] += value_bounds[row + 1] - value_bounds[row] + SMALLEST_RECORD_BYTES

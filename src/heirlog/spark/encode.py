@@ -1,0 +1,260 @@
+"""Arrow columns to record batches, ready to be produced.
+
+    rows --topic--> --partition--> rows of one partition, in their order --kernel--> payload --compress--> batch
+
+A row's partition is the one it names, else Kafka's choice by its key (murmur2, as every Kafka client has it, so that a
+key stays in its partition whoever writes it), else a sticky one that moves on when it got a batch's worth of bytes: few
+full batches instead of many small ones.
+
+All records of a batch bear one time, that of their encoding, as with Spark's own sink. Producer id, epoch, sequence
+number and checksum are left to the producer: they are known when a batch is sent.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from heirlog.protocol.batch import (
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
+from heirlog.protocol.compression import compress
+from heirlog.spark import kernels
+
+Array: TypeAlias = Any
+
+BATCH_BYTES = 256 * 1024
+"""Before compression. Far below max.message.bytes of a topic that nobody configured (1 MiB)."""
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_VARINT_BYTES = 5
+_VARINTS_BYTES = 2 + 5 * _VARINT_BYTES
+_NO_BYTES = np.empty(0, np.uint8)
+_NO_BOUNDS = np.empty(0, np.int64)
+_LARGE = (pa.large_binary(), pa.large_string())
+_SMALL = (pa.binary(), pa.string())
+for _array in (_NO_BYTES, _NO_BOUNDS):
+    _array.setflags(write=False)
+
+
+class Unencodable(ValueError):
+    """A column or a value that no record can hold; says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A binary or string column as the kernels read it: all bytes, where each row begins and ends, which are null."""
+
+    data: Any
+    bounds: Any
+    valid: Any
+
+    @classmethod
+    def of(cls, array: Array, name: str) -> Column:
+        if array.type in _LARGE:
+            kind: type[np.generic] = np.int64
+        elif array.type in _SMALL:
+            kind = np.int32
+        else:
+            raise Unencodable(f"column {name} is {array.type}; a record's {name} is string or binary: cast it")
+        _, bounds_buffer, data_buffer = array.buffers()
+        bounds = _numbers(bounds_buffer, kind, array.offset, len(array) + 1).astype(np.int64)
+        data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None and data_buffer.size else _NO_BYTES
+        return cls(_readonly(data), _readonly(bounds), _readonly(valid_rows(array)))
+
+    @classmethod
+    def of_nulls(cls, length: int) -> Column:
+        return cls(_NO_BYTES, _readonly(np.zeros(length + 1, np.int64)), _readonly(np.zeros(length, np.uint8)))
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """list<struct<key, value>>: where each row's headers begin and end, and all headers' names and contents."""
+
+    bounds: Any
+    keys: Column
+    values: Column
+
+    @classmethod
+    def of(cls, array: Array) -> Headers:
+        kind = array.type
+        is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        if not is_list or not pa.types.is_struct(kind.value_type) or _names(kind.value_type) != ["key", "value"]:
+            raise Unencodable(
+                f"column headers is {kind}; it must be array<struct<key: string, value: binary>>, "
+                f"as the source reads it with includeHeaders"
+            )
+        bounds = np.asarray(array.offsets).astype(np.int64)
+        if np.diff(bounds)[valid_rows(array) == 0].any():
+            # Arrow lets a null list have elements all the same
+            return cls.of(pa.array(array.to_pylist(), kind))
+        pairs = array.values
+        keys = pairs.field(0)
+        used = slice(int(bounds[0]), int(bounds[-1]))
+        if not valid_rows(pairs)[used].all() or not valid_rows(keys)[used].all():
+            raise Unencodable("a header without a key: Kafka has no such thing")
+        return cls(_readonly(bounds), Column.of(keys, "headers.key"), Column.of(pairs.field(1), "headers.value"))
+
+    @classmethod
+    def none(cls) -> Headers:
+        return cls(_NO_BOUNDS, Column.of_nulls(0), Column.of_nulls(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The rows of one RecordBatch as records: key, value, headers."""
+
+    rows: int
+    key: Column
+    value: Column
+    headers: Headers
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Records:
+        """Columns `key` and `headers` may be missing. Raises Unencodable."""
+        names = batch.schema.names
+        key = Column.of(batch.column("key"), "key") if "key" in names else Column.of_nulls(batch.num_rows)
+        value = Column.of(batch.column("value"), "value")
+        headers = Headers.of(batch.column("headers")) if "headers" in names else Headers.none()
+        return cls(batch.num_rows, key, value, headers)
+
+    def for_kernel(self) -> tuple[Any, ...]:
+        key, value, headers = self.key, self.value, self.headers
+        return (
+            *(key.data, key.bounds, key.valid),
+            *(value.data, value.bounds, value.valid),
+            *(headers.bounds, headers.keys.data, headers.keys.bounds),
+            *(headers.values.data, headers.values.bounds, headers.values.valid),
+        )
+
+    def bytes_at_most(self, rows: Any) -> int:
+        """What these rows need as records, counted generously."""
+        total = _VARINTS_BYTES * len(rows)
+        for column in (self.key, self.value):
+            total += int((column.bounds[rows + 1] - column.bounds[rows]).sum())
+        bounds = self.headers.bounds
+        if bounds.size:
+            # of all rows: headers are few and small
+            total += 2 * _VARINT_BYTES * int(bounds[-1] - bounds[0])
+            total += int(self.headers.keys.bounds[-1] + self.headers.values.bounds[-1])
+        return total
+
+
+class Partitioner:
+    """Chooses the partitions of one topic's records. start: the first sticky partition, best a random one."""
+
+    def __init__(self, count: int, start: int = 0, batch_bytes: int = BATCH_BYTES) -> None:
+        self._count = count
+        self._batch_bytes = batch_bytes
+        self._sticky = np.zeros(kernels.STICKY_FIELDS, np.int64)
+        self._sticky[kernels.STICKY_PARTITION] = start % count
+
+    def choose(self, records: Records, given: Array | None = None) -> Any:
+        """A partition for each row. given: the column `partition`, where null leaves the choice to us.
+
+        Raises Unencodable for a partition that the topic does not have.
+        """
+        chosen = np.full(records.rows, -1, np.int32)
+        if given is not None:
+            named = np.asarray(given.drop_null())
+            wrong = named[(named < 0) | (named >= self._count)]
+            if wrong.size:
+                raise Unencodable(
+                    f"partition {wrong[0]} given with a record is not in the range [0...{self._count - 1}]"
+                )
+            chosen[valid_rows(given).astype(bool)] = named
+        key, value = records.key, records.value
+        kernels.choose_partitions(
+            chosen, self._count, key.data, key.bounds, key.valid, value.bounds, self._sticky, self._batch_bytes
+        )
+        return chosen
+
+
+def rows_by_partition(chosen: Any) -> Iterator[tuple[int, Any]]:
+    """Each partition that was chosen and its rows, in their order."""
+    order = np.argsort(chosen, kind="stable")
+    partitions, firsts = np.unique(chosen[order], return_index=True)
+    yield from zip(partitions.tolist(), np.split(order, firsts[1:]), strict=True)
+
+
+def encode_batches(
+    records: Records, rows: Any, timestamp_ms: int, codec: int = 0, batch_bytes: int = BATCH_BYTES
+) -> Iterator[bytearray]:
+    """Record batches of these rows, each of at most `batch_bytes` before compression; a larger record is alone in its.
+
+    Base offset, CRC and the fields of the producer are left for others to write.
+    """
+    rows = _readonly(np.ascontiguousarray(rows, np.int64))
+    columns = records.for_kernel()
+    size = min(batch_bytes, HEADER_SIZE + records.bytes_at_most(rows))
+    while rows.size:
+        out = bytearray(size)
+        count, end = kernels.encode_records(np.frombuffer(out, np.uint8), HEADER_SIZE, rows, *columns)
+        if not count:
+            out = bytearray(end)
+            count, end = kernels.encode_records(np.frombuffer(out, np.uint8), HEADER_SIZE, rows[:1], *columns)
+        yield _finished(out, end, count, timestamp_ms, codec)
+        rows = rows[count:]
+
+
+def _finished(out: bytearray, end: int, count: int, timestamp_ms: int, codec: int) -> bytearray:
+    if codec:
+        payload = compress(codec, memoryview(out)[HEADER_SIZE:end])
+        end = HEADER_SIZE + len(payload)
+        out = bytearray(HEADER_SIZE) + payload
+    else:
+        del out[end:]
+    _HEADER.pack_into(
+        out,
+        0,
+        0,
+        end - LENGTH_OVERHEAD,
+        NO_LEADER_EPOCH,
+        MAGIC,
+        0,
+        codec,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+        count,
+    )
+    return out
+
+
+def _names(struct_type: pa.DataType) -> list[str]:
+    return [field.name for field in struct_type]
+
+
+def valid_rows(array: Array) -> Any:
+    """1 per row that is not null, else 0."""
+    if not array.null_count:
+        return np.ones(len(array), np.uint8)
+    return np.asarray(array.is_valid()).astype(np.uint8)
+
+
+def _numbers(buffer: pa.Buffer | None, kind: type[np.generic], offset: int, length: int) -> Any:
+    """Arrow's offsets; an empty array may have none."""
+    if buffer is None or not buffer.size:
+        return np.zeros(length, kind)
+    return np.frombuffer(buffer, kind)[offset : offset + length]
+
+
+def _readonly(array: Any) -> Any:
+    """One type of array for the kernels, so that each is compiled once."""
+    array = array.view()
+    array.setflags(write=False)
+    return array
