@@ -6,13 +6,14 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev up test bench lint fmt interop lock
+.PHONY: help setup setup-dev up test bench bench-kafka lint fmt interop lock
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
 	@echo 'make up       set up, then start three brokers and a controller (Ctrl-C stops them)'
 	@echo 'make test     set up for development, then run every test'
 	@echo 'make bench    measure; medians only, nothing fails on a number'
+	@echo 'make bench-kafka  the same work on heirlog and on Apache Kafka, and ratios'
 	@echo 'make lint     ruff and mypy'
 	@echo 'make fmt      format with ruff'
 	@echo 'make interop  checks against Apache Kafka itself'
@@ -34,6 +35,9 @@ test: setup-dev
 
 bench: setup-dev
 	@$(PY) -m heirlog.testing.bench $(ARGS)
+
+bench-kafka: setup-dev
+	@sh scripts/bench-kafka.sh $(ARGS)
 
 lint: setup-dev
 	@$(PY) -m ruff check .

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -63,3 +64,17 @@ def retried(command: list[str], cwd: Path | None = None) -> None:
         print(f"  try {attempt} of {TRIES} failed: {' '.join(command)}", flush=True)
         time.sleep(5 * attempt)
     raise RuntimeError(f"{' '.join(command)} failed {TRIES} times:\n{done.stdout[-2000:]}")
+
+
+def main() -> int:
+    """Print the directory of the jars, or what to install."""
+    try:
+        print(fetch())
+    except Missing as missing:
+        print(f"install {missing}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from heirlog.protocol.batch import HEADER_SIZE, read_header
-from heirlog.testing.cluster import Cluster
 
 MIB = 1 << 20
 SETTLE_S = 10.0
+
+
+class Nodes(Protocol):
+    """Node processes of heirlog (`Cluster`) or of Apache Kafka (`ApacheKafka`): what a measurement needs of them."""
+
+    @property
+    def bootstrap_servers(self) -> str: ...
+
+    @property
+    def data(self) -> Path: ...
+
+    @property
+    def pids(self) -> Mapping[int, int]: ...
+
+    @property
+    def brokers(self) -> Sequence[int]: ...
+
+    def start(self, node: int) -> None: ...
+
+    def stop(self, node: int) -> None: ...
+
+    def kill(self, node: int) -> None: ...
+
+    def wait_until_ready(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +54,21 @@ class Cost:
         )
 
 
-def brokers(cluster: Cluster) -> list[int]:
+def brokers(cluster: Nodes) -> list[int]:
     return [cluster.pids[node] for node in cluster.brokers]
 
 
-def everything(cluster: Cluster) -> list[int]:
+def everything(cluster: Nodes) -> list[int]:
     return list(cluster.pids.values())
 
 
-def _replicas(cluster: Cluster, topic: str, partition: int) -> list[list[Path]]:
+def _replicas(cluster: Nodes, topic: str, partition: int) -> list[list[Path]]:
     """The segment files of each replica."""
     directories = sorted(cluster.data.glob(f"broker-*/**/{topic}-{partition}"))
     return [sorted(directory.glob("*.log")) for directory in directories]
 
 
-def wait_for_followers(cluster: Cluster, topic: str, partitions: int) -> None:
+def wait_for_followers(cluster: Nodes, topic: str, partitions: int) -> None:
     """Until all replicas are of one length: the work of followers belongs to the cost of a load."""
     deadline = time.monotonic() + SETTLE_S
     for partition in range(partitions):
@@ -53,7 +78,7 @@ def wait_for_followers(cluster: Cluster, topic: str, partitions: int) -> None:
             time.sleep(0.005)
 
 
-def batches(cluster: Cluster, topic: str, partitions: int) -> int:
+def batches(cluster: Nodes, topic: str, partitions: int) -> int:
     """Record batches in one replica of each partition."""
     return sum(_batches_in(file) for partition in range(partitions) for file in _replicas(cluster, topic, partition)[0])
 

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
-from heirlog.testing.cluster import Cluster
+from heirlog.testing.bench.gauges import Nodes
 
 EAGER_S = 3.0
 """How long the eager client watches."""
@@ -24,14 +24,14 @@ SETTLE_S = 1.5
 """For a restarted broker to join the ISR again."""
 
 
-def leader_of(cluster: Cluster, topic: str) -> int:
+def leader_of(cluster: Nodes, topic: str) -> int:
     with BlockingClient(cluster.bootstrap_servers) as client:
         return client.metadata([topic]).topics[0].partitions[0].leader_id
 
 
-def patient_s(cluster: Cluster, topic: str) -> float:
+def patient_s(cluster: Nodes, topic: str) -> float:
     """From the SIGKILL of the leader to the first acknowledgement that follows it."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 0})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", "linger.ms": 0, "log_level": 2})
     producer.produce(topic, b"x", partition=0)
     producer.flush(30)
     leader = leader_of(cluster, topic)
@@ -49,15 +49,15 @@ def patient_s(cluster: Cluster, topic: str) -> float:
     return acknowledged[0]
 
 
-def after_a_kill_s(cluster: Cluster, topic: str) -> float:
+def after_a_kill_s(cluster: Nodes, topic: str) -> float:
     return _longest_gap_s(cluster, topic, cluster.kill)
 
 
-def after_a_clean_stop_s(cluster: Cluster, topic: str) -> float:
+def after_a_clean_stop_s(cluster: Nodes, topic: str) -> float:
     return _longest_gap_s(cluster, topic, cluster.stop)
 
 
-def _longest_gap_s(cluster: Cluster, topic: str, end: Callable[[int], None]) -> float:
+def _longest_gap_s(cluster: Nodes, topic: str, end: Callable[[int], None]) -> float:
     """The longest time between two acknowledgements of an eager client while the leader is ended."""
     leader = leader_of(cluster, topic)
     longest = 0.0
@@ -76,7 +76,7 @@ def _longest_gap_s(cluster: Cluster, topic: str, end: Callable[[int], None]) -> 
     return longest
 
 
-def _bring_back(cluster: Cluster, broker: int) -> None:
+def _bring_back(cluster: Nodes, broker: int) -> None:
     cluster.start(broker)
     cluster.wait_until_ready()
     time.sleep(SETTLE_S)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.testing.bench.gauges import Cost, batches, brokers, wait_for_followers
-from heirlog.testing.cluster import Cluster
+from heirlog.testing.bench.gauges import Cost, Nodes, batches, brokers, wait_for_followers
 
 PARTITIONS = 3
 GIGA = 1_000_000_000
@@ -47,7 +46,7 @@ class Throughput:
         return self.broker_cpu_s * GIGA / (self.records * self.value_bytes)
 
 
-def create(cluster: Cluster, topic: str, replication_factor: int, partitions: int = PARTITIONS) -> None:
+def create(cluster: Nodes, topic: str, replication_factor: int, partitions: int = PARTITIONS) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     new = NewTopic(
         topic, partitions, replication_factor, config={"min.insync.replicas": str(min(2, replication_factor))}
@@ -68,7 +67,7 @@ class _Count:
         self.delivered += 1
 
 
-def produce(cluster: Cluster, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int) -> Throughput:
+def produce(cluster: Nodes, topic: str, *, acks: str, records: int, value_bytes: int, batch_bytes: int) -> Throughput:
     """As fast as the client can. The cost includes what followers do until they have everything."""
     count = _Count()
     producer = Producer(
@@ -76,6 +75,7 @@ def produce(cluster: Cluster, topic: str, *, acks: str, records: int, value_byte
             "bootstrap.servers": cluster.bootstrap_servers,
             "acks": acks,
             "linger.ms": 5,
+            "log_level": 2,
             "batch.size": batch_bytes,
             "batch.num.messages": 100_000,
             "queue.buffering.max.messages": 200_000,
@@ -111,7 +111,7 @@ def _warm(producer: Producer, topic: str, value: bytes) -> None:
     producer.flush(30)
 
 
-def consume(cluster: Cluster, topic: str, *, records: int, value_bytes: int) -> Throughput:
+def consume(cluster: Nodes, topic: str, *, records: int, value_bytes: int) -> Throughput:
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
@@ -138,9 +138,9 @@ class RoundTrips:
     p99_us: float
 
 
-def round_trips(cluster: Cluster, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
+def round_trips(cluster: Nodes, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
     """One record at a time at a fixed, modest rate: from produce() to its delivery report."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "linger.ms": 0})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "linger.ms": 0, "log_level": 2})
     _warm(producer, topic, b"x")
     waits: list[float] = []
     due = time.perf_counter()
