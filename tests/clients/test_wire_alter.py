@@ -8,7 +8,7 @@ import pytest
 from clients.test_wire_data import batch, produce
 from clients.world import World
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -157,6 +157,65 @@ def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World
         assert one(stranger.ask("incremental_alter_configs", 1, resources=[undone]).responses)[0] == "none"
 
 
+# -- loggers ---------------------------------------------------------------------------------------------------------
+
+
+def loggers(stranger: Any, node: str) -> Any:
+    asked = [{"resource_type": LOGGER, "resource_name": node, "configuration_keys": None}]
+    return stranger.ask("describe_configs", 4, resources=asked).results[0]
+
+
+def set_logger(stranger: Any, node: str, name: str, operation: int, value: str | None = None) -> tuple[str, Any]:
+    change = {"name": name, "config_operation": operation, "value": value}
+    asked = [{"resource_type": LOGGER, "resource_name": node, "configs": [change]}]
+    return one(stranger.ask("incremental_alter_configs", 1, resources=asked).responses)
+
+
+@pytest.mark.parametrize("node", [2, 100])
+def test_each_node_answers_for_its_own_loggers(world: World, node: int) -> None:
+    name = str(node)
+    with world.controller() if node == 100 else world.broker(node) as stranger:
+
+        def levels() -> dict[str, str]:
+            return {entry.name: entry.value for entry in loggers(stranger, name).configs}
+
+        before = levels()
+        assert set(before.values()) == {"INFO"} and {"root", "heirlog.broker", "heirlog.raft"} <= set(before)
+        assert {entry.config_source for entry in loggers(stranger, name).configs} == {6}
+        assert set_logger(stranger, name, "heirlog.raft", SET, "DEBUG") == ("none", None)
+        assert levels() == {**before, "heirlog.raft": "DEBUG"}
+        assert set_logger(stranger, name, "heirlog.raft", DELETE) == ("none", None)
+        assert levels() == before
+        assert set_logger(stranger, name, "no.such", SET, "DEBUG")[0] == "invalid_config"
+        assert set_logger(stranger, name, "root", SET, "LOUD")[0] == "invalid_config"
+        assert set_logger(stranger, name, "root", DELETE)[0] == "invalid_request"
+        assert set_logger(stranger, name, "root", APPEND, "DEBUG")[0] == "invalid_request"
+        assert set_logger(stranger, "3", "root", SET, "DEBUG")[0] == "invalid_request"
+        assert loggers(stranger, "3").error_code.name == "invalid_request"
+        assert levels() == before
+
+
+def test_log_level_changes_while_nodes_run(world: World) -> None:
+    """On one broker, and, with the controller, everywhere."""
+
+    def change(resource: str, operation: int, value: str | None = None) -> None:
+        config = {"name": "log.level", "config_operation": operation, "value": value}
+        asked = [{"resource_type": BROKER, "resource_name": resource, "configs": [config]}]
+        assert one(world.ask_controller("incremental_alter_configs", 1, resources=asked).responses)[0] == "none"
+
+    def root(node: int) -> str:
+        with world.controller() if node == 100 else world.broker(node) as stranger:
+            return {entry.name: entry.value for entry in loggers(stranger, str(node)).configs}["root"]
+
+    change("2", SET, "debug")
+    world.eventually(lambda: [root(1), root(2), root(100)] == ["INFO", "DEBUG", "INFO"])
+    change("", SET, "WARN")
+    world.eventually(lambda: [root(1), root(2), root(100)] == ["WARN", "DEBUG", "WARN"])
+    change("2", DELETE)
+    change("", DELETE)
+    world.eventually(lambda: [root(1), root(2), root(100)] == ["INFO", "INFO", "INFO"])
+
+
 # -- ListConfigResources ---------------------------------------------------------------------------------------------
 
 
@@ -171,6 +230,7 @@ def test_list_config_resources(world: World) -> None:
 
     brokers = [(BROKER, "1"), (BROKER, "2"), (BROKER, "3")]
     assert listed(BROKER, BROKER) == brokers
+    assert listed(LOGGER) == [(LOGGER, name) for _, name in brokers]
     assert (TOPIC, topic) in listed(TOPIC) and not set(brokers) & set(listed(TOPIC))
     assert {(TOPIC, topic), *brokers} <= set(listed())
     assert listed(16, 32) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -125,13 +126,8 @@ def test_the_quorum_state_survives_so_that_no_epoch_is_used_twice(cluster: Clust
 
 def epochs_of_controller(cluster: Cluster) -> int:
     """The newest epoch the controller says it leads in."""
-    found = [
-        int(word.removeprefix("epoch="))
-        for line in cluster.output(100).splitlines()
-        if "controller-active" in line
-        for word in line.split()
-        if word.startswith("epoch=")
-    ]
+    lines = [json.loads(line) for line in cluster.output(100).splitlines() if '"controller-active"' in line]
+    found = [line["epoch"] for line in lines]
     return max(found)
 
 

@@ -221,6 +221,12 @@ _OBSERVATION = (
     list_of("metric.reporters", "", update=CLUSTER),
     integer("metrics.num.samples", 2, 1),
     long("metrics.sample.window.ms", 30_000, 1),
+    string(
+        "log.level",
+        "INFO",
+        form=("(?i)trace|debug|info|warn|error|fatal", "one of TRACE, DEBUG, INFO, WARN, ERROR and FATAL"),
+        update=CLUSTER,
+    ),
     string("metrics.recording.level", "INFO", choices=("INFO", "DEBUG", "TRACE")),
     integer("quota.window.num", 11, 1),
     integer("quota.window.size.seconds", 1, 1),

@@ -1,8 +1,10 @@
-"""Which configurations a broker forwards for a client: not those of another broker.
+"""Which configurations a node changes for a client, and who does it.
 
-As on Kafka: a broker takes changes of topics, of the cluster-wide default and of itself, because clients are expected
-to send a broker's configuration to that broker. The rest of the request is forwarded, and the answers come back in the
-order of the request.
+    this node's loggers                         itself: `broker_loggers.py`
+    on a broker, the configuration of another   nobody: clients are expected to send it to that broker, as on Kafka
+    everything else                             the active controller
+
+The answers come back in the order of the request.
 """
 
 from __future__ import annotations
@@ -18,33 +20,38 @@ if TYPE_CHECKING:
     from heirlog.node.node import Node
 
 
-def forward_own(
-    node: Node,
+def answer_with(
     resources: list[Any],
+    local: list[Any],
     request_of: Callable[[list[Any]], Any],
     response_class: Any,
-    forward: Callable[[Any], Pending[Any]],
+    ask: Callable[[Any], Any],
 ) -> Any:
-    """A response, or `Pending` for that of the controller with our refusals put between its answers."""
-    refusals = [_refusal(node, resource, response_class) for resource in resources]
-    own = [resource for resource, refusal in zip(resources, refusals, strict=True) if refusal is None]
-    if not own:
-        return response_class(responses=refusals)
-    answer = forward(request_of(own))
-    if len(own) == len(resources):
+    """A response, or `Pending` for one: what `ask` (the controller) answers, with our own answers put between.
+
+    local: per resource our answer, None where it is the controller's to give.
+    """
+    others = [resource for resource, mine in zip(resources, local, strict=True) if mine is None]
+    if not others:
+        return response_class(responses=local)
+    answer = ask(request_of(others))
+    if len(others) == len(resources):
         return answer
     merged: Pending[Any] = Pending()
 
     def answered(response: Any) -> None:
         answers = iter(response.responses)
-        merged.complete(response_class(responses=[refusal or next(answers) for refusal in refusals]))
+        merged.complete(response_class(responses=[mine or next(answers) for mine in local]))
 
-    answer.then(answered)
-    merged.on_abandon = answer.abandon
+    if isinstance(answer, Pending):
+        merged.on_abandon = answer.abandon
+        answer.then(answered)
+    else:
+        answered(answer)
     return merged
 
 
-def _refusal(node: Node, resource: Any, response_class: Any) -> Any:
+def refusal(node: Node, resource: Any, response_class: Any) -> Any:
     kind, name, me = resource.resource_type, resource.resource_name, str(node.config.node_id)
     if kind != BROKER_RESOURCE or name in ("", me):
         return None

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
 from heirlog.node.connection import ClientConnection, Transport
 from heirlog.node.forwarding import Forwarder
+from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
 from heirlog.node.router import Listener, Role, Route
@@ -54,9 +56,19 @@ NO_NODE = -1
 class Node:
     """One incarnation. `listeners` is where the body must listen before it calls `start`."""
 
-    def __init__(self, env: Env, config: StaticConfig, unusable: Mapping[str, str] | None = None) -> None:
-        """unusable: log directories that the body could not take for this process, and why."""
+    def __init__(
+        self,
+        env: Env,
+        config: StaticConfig,
+        unusable: Mapping[str, str] | None = None,
+        log_levels: LogLevels | None = None,
+    ) -> None:
+        """unusable: log directories that the body could not take for this process, and why.
+
+        log_levels: what the body's log shows; changed here as operators ask for it.
+        """
         self._unusable = unusable or {}
+        self.log_levels = log_levels or LogLevels()
         self.env = env
         self.config = config
         self.cluster_id = ""
@@ -345,6 +357,7 @@ class Node:
     # the publisher's listener
 
     def _applied(self) -> None:
+        self.log_levels.configure(server_value(self.image, self.config, "log.level"))
         if self._broker is not None:
             self._broker.on_metadata_applied()
 

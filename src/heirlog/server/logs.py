@@ -1,36 +1,102 @@
-"""What the node says, as lines on stderr: time, level, event, then `name=value` (logfmt).
+"""What the node says: one event per line on stderr, with its fields as keys. For a person on a terminal, else JSON.
 
-Written by hand: structlog brings rich and pygments with it, which takes longer to import than a whole node to start.
+    {"timestamp": "2026-11-21T11:03:07.512345Z", "level": "warning", "event": "broker-fenced",
+     "node_id": 100, "logger": "heirlog.controller.controller", "broker": 2, "reason": "..."}
+
+An event's name never changes with its values, so that lines can be counted, and no value is glued into a sentence. What
+may stand in a field is decided where it is said: names, ids, offsets, error codes and reasons, never the contents of
+records, and no value of a configuration. Strings of clients (a topic that does not exist) are cut, and what is not
+printable in them is escaped, so that nobody writes lines or terminal commands through them.
+
+Traps. structlog imports rich, where that is installed, for tracebacks that nothing here prints: 100 ms and 5 MiB, so it
+is kept from finding it; and it is imported with the first line, when the listeners are open. A line that cannot be
+written (the log lies on a full disk, its reader went away) is no reason to end the node that wanted to say it.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from datetime import UTC, datetime
-from typing import TextIO
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, TextIO
 
-LEVELS = ("debug", "info", "warning", "error")
-QUOTED = frozenset(' "=\n\r\t\\')
+from heirlog.node.log_levels import LogLevels
+
+MAX_VALUE_CHARS = 2000
+EXCEPTION = "exception"
+"""The field that holds a traceback: whole, and below the line on a terminal."""
 
 
 class Logger:
-    """`heirlog.env.Log` for one node; lines below `level` are not printed."""
+    """`heirlog.env.Log` for one node; what `levels` does not show is not printed."""
 
-    def __init__(self, node_id: int, level: str = "info", out: TextIO | None = None) -> None:
+    def __init__(self, node_id: int, levels: LogLevels, out: TextIO | None = None) -> None:
         self._node_id = node_id
-        self._shown = LEVELS[LEVELS.index(level) :]
+        self._levels = levels
         self._out = sys.stderr if out is None else out
+        self._printer: Any = None
 
     def __call__(self, level: str, event: str, /, **values: object) -> None:
-        if level not in self._shown:
+        module = sys._getframe(1).f_globals["__name__"]
+        if not self._levels.shows(level, module):
             return
-        fields = "".join(f" {name}={_text(value)}" for name, value in values.items())
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self._out.write(f"{stamp} {level:<7} node={self._node_id} {event}{fields}\n")
-        self._out.flush()
+        if self._printer is None:
+            self._printer = _printer(self._out)
+        try:
+            self._printer.msg(event, level=level, node_id=self._node_id, logger=module, **values)
+        except OSError:
+            pass  # see "Traps"
 
 
-def _text(value: object) -> str:
+def _printer(out: TextIO) -> Any:
+    with _without_rich():
+        import structlog
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    if out.isatty():
+        rendering: list[Any] = [_printable, structlog.dev.ConsoleRenderer(sort_keys=False)]
+    else:
+        rendering = [structlog.processors.JSONRenderer()]
+    return structlog.wrap_logger(
+        structlog.WriteLogger(out), wrapper_class=structlog.BoundLogger, processors=[stamp, _plain, *rendering]
+    )
+
+
+def _plain(logger: object, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What and when first; values that JSON has, none of them long."""
+    ordered = {name: fields.pop(name) for name in ("timestamp", "level", "event")}
+    return ordered | {name: value if name == EXCEPTION else _value(value) for name, value in fields.items()}
+
+
+def _value(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_value(member) for member in value]
+    if isinstance(value, set | frozenset):
+        return sorted(_value(member) for member in value)  # type: ignore[type-var]  # members of one kind
+    if isinstance(value, dict):
+        return {str(key): _value(member) for key, member in value.items()}
     text = str(value)
-    return json.dumps(text, ensure_ascii=False) if not text or not QUOTED.isdisjoint(text) else text
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}... ({len(text)} characters)"
+
+
+def _printable(logger: object, method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """On a terminal, where JSON does not escape what could move the cursor or change colours."""
+    for name, value in fields.items():
+        text = str(value)
+        if name != EXCEPTION and not text.isprintable():
+            fields[name] = text.encode("unicode_escape").decode("ascii")
+    return fields
+
+
+@contextmanager
+def _without_rich() -> Iterator[None]:
+    """Imports inside find no rich, unless somebody has loaded it already."""
+    if "rich" in sys.modules:
+        yield
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]  # how Python spells "not to be imported"
+    try:
+        yield
+    finally:
+        del sys.modules["rich"]

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.node.log_levels import LogLevels
 from heirlog.node.node import Node
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.env import ServerEnv
@@ -43,7 +44,6 @@ def run_node(
     *,
     ledger: str | None = None,
     reuse_port: bool = False,
-    log_level: str = "info",
     on_listening: Callable[[], None] | None = None,
 ) -> int:
     """Run until the node stops; its exit code. A reason other than a clean stop is one line on stderr.
@@ -58,7 +58,7 @@ def run_node(
     except Refused as refused:
         return _complain(str(refused))
     try:
-        return NodeProcess(config, ledger, reuse_port, Logger(config.node_id, log_level), unusable).run(on_listening)
+        return NodeProcess(config, ledger, reuse_port, unusable).run(on_listening)
     except Refused as refused:
         return _complain(str(refused))
     finally:
@@ -90,12 +90,11 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
 
 
 class NodeProcess:
-    def __init__(
-        self, config: StaticConfig, ledger: str | None, reuse_port: bool, log: Logger, unusable: Mapping[str, str]
-    ) -> None:
+    def __init__(self, config: StaticConfig, ledger: str | None, reuse_port: bool, unusable: Mapping[str, str]) -> None:
         self._config = config
         self._reuse_port = reuse_port
-        self._log = log
+        levels = LogLevels(config["log.level"])
+        self._log = log = Logger(config.node_id, levels)
         self._loop = asyncio.new_event_loop()
         self._exit_code = 0
         self._signalled = False
@@ -103,7 +102,7 @@ class NodeProcess:
         self._files = _files(self._loop, ledger)
         self._pool = ClientPool(self._loop, f"heirlog-{config.node_id}", staging)
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
-        self._node = Node(self._env, config, unusable)
+        self._node = Node(self._env, config, unusable, levels)
         self._server = Server(
             self._loop,
             self._node.connected,
@@ -152,7 +151,7 @@ class NodeProcess:
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         trace = "".join(traceback.format_exception(error)) if error is not None else ""
-        self._log("error", "internal-error", what=context.get("message"), trace=trace)
+        self._log("error", "internal-error", what=context.get("message"), exception=trace)
         self._env.stop(1, f"an internal error ended the node: {error!r}; the log line before this one says where")
 
     def _stopped(self, exit_code: int, reason: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import alter_configs_refused
-from heirlog.node.config_resources import forward_own
+from heirlog.node.config_resources import answer_with, refusal
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def handle(node: Node, request: AlterConfigsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
         return node.controller.alter_configs(request, context)
-    return forward_own(
-        node,
+    return answer_with(
         request.resources,
+        [refusal(node, resource, AlterConfigsResponse) for resource in request.resources],
         lambda own: AlterConfigsRequest(resources=own, validate_only=request.validate_only),
         AlterConfigsResponse,
         lambda forwarded: node.forward(forwarded, context, partial(alter_configs_refused, forwarded)),

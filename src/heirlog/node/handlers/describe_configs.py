@@ -1,7 +1,8 @@
-"""DescribeConfigs (key 32): configurations of topics and of this broker, with their sources (KIP-133, KIP-226).
+"""DescribeConfigs (key 32): configurations of topics and of this node, with their sources (KIP-133, KIP-226).
 
-v1 sources and synonyms, v3 types and documentation, v4 flexible. A broker's resource is answered by that broker only
-(clients ask the one they mean); the name "" is the cluster-wide default. Sensitive values are never sent.
+v1 sources and synonyms, v3 types and documentation, v4 flexible. A node's resource is answered by that node only, be it
+broker or controller (clients ask the one they mean); the name "" is the cluster-wide default. Its loggers are a
+resource of their own (`node.broker_loggers`). Sensitive values are never sent.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
-from heirlog.metadata.configs import ConfigEntry, describe
+from heirlog.metadata.configs import ConfigEntry, Source, describe
+from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from heirlog.metadata.topic_name import topic_name_error
+from heirlog.node.broker_loggers import BROKER_LOGGER, check_is_me
+from heirlog.node.log_levels import LOGGERS
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
@@ -40,12 +44,25 @@ def _result(
         return result
     asked = None if resource.configuration_keys is None else set(resource.configuration_keys)
     result.error_message = None
-    result.configs = [
-        _entry(entry, with_synonyms)
-        for entry in describe(node.image, node.config, resource.resource_type, resource.resource_name)
-        if asked is None or entry.name in asked
-    ]
+    if resource.resource_type == BROKER_LOGGER:
+        entries = _loggers(node)
+    else:
+        known = describe(node.image, node.config, resource.resource_type, resource.resource_name)
+        entries = [_entry(entry, with_synonyms) for entry in known]
+    result.configs = [entry for entry in entries if asked is None or entry.name in asked]
     return result
+
+
+def _loggers(node: Node) -> list[DescribeConfigsResponse.DescribeConfigsResourceResult]:
+    return [
+        Entry(
+            name=logger,
+            value=node.log_levels.level_of(logger),
+            config_source=Source.DYNAMIC_BROKER_LOGGER,
+            config_type=ConfigType.STRING,
+        )
+        for logger in LOGGERS
+    ]
 
 
 def _check(node: Node, kind: int, name: str) -> None:
@@ -59,8 +76,12 @@ def _check(node: Node, kind: int, name: str) -> None:
         if name not in ("", str(node.config.node_id)):
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"this is broker {node.config.node_id}: ask broker {name} for its own configuration",
+                f"this is node {node.config.node_id}: ask node {name} for its own configuration",
             )
+    elif kind == BROKER_LOGGER:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        check_is_me(node, name)
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configurations here")
 

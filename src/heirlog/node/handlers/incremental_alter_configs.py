@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs (key 44): on a controller listener executed, on a broker listener forwarded (KIP-339).
 
-v0, v1 flexible. What the request does not name stays. The rules are in `controller.alter_configs`.
+v0, v1 flexible. What the request does not name stays. The rules are in `controller.alter_configs`; loggers are changed
+by the node that is asked (`node.broker_loggers`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import incremental_alter_configs_refused
-from heirlog.node.config_resources import forward_own
+from heirlog.node import broker_loggers
+from heirlog.node.broker_loggers import BROKER_LOGGER
+from heirlog.node.config_resources import answer_with, refusal
 from heirlog.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -21,12 +24,27 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
-    if node.on_controller_listener(context):
-        return node.controller.incremental_alter_configs(request, context)
-    return forward_own(
-        node,
+    is_controller = node.on_controller_listener(context)
+
+    def ask(others: IncrementalAlterConfigsRequest) -> Any:
+        if is_controller:
+            return node.controller.incremental_alter_configs(others, context)
+        return node.forward(others, context, partial(incremental_alter_configs_refused, others))
+
+    def local(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Any:
+        # one that is named twice is refused by the controller, in both places
+        times = sum(
+            (other.resource_type, other.resource_name) == (resource.resource_type, resource.resource_name)
+            for other in request.resources
+        )
+        if resource.resource_type == BROKER_LOGGER and times == 1:
+            return broker_loggers.alter(node, resource, request.validate_only)
+        return None if is_controller else refusal(node, resource, IncrementalAlterConfigsResponse)
+
+    return answer_with(
         request.resources,
-        lambda own: IncrementalAlterConfigsRequest(resources=own, validate_only=request.validate_only),
+        [local(resource) for resource in request.resources],
+        lambda others: IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only),
         IncrementalAlterConfigsResponse,
-        lambda forwarded: node.forward(forwarded, context, partial(incremental_alter_configs_refused, forwarded)),
+        ask,
     )

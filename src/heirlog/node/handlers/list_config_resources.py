@@ -1,8 +1,8 @@
 """ListConfigResources (key 74): the names of what can have configurations (KIP-1142).
 
 v0 asks for client metrics only, v1 for any of topics, brokers, broker loggers, client metrics and groups; no type named
-is all of them. Only topics and brokers have configurations here. Brokers that are fenced, or have no place on the
-listener that was asked, are left out, as on Kafka.
+is all of them. Only topics, brokers and their loggers have configurations here. Brokers that are fenced, or have no
+place on the listener that was asked, are left out, as on Kafka.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from heirlog.context import Context
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.node.broker_loggers import BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
 
-BROKER_LOGGER = 8
 CLIENT_METRICS = 16
 GROUP = 32
 ALL_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP)
@@ -40,7 +40,7 @@ def handle(node: Node, request: ListConfigResourcesRequest, context: Context) ->
 def _names(node: Node, kind: int, listener: str) -> Iterator[str]:
     if kind == TOPIC_RESOURCE:
         yield from sorted(node.image.topic_ids)
-    elif kind == BROKER_RESOURCE:
+    elif kind in (BROKER_RESOURCE, BROKER_LOGGER):
         for broker in node.sorted_brokers():
             if not broker.fenced and broker.endpoint(listener) is not None:
                 yield str(broker.id)

@@ -1,0 +1,127 @@
+"""Lines for programs and for people, and what can never be in them."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import heirlog
+from heirlog.node.log_levels import LOGGERS, ROOT, LogLevels
+from heirlog.server.logs import MAX_VALUE_CHARS, Logger
+
+SOURCE = Path(heirlog.__file__).parent
+RESERVED = {"event", "level", "timestamp", "node_id", "logger"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Full(io.StringIO):
+    """A file on a disk that is."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def lines_of(*events: tuple[str, str, dict[str, Any]], level: str = "INFO") -> list[dict[str, Any]]:
+    out = io.StringIO()
+    log = Logger(3, LogLevels(level), out)
+    for severity, event, values in events:
+        log(severity, event, **values)
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_line_is_an_object_with_the_fields_as_keys() -> None:
+    (line,) = lines_of(
+        ("warning", "isr-shrunk", {"topic": "t", "isr": frozenset({2, 1}), "why": 'a "b"\nc', "no": None})
+    )
+    stamp = line.pop("timestamp")
+    assert stamp.endswith("Z") and stamp[10] == "T"
+    assert line == {
+        "event": "isr-shrunk",
+        "level": "warning",
+        "node_id": 3,
+        "logger": __name__,
+        "topic": "t",
+        "isr": [1, 2],
+        "why": 'a "b"\nc',
+        "no": None,
+    }
+
+
+def test_events_below_the_level_are_not_printed() -> None:
+    both = ("info", "seen", {}), ("debug", "unseen", {})
+    assert [line["event"] for line in lines_of(*both)] == ["seen"]
+    assert [line["event"] for line in lines_of(*both, level="debug")] == ["seen", "unseen"]
+    assert lines_of(*both, level="FATAL") == []
+
+
+def test_a_long_value_is_cut() -> None:
+    (line,) = lines_of(("info", "x", {"topic": "t" * 100_000, "exception": "e" * 100_000}))
+    assert len(line["topic"]) < MAX_VALUE_CHARS + 100 and line["topic"].endswith("(100000 characters)")
+    assert len(line["exception"]) == 100_000, "a traceback is whole"
+
+
+def test_on_a_terminal_a_person_reads_and_no_client_writes() -> None:
+    out = Terminal()
+    Logger(3, LogLevels(), out)("warning", "topic-not-created", topic="evil\x1b[2J\nfake line", partition=7)
+    text = out.getvalue()
+    assert text.count("\n") == 1 and "topic-not-created" in text and "partition" in text
+    assert "\x1b[2J" not in text and "\\x1b[2J" in text
+
+
+def test_a_line_that_cannot_be_written_ends_nothing() -> None:
+    log = Logger(3, LogLevels(), Full())
+    log("info", "x")
+    log("info", "x")
+
+
+def test_every_module_that_logs_has_a_logger_and_no_field_hides_another() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for call in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            if name not in ("log", "_log") or len(call.args) != 2 or path.parts[-2] == "sim":
+                continue
+            where = f"{path}:{call.lineno}"
+            module = ".".join(("heirlog", *path.relative_to(SOURCE).with_suffix("").parts))
+            assert any(module.startswith(logger + ".") for logger in LOGGERS), where
+            assert not {keyword.arg for keyword in call.keywords} & RESERVED, where
+            assert not any(isinstance(keyword.value, ast.JoinedStr) for keyword in call.keywords), where
+            assert isinstance(call.args[1], ast.Constant | ast.Name), f"{where}: an event has one name"
+
+
+def test_a_logger_follows_the_nearest_one_above_that_has_a_level() -> None:
+    levels = LogLevels("info")
+    levels.set("heirlog.broker", "debug")
+    assert levels.level_of("heirlog.broker.groups") == "DEBUG"
+    assert levels.shows("debug", "heirlog.broker.cleaner")
+    assert not levels.shows("debug", "heirlog.raft.quorum")
+    levels.set("heirlog.broker", None)
+    assert {levels.level_of(logger) for logger in LOGGERS} == {"INFO"}
+
+
+def test_the_root_keeps_what_it_was_given_until_log_level_changes() -> None:
+    levels = LogLevels("INFO")
+    levels.set(ROOT, "ERROR")
+    levels.configure("INFO")
+    assert levels.level_of(ROOT) == "ERROR"
+    levels.configure("debug")
+    assert levels.level_of(ROOT) == "DEBUG"
+
+
+def test_a_node_that_logs_loads_no_rich() -> None:
+    code = (
+        "import io, sys; from heirlog.server.main import Logger; from heirlog.node.log_levels import LogLevels; "
+        "assert 'structlog' not in sys.modules; Logger(1, LogLevels(), io.StringIO())('info', 'x'); "
+        "assert 'structlog' in sys.modules and 'rich.console' not in sys.modules; import rich.console"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
