@@ -84,6 +84,8 @@ class Log:
         self.log_end_offset = 0
         self.recovery_point = 0
         """Everything below it is flushed."""
+        self.scanned_from = 0
+        """From here on every batch was read when the log was opened; the log end after a clean stop."""
         self.epochs = LeaderEpochCache(files, dir_path, self._background_done)
         self.producers = ProducerStates()
         self.failure: OSError | None = None
@@ -152,6 +154,7 @@ class Log:
         )
         self._set_segments(loaded.segments)
         self.log_start_offset, self.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
+        self.scanned_from = loaded.scanned_from
         trusted = clean and loaded.scanned_from == loaded.log_end_offset
         self.recovery_point = loaded.log_end_offset if trusted else min(recovery_point, loaded.scanned_from)
         self._flush_requested = self.recovery_point

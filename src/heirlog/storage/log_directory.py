@@ -98,14 +98,21 @@ class LogDirectory:
     # loading
 
     def load_logs(
-        self, config_for: Callable[[str], LogConfig], wall_ms: int, on_loaded: Callable[[OSError | None], None]
+        self,
+        config_for: Callable[[str], LogConfig],
+        wall_ms: int,
+        on_loaded: Callable[[OSError | None], None],
+        on_log: Callable[[Log], None] = lambda log: None,
     ) -> None:
-        """Open every log there is, repairing what an unclean stop left. Raises OSError."""
+        """Open every log there is, repairing what an unclean stop left. Raises OSError.
+
+        on_log: told of each log as soon as it is open.
+        """
 
         def synced(error: OSError | None) -> None:
             if error is None:
                 try:
-                    self._load_all(config_for, wall_ms)
+                    self._load_all(config_for, wall_ms, on_log)
                 except OSError as failure:
                     error = failure
             if error is not None:
@@ -114,7 +121,9 @@ class LogDirectory:
 
         remove_clean_shutdown(self._files, self.path, synced)
 
-    def _load_all(self, config_for: Callable[[str], LogConfig], wall_ms: int) -> None:
+    def _load_all(
+        self, config_for: Callable[[str], LogConfig], wall_ms: int, on_log: Callable[[Log], None]
+    ) -> None:
         recovery_points = read_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
         log_starts = read_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}")
         for name in self._files.list(self.path):
@@ -142,6 +151,7 @@ class LogDirectory:
                     f"restore it, or move {dir_path} away to have the partition copied again from another broker"
                 )
             self._add(key, log)
+            on_log(log)
         if self.was_clean and not self._holds(recovery_points):
             self.clean_broker_epoch = None
         self._loaded = True
