@@ -1,0 +1,208 @@
+"""`heirlog pipeline`: pipelines that a TOML file describes, on Spark. Needs the extra `heirlog[spark]`."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from heirlog.spark.pipeline.report import Report
+    from heirlog.spark.pipeline.spec import Pipeline
+    from heirlog.spark.pipeline.status import Status
+
+app = typer.Typer(help="Move data in and out with Spark, as a TOML file describes it.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The pipeline file.", show_default=False)]
+Master = Annotated[str, typer.Option("--master", help="Spark's master, or sc://host:port for Spark Connect.")]
+Conf = Annotated[list[str] | None, typer.Option("--conf", help="NAME=VALUE of Spark; may be given more than once.")]
+_LOOK_EVERY_S = 1.0
+
+
+@contextmanager
+def _needs_spark() -> Iterator[None]:
+    """What stops a pipeline, as one sentence: the extra is missing, or the pipeline cannot run."""
+    try:
+        from heirlog.spark.pipeline.spec import PipelineError
+
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] == "heirlog":
+            raise
+        raise CommandError(f"pipelines need {error.name}: pip install 'heirlog[spark]'") from error
+    except PipelineError as error:
+        raise CommandError(str(error)) from error
+
+
+def _settings(conf: list[str] | None) -> Mapping[str, str]:
+    settings = {}
+    for item in conf or []:
+        name, separator, value = item.partition("=")
+        if not separator:
+            raise UsageError(f"--conf takes NAME=VALUE, not {item!r}")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+@app.command("run")
+def run(file: File, master: Master = "local[*]", conf: Conf = None, json: Json = False) -> None:
+    """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
+    with _needs_spark():
+        from heirlog.spark.pipeline.run import run as run_pipeline
+        from heirlog.spark.pipeline.spec import load
+
+        pipeline = load(file)
+        ended = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: ended.set())
+        report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ended.is_set)
+        _show_report(pipeline, report, json)
+
+
+def _show_report(pipeline: Pipeline, report: Report, json: bool) -> None:
+    if json:
+        show_json({"name": pipeline.name, **report.as_json()})
+        return
+    print(
+        f"{pipeline.name}: {report.batches} batches, {report.rows_in} rows in, {report.rows_out} out, "
+        f"{report.rejected} rejected"
+    )
+    for topic, partitions in report.offsets.items():
+        for partition, (first, after) in partitions.items():
+            print(f"  {topic}-{partition}: offsets {first} to {after - 1}")
+    for loss in report.losses:
+        print(f"  lost: {loss}")
+
+
+@app.command("check")
+def check(
+    file: File,
+    master: Master = "local[1]",
+    conf: Conf = None,
+    without_spark: Annotated[bool, typer.Option("--without-spark", help="Leave the schema and the SQL out.")] = False,
+    json: Json = False,
+) -> None:
+    """Say what is wrong in a pipeline file, by line; nothing is read or written."""
+    with _needs_spark():
+        from heirlog.spark import session
+        from heirlog.spark.pipeline.check import check as check_file
+
+        found = check_file(file)
+        if not found and not without_spark:
+            found = check_file(file, session.start(master, _settings(conf)))
+    if json:
+        show_json({"problems": [{"line": problem.line, "sentence": problem.sentence} for problem in found]})
+    else:
+        for problem in found:
+            print(f"{file}:{problem.line}: {problem.sentence}")
+    if found:
+        raise typer.Exit(1)
+    if not json:
+        print(f"{file}: nothing wrong found")
+
+
+@app.command("status")
+def status(
+    file: File,
+    once: Annotated[bool, typer.Option("--once", help="One look instead of a live view.")] = False,
+    json: Json = False,
+) -> None:
+    """Show how far a pipeline is: positions, latest offsets, lag, rate and batch times."""
+    with _needs_spark():
+        from rich.console import Console
+        from rich.live import Live
+
+        from heirlog.spark.pipeline.spec import load
+        from heirlog.spark.pipeline.status import status as look
+
+        pipeline = load(file)
+        if json:
+            show_json(_status_json(look(pipeline)))
+            return
+        console = Console()
+        if once or not console.is_terminal:
+            console.print(_status_table(look(pipeline)))
+            return
+        with Live(_status_table(look(pipeline)), console=console, auto_refresh=False) as live:
+            while True:
+                time.sleep(_LOOK_EVERY_S)
+                live.update(_status_table(look(pipeline)), refresh=True)
+
+
+def _status_json(seen: Status) -> dict[str, Any]:
+    return {
+        "name": seen.name,
+        "committed": seen.committed,
+        "rate": seen.rate,
+        "trouble": seen.trouble,
+        "partitions": [
+            {"topic": p.topic, "partition": p.partition, "position": p.position, "latest": p.latest, "lag": p.lag}
+            for p in seen.partitions
+        ],
+        "sums": seen.sums.as_json(),
+    }
+
+
+def _status_table(seen: Status) -> Table:
+    from rich.table import Table
+
+    from heirlog.spark.pipeline.status import age_ms
+
+    last = seen.batches[-1] if seen.batches else None
+    caption = f"{seen.sums.rows_in} rows in, {seen.sums.rows_out} out, {seen.sums.rejected} rejected"
+    if last is not None:
+        caption += f"; batch {last.batch_id} took {last.took_ms} ms, {age_ms(last) / 1000:.0f} s ago"
+    if seen.rate is not None:
+        caption += f"; {seen.rate:,.0f} rows/s"
+    if seen.trouble is not None:
+        caption += f"; {seen.trouble}"
+    table = Table(title=f"{seen.name}: batch {seen.committed} committed", caption=caption)
+    for name in ("topic", "partition", "position", "latest", "lag"):
+        table.add_column(name, justify="left" if name == "topic" else "right")
+    for row in seen.partitions:
+        cells = (row.topic, row.partition, row.position, row.latest, row.lag)
+        table.add_row(*("?" if cell is None else str(cell) for cell in cells))
+    return table
+
+
+@app.command("compact")
+def compact(
+    file: File,
+    target_mib: Annotated[int, typer.Option("--target-mib", min=1, help="Size of the files to write.")] = 128,
+    json: Json = False,
+) -> None:
+    """Merge the small files of finished batches; readers of the bare directory see each row once throughout."""
+    with _needs_spark():
+        from dataclasses import asdict
+
+        from heirlog.spark.pipeline.compact import compact as compact_tables
+        from heirlog.spark.pipeline.spec import load
+
+        done = compact_tables(load(file), target_mib * 1024 * 1024)
+    if json:
+        show_json({"tables": [asdict(table) for table in done]})
+        return
+    for table in done:
+        print(f"{table.table}: {table.batches} batches, {table.files_before} files before, {table.files_after} after")
+
+
+@app.command("package")
+def package(
+    target: Annotated[Path, typer.Argument(metavar="FILE.zip", help="The archive to write.", show_default=False)],
+) -> None:
+    """Write the archive for --py-files or addArtifacts, for workers on which heirlog is not installed."""
+    from heirlog.spark.pipeline.package import LIBRARIES
+    from heirlog.spark.pipeline.package import package as write_package
+
+    print(f"{write_package(target)}: the workers' Python needs {', '.join(LIBRARIES)} besides")

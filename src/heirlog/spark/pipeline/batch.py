@@ -1,0 +1,243 @@
+"""What happens to one micro-batch.
+
+    parse -> SQL -> stage -> (dead letters visible) -> (table visible) -> journal; then Spark commits the number
+
+Rejected rows become visible before the table: whoever sees batch N in the table can find what of it was refused. Rows
+are counted while they are written, not by reading them twice; only a batch with rejected rows is read again, for them.
+
+The object goes to wherever Spark runs `foreachBatch` (with Spark Connect that is the server), so it holds values only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as f
+
+from heirlog.spark.pipeline.report import Batch, Journal, Offsets, covered_by, offset_log
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
+from heirlog.spark.pipeline.table import BatchTable
+from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
+
+INPUT = "input"
+_SENSITIVE = re.compile(r"password|jaas|secret|token|\bssl\.key", re.IGNORECASE)
+Step = Callable[[str, int], None]
+
+
+def no_step(step: str, batch_id: int) -> None:
+    """Nobody listens."""
+
+
+@dataclass
+class BatchBody:
+    """Called by Spark with each batch. `on_step` hears `staged` and `renamed` with the batch's number."""
+
+    pipeline: Pipeline
+    on_step: Step = no_step
+    prepared: bool = False
+    """The rows are what is written: with a query over the stream, parsing and SQL have happened before."""
+
+    def __call__(self, rows: DataFrame, batch_id: int) -> None:
+        pipeline, started = self.pipeline, time.time()
+        tables = tables_of(pipeline)
+        for table in tables:
+            table.claim(pipeline.checkpoint, checkpoint_id(pipeline.checkpoint) or "", meaning(pipeline))
+        if tables and all(table.holds(batch_id) for table in tables):
+            # cut short after its last rename: only Spark's commit and perhaps the journal are missing
+            if batch_id in tables[-1].batches():
+                Journal(pipeline.checkpoint).add(Batch(**tables[-1].manifest(batch_id)))
+            return
+        before, after = (offset_log(pipeline.checkpoint, number) for number in (batch_id - 1, batch_id))
+        if self.prepared:
+            counted = _Counted(Parsed(rows, False), None, [])
+        else:
+            fresh = _not_in(before, after) if isinstance(pipeline.source, Topics) else []
+            counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh)
+        self._write(pipeline.sink, counted.out, batch_id)
+        self._write_rejected(counted, batch_id)
+        self.on_step("staged", batch_id)
+        done = Batch(
+            batch_id,
+            counted.rows_in,
+            counted.rows_out,
+            counted.rejected,
+            covered_by(before, after, counted.first_offsets),
+            int(started * 1000),
+            int((time.time() - started) * 1000),
+        )
+        counted.release()
+        for table in tables:
+            if not table.holds(batch_id):
+                table.publish(batch_id, asdict(done))
+        self.on_step("renamed", batch_id)
+        Journal(pipeline.checkpoint).add(done)
+
+    def _write_rejected(self, counted: _Counted, batch_id: int) -> None:
+        letters = self.pipeline.dead_letters
+        if not counted.rejected:
+            return
+        if letters is None:
+            first = counted.parsed.bad.drop("value").first()
+            where = ", ".join(f"{name} {value}" for name, value in (first.asDict() if first else {}).items())
+            raise PipelineError(
+                f"{counted.rejected} of {counted.rows_in} rows do not parse ({where}): mend [value], or give "
+                "[dead_letters] a table or topic that takes such rows"
+            )
+        self._write(letters, counted.parsed.bad, batch_id)
+
+    def _write(self, sink: Table | TopicSink, rows: DataFrame, batch_id: int) -> None:
+        if isinstance(sink, TopicSink):
+            write_to_topic(sink, rows)
+            return
+        columns = partition_columns(sink)
+        for name, expression in columns.items():
+            if expression:
+                rows = rows.withColumn(name, f.expr(expression))
+        if sink.format == "parquet":
+            table = BatchTable(sink.path)
+            if not table.holds(batch_id):
+                rows.write.partitionBy(*columns).parquet(str(table.stage(batch_id)))
+            return
+        writer = rows.write.format(sink.format).mode("append").partitionBy(*columns)
+        if sink.format == "delta":
+            application = f"heirlog-{checkpoint_id(self.pipeline.checkpoint)}"
+            writer = writer.option("txnAppId", application).option("txnVersion", batch_id)
+        writer.save(sink.path)
+
+
+class _Counted:
+    """The rows to write, counted on their way; the counts are there once the rows are written."""
+
+    def __init__(self, parsed: Parsed, query: Query | None, fresh: list[tuple[str, str]]) -> None:
+        self._fresh = fresh
+        self._input, self._output = Observation(), Observation()
+        counts = [f.count(f.lit(1)).alias("rows")]
+        if parsed.may_reject:
+            counts.append(f.count_if(f.col(REASON).isNotNull()).alias("rejected"))
+        for index, (topic, partition) in enumerate(fresh):
+            here = (f.col("topic") == topic) & (f.col("partition") == int(partition))
+            counts.append(f.min(f.when(here, f.col("offset"))).alias(f"first_{index}"))
+        self.parsed = Parsed(parsed.rows.observe(self._input, *counts), parsed.may_reject)
+        out = self.parsed.good
+        self._kept: DataFrame | None = None
+        if query is not None:
+            if len(re.findall(rf"\b{INPUT}\b", query.sql)) > 1:
+                # read from the source once, and counted once
+                out = self._kept = out.persist()
+            out = apply_sql(out, query)
+        self.out = out.observe(self._output, f.count(f.lit(1)).alias("rows"))
+
+    @property
+    def rows_in(self) -> int:
+        return int(self._input.get["rows"] or 0)
+
+    @property
+    def rejected(self) -> int:
+        return int(self._input.get.get("rejected") or 0)
+
+    @property
+    def rows_out(self) -> int:
+        return int(self._output.get["rows"] or 0)
+
+    @property
+    def first_offsets(self) -> Offsets:
+        """The first offset read of each partition that has no earlier batch."""
+        found: Offsets = {}
+        for index, (topic, partition) in enumerate(self._fresh):
+            first = self._input.get.get(f"first_{index}")
+            if first is not None:
+                found.setdefault(topic, {})[partition] = [int(first)]
+        return found
+
+    def release(self) -> None:
+        if self._kept is not None:
+            self._kept.unpersist()
+
+
+def _not_in(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str]]:
+    return [
+        (topic, partition) for topic in after for partition in after[topic] if partition not in before.get(topic, {})
+    ]
+
+
+def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:
+    """The rows of the source, read as the file says."""
+    if isinstance(pipeline.source, Files):
+        return parse_files(rows, pipeline.source)
+    return parse(rows, pipeline.values)
+
+
+def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
+    """The statement with `rows` as its view `input`."""
+    rows.createOrReplaceTempView(INPUT)
+    return rows.sparkSession.sql(query.sql)
+
+
+def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
+    """At least once: a batch that is cut short writes its rows again.
+
+    A column `value` of bytes or text is the value as it is; anything else is written as JSON, and without such a
+    column the whole row but for `key` and `headers` is. The source's partition is not kept: the key decides.
+    """
+    kept = [name for name in ("key", "headers") if name in rows.columns]
+    if "reason" in rows.columns:
+        header = f.struct(f.lit("reason").alias("key"), f.encode("reason", "UTF-8").alias("value"))
+        rows, kept = rows.withColumn("headers", f.array(header)), [*kept, "headers"]
+    if "value" not in rows.columns:
+        value = f.to_json(f.struct(*(f.col(name) for name in rows.columns if name not in kept)))
+    elif rows.schema["value"].dataType.typeName() in ("binary", "string"):
+        value = f.col("value")
+    else:
+        value = f.to_json(f.col("value"))
+    columns = [f.col(name) for name in dict.fromkeys(kept)]
+    writer = rows.select(*columns, value.alias("value")).write.format("heirlog").mode("append").options(**sink.options)
+    writer.option("kafka.bootstrap.servers", sink.bootstrap_servers).option("topic", sink.topic).save()
+
+
+def partition_columns(table: Table) -> dict[str, str]:
+    """Column -> expression: `day` is a column of the rows, `day = to_date(timestamp)` makes one."""
+    split = (item.partition("=") for item in table.partition_by)
+    return {name.strip(): expression.strip() for name, _, expression in split}
+
+
+def tables_of(pipeline: Pipeline) -> list[BatchTable]:
+    """The directories that hold each batch once; dead letters first, as they become visible first."""
+    sinks = (pipeline.dead_letters, pipeline.sink)
+    return [BatchTable(sink.path) for sink in sinks if isinstance(sink, Table) and sink.format == "parquet"]
+
+
+def checkpoint_id(checkpoint: str) -> str | None:
+    """The id that Spark gave the query of this checkpoint; None where it has not begun or lies elsewhere."""
+    try:
+        found: dict[str, Any] = json.loads((Path(checkpoint) / "metadata").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return str(found["id"])
+
+
+def meaning(pipeline: Pipeline) -> dict[str, Any]:
+    """What decides the rows of a batch, as texts; where the brokers are and how one logs in does not."""
+    source, query = pipeline.source, pipeline.query
+    if isinstance(source, Topics):
+        read = {"topics": list(source.names), "pattern": source.pattern}
+        read["headers"] = source.options.get("includeHeaders")
+    else:
+        read = {"files": source.path, "format": source.format, "schema": source.schema, **_harmless(source.options)}
+    tables = [sink for sink in (pipeline.sink, pipeline.dead_letters) if isinstance(sink, Table)]
+    return {
+        "source": read,
+        "value": asdict(pipeline.values),
+        "query": None if query is None else {**asdict(query), "watermark": list(query.watermark or ())},
+        "partition_by": [list(table.partition_by) for table in tables],
+    }
+
+
+def _harmless(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in sorted(options.items()) if not _SENSITIVE.search(name)}

@@ -1,0 +1,148 @@
+"""What is wrong with a pipeline file, by line, before anything starts.
+
+In this order, each only where the one before found nothing: the file in itself (spec.py), the options of source and
+sink, directories and tables that exist already, the brokers and their topics, and last the schema and the SQL, which
+Spark itself analyses without reading a row.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from heirlog.blocking.data import DataClient, security_from_properties
+from heirlog.protocol.errors import KafkaError
+from heirlog.spark.options import read_options, write_options
+from heirlog.spark.pipeline.batch import apply_sql, checkpoint_id, meaning, parsed_by, partition_columns, tables_of
+from heirlog.spark.pipeline.run import parts_of, read, sentence_of
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink, load
+
+_SQL_LINE = re.compile(r"\bline (\d+)")
+
+
+def check(path: str | Path, spark: SparkSession | None = None, timeout_s: float = 5.0) -> list[Problem]:
+    """Everything found wrong, in the order of the file's lines; empty where the pipeline may start.
+
+    Without a session the schema and the SQL are not looked at.
+    """
+    try:
+        pipeline = load(path)
+    except PipelineError as error:
+        if not error.problems:
+            raise
+        return list(error.problems)
+    found = [*_options(pipeline), *_places(pipeline)]
+    if not found:
+        found = _brokers(pipeline, timeout_s)
+    if not found and spark is not None:
+        found = _analysis(pipeline, spark, Path(path).read_text(encoding="utf-8").splitlines())
+    return sorted(found, key=lambda problem: problem.line)
+
+
+def _options(pipeline: Pipeline) -> list[Problem]:
+    found = []
+    if isinstance(pipeline.source, Topics):
+        options = {
+            "kafka.bootstrap.servers": pipeline.source.bootstrap_servers,
+            "subscribe": ",".join(pipeline.source.names) or "any",
+            **pipeline.source.options,
+        }
+        try:
+            read_options(options, streaming=True)
+        except ValueError as error:
+            found.append(Problem(pipeline.line_of("source", "options"), str(error)))
+    for name, sink in _topic_sinks(pipeline):
+        try:
+            write_options({"kafka.bootstrap.servers": sink.bootstrap_servers, "topic": sink.topic, **sink.options})
+        except ValueError as error:
+            found.append(Problem(pipeline.line_of(name, "options"), str(error)))
+    return found
+
+
+def _topic_sinks(pipeline: Pipeline) -> list[tuple[str, TopicSink]]:
+    sinks = (("sink", pipeline.sink), ("dead_letters", pipeline.dead_letters))
+    return [(name, sink) for name, sink in sinks if isinstance(sink, TopicSink)]
+
+
+def _places(pipeline: Pipeline) -> list[Problem]:
+    found = []
+    source = pipeline.source
+    if isinstance(source, Files) and "://" not in source.path and not Path(source.path).is_dir():
+        sentence = f"there is no directory {source.path}: make it, or name another in `files`"
+        found.append(Problem(pipeline.line_of("source", "files"), sentence))
+    for part in parts_of(pipeline):
+        for table in tables_of(part):
+            name = (
+                "sink" if isinstance(pipeline.sink, Table) and str(table.path) == pipeline.sink.path else "dead_letters"
+            )
+            try:
+                table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
+            except PipelineError as error:
+                found.append(Problem(pipeline.line_of(name, "table"), str(error)))
+    places = [("checkpoint", pipeline.checkpoint)] + [("sink", str(table.path)) for table in tables_of(pipeline)]
+    for name, place in places:
+        if "://" not in place and not _can_be_made(Path(place)):
+            found.append(Problem(pipeline.line_of(name), f"{place} cannot be written: choose another place"))
+    return found
+
+
+def _can_be_made(place: Path) -> bool:
+    while not place.exists():
+        place = place.parent
+    return place.is_dir() and os.access(place, os.W_OK | os.X_OK)
+
+
+def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
+    wanted: list[tuple[str, str, Mapping[str, str], tuple[str, ...]]] = []
+    if isinstance(pipeline.source, Topics):
+        source = pipeline.source
+        wanted.append(("source", source.bootstrap_servers, source.options, source.names))
+    wanted += [(name, sink.bootstrap_servers, sink.options, (sink.topic,)) for name, sink in _topic_sinks(pipeline)]
+    found = []
+    for name, bootstrap, options, topics in wanted:
+        properties = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
+        try:
+            with DataClient(bootstrap, security=security_from_properties(properties), timeout_s=timeout_s) as client:
+                there = set(client.topic_names(internal=True))
+        except (OSError, KafkaError, ValueError) as error:
+            found.append(Problem(pipeline.line_of(name, "bootstrap_servers"), f"{bootstrap}: {error}"))
+            continue
+        key = "topics" if name == "source" else "topic"
+        found += [
+            Problem(pipeline.line_of(name, key), f"there is no topic {topic} on {bootstrap}: create it first")
+            for topic in topics
+            if topic not in there
+        ]
+    return found
+
+
+def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[Problem]:
+    """Spark resolves the schema, the SQL and the partition columns; nothing is read."""
+    place: tuple[str, ...] = ("source",)
+    try:
+        rows = read(spark, pipeline)
+        place = ("value",) if isinstance(pipeline.source, Topics) else ("source", "schema")
+        rows = parsed_by(pipeline, rows).good
+        if pipeline.query is not None:
+            place = ("query", "sql")
+            rows = apply_sql(rows, pipeline.query)
+        if isinstance(pipeline.sink, Table):
+            place = ("sink", "partition_by")
+            for name, expression in partition_columns(pipeline.sink).items():
+                rows.selectExpr(expression or f"`{name}`").schema  # noqa: B018  # asking for it is the check
+    except PipelineError as error:
+        return [Problem(pipeline.line_of(*place), str(error))]
+    except PySparkException as error:
+        line = pipeline.line_of(*place)
+        inside = _SQL_LINE.search(str(error)) if place == ("query", "sql") else None
+        if inside is not None:
+            # TOML drops the line break behind an opening """, so the statement begins one line below
+            below = text[line - 1].rstrip().endswith(('"""', "'''"))
+            line += int(inside[1]) - 1 + below
+        return [Problem(line, sentence_of(error))]
+    return []

@@ -1,0 +1,31 @@
+"""The archive that Spark's workers need where heirlog is not installed.
+
+It holds heirlog alone, for `--py-files` and `addArtifacts`; native libraries cannot be imported from an archive, so the
+workers' Python has to bring those that the source uses (`LIBRARIES`).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import heirlog
+
+LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
+_LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage", "metadata")
+"""What a worker never imports: an archive is copied to every one of them."""
+
+
+def package(target: str | Path) -> Path:
+    """Write the archive; the name decides nothing, Spark wants one that ends in .zip. An old file is replaced whole."""
+    root = Path(heirlog.__file__).parent
+    file = Path(target)
+    temporary = file.with_name(f".{file.name}.new")
+    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in sorted(root.rglob("*")):
+            inner = source.relative_to(root)
+            if inner.parts[0] in _LEFT_OUT or source.suffix not in (".py", ".properties", ".typed"):
+                continue
+            archive.write(source, Path("heirlog") / inner)
+    temporary.replace(file)
+    return file

@@ -1,0 +1,118 @@
+"""What a pipeline has done: per batch, in sums, and for the person who started it.
+
+The journal is one small file in the checkpoint, replaced whole after each batch: sums over all batches, and the last
+hundred one by one. A batch is counted once: its number says whether it is in the sums already, so a batch that runs
+again after a kill changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+KEPT_BATCHES = 100
+Offsets = dict[str, dict[str, list[int]]]
+"""topic -> partition -> [first offset, offset after the last]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One finished batch. `rows_in` counts what came from the source, `rejected` what of it did not parse."""
+
+    batch_id: int
+    rows_in: int
+    rows_out: int
+    rejected: int
+    offsets: Offsets
+    started_ms: int
+    took_ms: int
+
+
+@dataclass(slots=True)
+class Report:
+    """Sums over batches."""
+
+    batches: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    rejected: int = 0
+    offsets: Offsets = field(default_factory=dict)
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    """What the source found missing under `onDataLoss`, as it says it: topic, partition, offsets, kind."""
+
+    def add(self, batch: Batch) -> None:
+        self.batches += 1
+        self.rows_in += batch.rows_in
+        self.rows_out += batch.rows_out
+        self.rejected += batch.rejected
+        for topic, partitions in batch.offsets.items():
+            covered = self.offsets.setdefault(topic, {})
+            for partition, (first, after) in partitions.items():
+                start = min(covered[partition][0], first) if partition in covered else first
+                covered[partition] = [start, after]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Journal:
+    """The file of a checkpoint's finished batches."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self.path = Path(checkpoint) / "heirlog-journal.json"
+
+    def read(self) -> tuple[int, Report, list[Batch]]:
+        """The last number counted (-1 for none), the sums, and the last batches, oldest first."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return -1, Report(), []
+        return found["through"], Report(**found["sums"]), [Batch(**batch) for batch in found["batches"]]
+
+    def add(self, batch: Batch) -> None:
+        through, sums, batches = self.read()
+        if batch.batch_id <= through:
+            return
+        sums.add(batch)
+        content = {
+            "through": batch.batch_id,
+            "sums": sums.as_json(),
+            "batches": [asdict(known) for known in (*batches, batch)[-KEPT_BATCHES:]],
+        }
+        temporary = self.path.with_name(f".{self.path.name}.new")
+        with open(temporary, "w", encoding="utf-8") as handle:
+            json.dump(content, handle)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, self.path)
+
+
+def offset_log(checkpoint: str, batch_id: int) -> dict[str, dict[str, int]]:
+    """Where a batch of a topic source ends, as Spark noted it before the batch began; empty where there is none."""
+    try:
+        text = (Path(checkpoint) / "offsets" / str(batch_id)).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    last = json.loads(text.splitlines()[-1])
+    if not isinstance(last, dict):
+        return {}
+    return {topic: ends for topic, ends in last.items() if not topic.startswith("@") and isinstance(ends, dict)}
+
+
+def covered_by(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]], first_seen: Offsets
+) -> Offsets:
+    """The offsets of a batch between two ends; `first_seen` stands in for partitions that `before` does not know."""
+    covered: Offsets = {}
+    for topic, ends in sorted(after.items()):
+        for partition, end in ends.items():
+            start = before.get(topic, {}).get(partition)
+            if start is None:
+                start = first_seen.get(topic, {}).get(partition, [end])[0]
+            if end > start:
+                covered.setdefault(topic, {})[partition] = [start, end]
+    return covered

@@ -1,0 +1,186 @@
+"""Running a pipeline: the query around the batches, its end, and what it reports.
+
+Everything that can refuse does so before the query starts. A batch pipeline reads what is there now and ends; it keeps
+a checkpoint too, so that run again it goes on where it was, and killed it goes on where it was cut. A continuous one
+ends when it is told to (`until`, SIGINT or SIGTERM from the command).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from heirlog.spark.pipeline.batch import (
+    BatchBody,
+    Step,
+    apply_sql,
+    checkpoint_id,
+    meaning,
+    no_step,
+    parsed_by,
+    tables_of,
+)
+from heirlog.spark.pipeline.report import Journal, Offsets, Report
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics, load
+from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
+
+_LOOK_EVERY_S = 1
+_REJECTED = ".rejected"
+_CAUSE = re.compile(r"^\s*(?:[\w$]+\.)*\w+(?:Error|Exception): (?=\S)")
+
+
+def run(
+    pipeline: Pipeline | str | Path,
+    spark: SparkSession | None = None,
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    until: Callable[[], bool] = lambda: False,
+    on_step: Step = no_step,
+) -> Report:
+    """Run until the input is read (batch) or `until()` is true (continuous); what this run did.
+
+    `spark` is a session to use; without one, `master` and `conf` make one. `on_step` hears (`staged` | `renamed` |
+    `committed`, batch number). Raises PipelineError where the file is wrong, where it does not fit its table or
+    checkpoint, or where a batch failed; what was visible before stays so, and a further run goes on from there.
+    """
+    if not isinstance(pipeline, Pipeline):
+        pipeline = load(pipeline)
+    with ExitStack() as held:
+        for part in parts_of(pipeline):
+            for table in tables_of(part):
+                held.enter_context(table.locked())
+                table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
+                table.clear_staging()
+        known, before, _ = Journal(pipeline.checkpoint).read()
+        if spark is None:
+            from heirlog.spark import session
+
+            spark = session.start(master, conf, app_name=pipeline.name)
+        try:
+            queries = _start(pipeline, read(spark, pipeline), on_step)
+            _watch(pipeline, queries, until, on_step, known)
+        except PySparkException as error:
+            raise PipelineError(sentence_of(error)) from error
+    return _difference(before, Journal(pipeline.checkpoint).read()[1])
+
+
+def parts_of(pipeline: Pipeline) -> list[Pipeline]:
+    """The queries that a pipeline becomes: one, or two where SQL runs over the stream and rejected rows are kept.
+
+    Such a stream cannot send rows elsewhere on its way, so a second query reads them, with a checkpoint of its own.
+    """
+    query, letters = pipeline.query, pipeline.dead_letters
+    if query is None or query.over == "batch" or letters is None:
+        return [pipeline]
+    main = replace(pipeline, dead_letters=None)
+    checkpoint = f"{pipeline.checkpoint}{_REJECTED}"
+    return [main, replace(main, name=f"{pipeline.name}{_REJECTED}", checkpoint=checkpoint, query=None, sink=letters)]
+
+
+def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The source as a stream of rows, before anything is done to them."""
+    source = pipeline.source
+    if isinstance(source, Topics):
+        reader = spark.readStream.format("heirlog").option("kafka.bootstrap.servers", source.bootstrap_servers)
+        # a pipeline without a wish begins with what is there: Spark's own default would skip it
+        reader = reader.options(**{"startingOffsets": "earliest", **source.options})
+        if source.pattern is not None:
+            return reader.option("subscribePattern", source.pattern).load()
+        return reader.option("subscribe", ",".join(source.names)).load()
+    return _read_files(spark, source)
+
+
+def _read_files(spark: SparkSession, source: Files) -> DataFrame:
+    if not Path(source.path).is_dir() and "://" not in source.path:
+        raise PipelineError(f"there is no directory {source.path} to read files from")
+    reader = spark.readStream.format(source.format).options(**source.options)
+    if source.format in ("csv", "json"):
+        reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)
+        reader = reader.schema(f"{(source.schema or '').rstrip().rstrip(',')}, {CORRUPT_COLUMN} STRING")
+    elif source.format == "parquet":
+        # the first files say what the columns are, where the pipeline does not
+        reader = reader.schema(source.schema or spark.read.parquet(source.path).schema)
+    rows = reader.load(source.path)
+    # a batch no longer knows its files, so the stream notes them
+    return rows.withColumn(FILE, f.col("_metadata.file_path")) if CORRUPT_COLUMN in rows.columns else rows
+
+
+def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[StreamingQuery]:
+    main, *aside = parts_of(pipeline)
+    query = pipeline.query
+    if query is None or query.over == "batch":
+        return [_writer(main, rows).foreachBatch(BatchBody(main, on_step)).start()]
+    parsed = parsed_by(pipeline, rows)
+    kept = parsed.good if aside else parsed.strict
+    if query.watermark is not None:
+        kept = kept.withWatermark(*query.watermark)
+    stream = _writer(main, apply_sql(kept, query)).outputMode(query.output_mode)
+    started = [stream.foreachBatch(BatchBody(main, on_step, prepared=True)).start()]
+    for part in aside:
+        started.append(_writer(part, parsed.bad).foreachBatch(BatchBody(part, prepared=True)).start())
+    return started
+
+
+def _writer(pipeline: Pipeline, rows: DataFrame) -> DataStreamWriter:
+    writer = rows.writeStream.queryName(pipeline.name).option("checkpointLocation", pipeline.checkpoint)
+    if pipeline.mode == "batch":
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=pipeline.every)
+
+
+def _watch(
+    pipeline: Pipeline, queries: list[StreamingQuery], until: Callable[[], bool], on_step: Step, known: int
+) -> None:
+    """Until all queries end, one fails, or they shall end; says which batches Spark has committed meanwhile."""
+    committed = known
+    running = list(queries)
+    try:
+        while running and not until():
+            running = [query for query in running if not query.awaitTermination(_LOOK_EVERY_S)]
+            while (Path(pipeline.checkpoint) / "commits" / str(committed + 1)).exists():
+                committed += 1
+                on_step("committed", committed)
+    finally:
+        for query in queries:
+            query.stop()
+
+
+def _difference(before: Report, after: Report) -> Report:
+    """What happened between two readings of the sums; offsets from where the first one ended."""
+    offsets: Offsets = {}
+    for topic, partitions in after.offsets.items():
+        for partition, (first, end) in partitions.items():
+            start = before.offsets.get(topic, {}).get(partition, [first, first])[1]
+            if end > start:
+                offsets.setdefault(topic, {})[partition] = [start, end]
+    return Report(
+        after.batches - before.batches,
+        after.rows_in - before.rows_in,
+        after.rows_out - before.rows_out,
+        after.rejected - before.rejected,
+        offsets,
+        after.losses[len(before.losses) :],
+    )
+
+
+def sentence_of(error: PySparkException) -> str:
+    """What went wrong, without the frames of two languages around it.
+
+    A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last
+    line that names an error before Spark's description of the query is the cause.
+    """
+    text = str(error).partition("=== Streaming Query ===")[0]
+    causes = [line for line in text.splitlines() if _CAUSE.match(line)]
+    if causes:
+        return re.sub(_CAUSE, "", causes[-1]).strip()
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__

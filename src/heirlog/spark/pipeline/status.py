@@ -1,0 +1,94 @@
+"""How far a pipeline is: read from its checkpoint and from the brokers, whether it runs or not.
+
+Nothing is asked of the running job, so a status works from another terminal, after a crash, and with any master. The
+position of a partition is the end of the last batch that Spark committed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from heirlog.blocking.data import LATEST, DataClient, security_from_properties
+from heirlog.spark.pipeline.report import Batch, Journal, Report, offset_log
+from heirlog.spark.pipeline.spec import Pipeline, Topics
+
+_RATE_BATCHES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """`latest` is the offset after the last record, None where no broker answered."""
+
+    topic: str
+    partition: int
+    position: int
+    latest: int | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.latest is None else max(0, self.latest - self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`rate` is in rows per second over the last batches; `trouble` says why the brokers' side is missing."""
+
+    name: str
+    committed: int
+    partitions: list[PartitionStatus]
+    sums: Report
+    batches: list[Batch]
+    rate: float | None
+    trouble: str | None
+
+
+def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
+    """One look. Never raises for brokers that cannot be reached: `trouble` says so."""
+    _, sums, batches = Journal(pipeline.checkpoint).read()
+    committed = last_commit(pipeline.checkpoint)
+    position = offset_log(pipeline.checkpoint, committed) if isinstance(pipeline.source, Topics) else {}
+    ends: dict[tuple[str, int], int] = {}
+    trouble = None
+    if isinstance(pipeline.source, Topics) and position:
+        try:
+            ends = _latest(pipeline.source, position, timeout_s)
+        except (OSError, ValueError) as error:
+            trouble = str(error)
+    partitions = [
+        PartitionStatus(topic, int(partition), offset, ends.get((topic, int(partition))))
+        for topic, known in sorted(position.items())
+        for partition, offset in sorted(known.items(), key=lambda item: int(item[0]))
+    ]
+    return Status(pipeline.name, committed, partitions, sums, batches, _rate(batches), trouble)
+
+
+def last_commit(checkpoint: str) -> int:
+    """The last batch that Spark has committed, -1 for none."""
+    commits = Path(checkpoint) / "commits"
+    if not commits.is_dir():
+        return -1
+    return max((int(name) for name in os.listdir(commits) if name.isdigit()), default=-1)
+
+
+def _latest(source: Topics, position: dict[str, dict[str, int]], timeout_s: float) -> dict[tuple[str, int], int]:
+    properties = {name.removeprefix("kafka."): value for name, value in source.options.items() if name[:6] == "kafka."}
+    security = security_from_properties(properties)
+    with DataClient(source.bootstrap_servers, security=security, timeout_s=timeout_s) as client:
+        wanted = {(topic, int(partition)): LATEST for topic, known in position.items() for partition in known}
+        return {where: found.offset for where, found in client.list_offsets(wanted).items()}
+
+
+def _rate(batches: list[Batch]) -> float | None:
+    recent = batches[-_RATE_BATCHES:]
+    if not recent:
+        return None
+    since_ms = max(recent[-1].started_ms + recent[-1].took_ms - recent[0].started_ms, 1)
+    return sum(batch.rows_in for batch in recent) * 1000 / since_ms
+
+
+def age_ms(batch: Batch) -> int:
+    """How long ago the batch was finished."""
+    return max(0, int(time.time() * 1000) - batch.started_ms - batch.took_ms)

@@ -1,0 +1,184 @@
+"""A directory of Parquet files that holds each batch of a stream once, whatever is killed when.
+
+    table/                            what readers list; names that begin with '_' or '.' are no data
+        _pipeline.json                which checkpoint and query fill this table
+        batch_id=7/<partition columns>/part-….parquet
+        batch_id=7/_batch.json        what went into the batch
+    .table.staging/batch_id=8/        beside it, on the same file system: a batch being written
+
+A batch becomes visible by one rename, whole or not at all. Everything in it is flushed before the rename and the
+directory after it, so that neither a kill nor a power cut shows half of it. Spark gives a batch that was cut short the
+same number and the same rows again, if the checkpoint and the query are the same; so a rerun deletes what was staged,
+and has nothing to do where the number is there already. Both conditions are what `_pipeline.json` guards: with another
+checkpoint the numbers begin again at 0 and would be taken for old batches (rows lost), with another query a rerun would
+differ from what readers have seen.
+
+    staging gone -> files staged -> renamed -> (Spark commits the number to its checkpoint)
+
+Compaction (compact.py) keeps this: it exchanges the whole directory for one of hard links with one rename, and notes
+the last number that its merged files hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from heirlog.spark.pipeline.spec import PipelineError
+
+IDENTITY = "_pipeline.json"
+MANIFEST = "_batch.json"
+_BATCH = re.compile(r"batch_id=(\d+)")
+
+
+class BatchTable:
+    """One table on a file system that this process can rename on."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self.staging = self.path.parent / f".{self.path.name}.staging"
+
+    def batches(self) -> list[int]:
+        """Numbers of the batch directories, ascending; after a compaction only the last one of each merged run."""
+        if not self.path.is_dir():
+            return []
+        return sorted(int(found[1]) for entry in os.scandir(self.path) if (found := _BATCH.fullmatch(entry.name)))
+
+    def directory(self, batch_id: int) -> Path:
+        return self.path / f"batch_id={batch_id}"
+
+    def holds(self, batch_id: int) -> bool:
+        return self.directory(batch_id).is_dir() or batch_id <= self.identity().get("compactedThrough", -1)
+
+    def manifest(self, batch_id: int) -> dict[str, Any]:
+        """What `publish` was given for this batch."""
+        return _read_json(self.directory(batch_id) / MANIFEST)
+
+    def stage(self, batch_id: int) -> Path:
+        """An empty place for the files of a batch: what an earlier attempt left there is gone. It is not made."""
+        place = self.staging / f"batch_id={batch_id}"
+        shutil.rmtree(place, ignore_errors=True)
+        self.staging.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def publish(self, batch_id: int, manifest: Mapping[str, Any]) -> None:
+        """Make the staged batch visible. Everything of it is on the disk before, the rename itself afterwards."""
+        place = self.staging / f"batch_id={batch_id}"
+        place.mkdir(parents=True, exist_ok=True)
+        _write_json(place / MANIFEST, manifest)
+        _remove_spark_leftovers(place)
+        flush_tree(place)
+        self.path.mkdir(parents=True, exist_ok=True)
+        os.rename(place, self.directory(batch_id))
+        sync_directory(self.path)
+
+    def clear_staging(self) -> None:
+        """Remove what killed runs left. Only under the lock: a living run stages there too."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+    def identity(self) -> dict[str, Any]:
+        """What `claim` wrote; empty where nobody has claimed the table."""
+        try:
+            return _read_json(self.path / IDENTITY)
+        except FileNotFoundError:
+            return {}
+
+    def refuse_strangers(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:
+        """Raise PipelineError unless this checkpoint and query may go on filling the table.
+
+        `checkpoint_id` is None where the checkpoint has not begun; `meaning` is what decides the rows of a batch.
+        """
+        known = self.identity()
+        if not known:
+            if self.path.is_dir() and any(self.path.iterdir()):
+                raise PipelineError(
+                    f"{self.path} is not empty and was not made by a pipeline: name a new directory as `table`"
+                )
+            return
+        if known["checkpointId"] != checkpoint_id:
+            what = "has not begun" if checkpoint_id is None else "is another one"
+            raise PipelineError(
+                f"the table {self.path} belongs to the checkpoint {known['checkpoint']}, and this pipeline's {what}: "
+                "its batch numbers would be mixed up. Put that checkpoint back, or name a new `table`"
+            )
+        changed = [
+            name for name in sorted({*known["meaning"], *meaning}) if known["meaning"].get(name) != meaning.get(name)
+        ]
+        if changed:
+            raise PipelineError(
+                f"the pipeline's {', '.join(changed)} changed since {self.path} was begun: its batches would no longer "
+                "be of one kind. Take the change back, or name a new `table` and a new `checkpoint`"
+            )
+
+    def claim(self, checkpoint: str, checkpoint_id: str, meaning: Mapping[str, Any]) -> None:
+        """Note whose table this is, before its first batch; refuses as `refuse_strangers` does."""
+        self.refuse_strangers(checkpoint_id, meaning)
+        if not self.identity():
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.write_identity({"checkpoint": checkpoint, "checkpointId": checkpoint_id, "meaning": dict(meaning)})
+
+    def write_identity(self, identity: Mapping[str, Any]) -> None:
+        _write_json(self.path / IDENTITY, identity)
+        sync_directory(self.path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One run or compaction at a time; the lock goes with the process, however it ends."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        file = self.path.parent / f".{self.path.name}.lock"
+        with open(file, "w") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise PipelineError(
+                    f"another run or compaction works on {self.path}: wait for it, or stop it first"
+                ) from None
+            yield
+
+
+def sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_tree(place: Path) -> None:
+    """Every file and directory below `place`, and `place` itself, is on the disk when this returns."""
+    for folder, _, files in os.walk(place, topdown=False):
+        for name in files:
+            with open(Path(folder, name), "rb") as handle:
+                os.fsync(handle.fileno())
+        sync_directory(Path(folder))
+
+
+def _remove_spark_leftovers(place: Path) -> None:
+    """Hadoop's checksum files and success mark: no reader of the table wants them."""
+    for folder, _, files in os.walk(place):
+        for name in files:
+            if name.endswith(".crc") or name == "_SUCCESS":
+                Path(folder, name).unlink()
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert isinstance(found, dict)
+    return found
+
+
+def _write_json(file: Path, value: Mapping[str, Any]) -> None:
+    """Whole or not at all: written beside it, flushed, renamed."""
+    temporary = file.with_name(f".{file.name}.new")
+    with open(temporary, "w", encoding="utf-8") as handle:
+        json.dump(value, handle, indent=1)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(temporary, file)

@@ -1,0 +1,122 @@
+"""The values of records as columns, and the rows whose value cannot be read.
+
+    raw     value stays bytes
+    text    value becomes a string; bytes that are no UTF-8 are rejected
+    json    value becomes a struct of the given schema
+    avro    the same, by the schema in Avro's JSON form (needs the package spark-avro on the cluster)
+
+A value that is null (a tombstone) is no mistake: it stays null. Schema-registry framing is a zero byte and the
+schema's id in four bytes before the value; the id becomes the column `schema_id`, and the value is read without it. No
+JSON text begins with a zero byte, so there the framing is recognised row by row; Avro may, so there the file says it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
+
+from heirlog.spark.pipeline.spec import Files, PipelineError, Values
+
+REASON = "_heirlog_reason"
+RAW = "_heirlog_raw"
+CORRUPT_COLUMN = "_heirlog_corrupt"
+"""Where Spark's readers put the text of a row that they could not read."""
+FILE = "_heirlog_file"
+"""Which file a row of a file source came from, for its dead letter."""
+_FRAME_BYTES = 5
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """Rows with a reason column: null where the row was read, else a sentence on why not."""
+
+    rows: DataFrame
+    may_reject: bool
+
+    @property
+    def good(self) -> DataFrame:
+        if not self.may_reject:
+            return self.rows
+        return self.rows.where(f.col(REASON).isNull()).drop(REASON, RAW, FILE)
+
+    @property
+    def strict(self) -> DataFrame:
+        """The good rows; the query fails at the first one that is not."""
+        if not self.may_reject:
+            return self.rows
+        hint = f.lit(": mend [value], or give [dead_letters] a table or topic that takes such rows")
+        fails = f.raise_error(f.concat(f.lit("PipelineError: "), f.col(REASON), hint)).cast("boolean")
+        return self.rows.where(f.when(f.col(REASON).isNull(), True).otherwise(fails)).drop(REASON, RAW, FILE)
+
+    @property
+    def bad(self) -> DataFrame:
+        """What came, unread, and `reason`."""
+        names = [name for name in self.rows.columns if name in _ORIGIN]
+        kept = [f.col(name).alias("file" if name == FILE else name) for name in names]
+        rejected = self.rows.where(f.col(REASON).isNotNull())
+        return rejected.select(*kept, f.col(RAW).alias("value"), f.col(REASON).alias("reason"))
+
+
+_ORIGIN = ("key", "topic", "partition", "offset", "timestamp", "headers", FILE)
+
+
+def parse(rows: DataFrame, values: Values) -> Parsed:
+    """The rows of a topic source with `value` read as `values` says. Raises PipelineError where the schema is wrong."""
+    if values.format == "raw" and not values.registry_framing:
+        return Parsed(rows, False)
+    raw = f.col("value")
+    payload = raw
+    if values.registry_framing:
+        framed = (f.length(raw) >= _FRAME_BYTES) & (f.substring(raw, 1, 1) == f.lit(b"\x00"))
+        rows = rows.withColumn("schema_id", f.when(framed, f.conv(f.hex(f.substring(raw, 2, 4)), 16, 10).cast("int")))
+        payload = f.when(framed, f.substring(raw, _FRAME_BYTES + 1, 2**31 - 1)).otherwise(raw)
+    if values.format == "raw":
+        return Parsed(rows.withColumn("value", payload), False)
+    rows = rows.withColumn(RAW, raw)
+    read, reason = _READERS[values.format](payload, values.schema or "")
+    try:
+        # the reason looks at what was read, so that comes first, beside the bytes
+        read_rows = rows.withColumn("value", read)
+        rows = read_rows.withColumn(REASON, f.when(f.col(RAW).isNotNull(), reason))
+        if values.format == "json":
+            rows = rows.withColumn("value", f.col("value").dropFields(CORRUPT_COLUMN))
+    except AnalysisException as error:
+        if values.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
+            raise PipelineError(
+                "values of avro need the package spark-avro: start with "
+                "--conf spark.jars.packages=org.apache.spark:spark-avro_2.13:<Spark's version>"
+            ) from error
+        raise PipelineError(f"the schema of [value] does not fit: {error}") from error
+    return Parsed(rows, True)
+
+
+def _text(payload: Column, _: str) -> tuple[Column, Column]:
+    valid = f.call_function("is_valid_utf8", payload)
+    return f.when(valid, payload.cast("string")), f.when(f.col("value").isNull(), f.lit("the value is not UTF-8"))
+
+
+def _json(payload: Column, schema: str) -> tuple[Column, Column]:
+    with_corrupt = f"{schema.rstrip().rstrip(',')}, {CORRUPT_COLUMN} STRING"
+    read = f.from_json(payload.cast("string"), with_corrupt, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
+    bad = f.col("value").isNull() | f.col("value").getField(CORRUPT_COLUMN).isNotNull()
+    return read, f.when(bad, f.lit("the value is not JSON of the given schema"))
+
+
+def _avro(payload: Column, schema: str) -> tuple[Column, Column]:
+    read = from_avro(payload, schema, {"mode": "PERMISSIVE"})
+    return read, f.when(f.col("value").isNull(), f.lit("the value is not Avro of the given schema"))
+
+
+_READERS = {"text": _text, "json": _json, "avro": _avro}
+
+
+def parse_files(rows: DataFrame, source: Files) -> Parsed:
+    """The rows of a file source; those of CSV and JSON that did not fit carry their text in CORRUPT_COLUMN."""
+    if CORRUPT_COLUMN not in rows.columns:
+        return Parsed(rows, False)
+    reason = f.when(f.col(CORRUPT_COLUMN).isNotNull(), f.lit(f"the row is not {source.format.upper()} of the schema"))
+    return Parsed(rows.withColumn(REASON, reason).withColumnRenamed(CORRUPT_COLUMN, RAW), True)

@@ -1,0 +1,47 @@
+"""A Spark session for a command, a test or a notebook on one machine, or one on a cluster that already runs.
+
+Locally everything stays on loopback with ports that the system picks, without the web UI and without progress bars:
+the same settings let several sessions run beside each other in tests. With another master, Spark's own defaults hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from heirlog.spark import java, register
+
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_name: str = "heirlog") -> SparkSession:
+    """A session with the `heirlog` source in it. `master` may be a Spark Connect address (`sc://host:port`).
+
+    Raises JavaNotFoundError with a sentence where a local session has no Java to run on.
+    """
+    builder = SparkSession.builder.appName(app_name)
+    if master.startswith("sc://"):
+        builder = builder.remote(master)
+        settings: dict[str, str] = {}
+    else:
+        java.provide()
+        builder = builder.master(master)
+        settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            settings |= _LOCAL
+    for name, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    register(session)
+    return session

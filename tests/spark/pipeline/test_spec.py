@@ -1,0 +1,143 @@
+"""What a pipeline file means, and that every mistake is found with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink, load, parse
+from heirlog.spark.pipeline.toml_lines import line_of_each_key
+
+LAKE = """\
+name = "lake"
+checkpoint = "state/lake"
+
+[source]
+bootstrap_servers = "127.0.0.1:9092"
+topics = ["lines"]
+options = { maxOffsetsPerTrigger = 1000, includeHeaders = true }
+
+[value]
+format = "json"
+schema = "module STRING, line STRING"
+
+[query]
+sql = '''
+SELECT value.module FROM input
+'''
+
+[sink]
+table = "lake"
+partition_by = ["day = to_date(timestamp)"]
+
+[dead_letters]
+topic = "refused"
+"""
+
+
+def problems(text: str) -> list[tuple[int, str]]:
+    with pytest.raises(PipelineError) as caught:
+        parse(text, Path("/x/p.toml"))
+    return [(problem.line, problem.sentence) for problem in caught.value.problems]
+
+
+def test_a_file_is_read_with_its_defaults() -> None:
+    pipeline = parse(LAKE, Path("/home/p/p.toml"))
+    assert (pipeline.name, pipeline.mode, pipeline.checkpoint) == ("lake", "batch", "/home/p/state/lake")
+    options = {"maxOffsetsPerTrigger": "1000", "includeHeaders": "true"}
+    assert pipeline.source == Topics("127.0.0.1:9092", ("lines",), None, options)
+    assert pipeline.values.registry_framing
+    assert pipeline.query == Query("SELECT value.module FROM input\n")
+    assert pipeline.sink == Table("/home/p/lake", "parquet", ("day = to_date(timestamp)",))
+    assert pipeline.dead_letters == TopicSink("127.0.0.1:9092", "refused", {})
+
+
+def test_lines_are_known_for_tables_keys_and_what_is_missing() -> None:
+    pipeline = parse(LAKE, Path("/p.toml"))
+    assert pipeline.line_of("source", "topics") == 6
+    assert pipeline.line_of("query", "sql") == 14
+    assert pipeline.line_of("value", "no such key") == 9
+    assert pipeline.line_of("no such table") == 1
+
+
+def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None:
+    text = LAKE.replace('format = "json"', 'format = "xml"').replace("partition_by", "partitoned_by")
+    assert problems(text) == [
+        (10, "`format` is one of raw, text, json, avro, not 'xml'"),
+        (11, "values of format raw have no schema: remove it, or name another `format`"),
+        (20, "`partitoned_by` means nothing here; did you mean `partition_by`?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "part"),
+    [
+        ('name = "lake"', 'name = "a b"', 1, "letters, digits"),
+        ('name = "lake"', "", 1, "lacks `name`"),
+        ('checkpoint = "state/lake"', "checkpoint = 7", 2, "`checkpoint` is a text, not 7"),
+        ('topics = ["lines"]', 'topics = "lines"', 6, "a list of texts"),
+        ('topics = ["lines"]', "topics = []", 6, "names no topic"),
+        ('topics = ["lines"]', 'topic_pattern = "("', 6, "no regular expression"),
+        ('topics = ["lines"]', "", 4, "needs one of `topics` or `topic_pattern` or `files`"),
+        ('topics = ["lines"]', 'topics = ["a"]\ntopic_pattern = "b"', 7, "not several"),
+        ('schema = "module STRING, line STRING"', "", 10, "need a `schema`"),
+        ('table = "lake"', 'table = "state"', 18, "lie in one another"),
+        ('topic = "refused"', "", 22, "needs one of `table` or `topic`"),
+        ("sql = '''", "over = 'batch'\noutput_mode = 'update'\nsql = '''", 15, "over = 'stream'"),
+        ("sql = '''", "watermark = { column = 'timestamp', delay = 'soon' }\nsql = '''", 14, "10 minutes"),
+        ("[sink]", "[sinks]", 1, "there is no [sink]"),
+        ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "$HEIRLOG_NOT_SET, which is not set"),
+        ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, part: str) -> None:
+    assert old in LAKE
+    found = problems(LAKE.replace(old, new))
+    assert any(at == line and part in sentence for at, sentence in found), found
+
+
+def test_what_is_not_toml_is_refused_with_its_line() -> None:
+    ((line, sentence),) = problems('name = "x"\nname = \n')
+    assert line == 2 and sentence.startswith("this is not TOML")
+
+
+def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKER_LOGIN", "hidden")
+    pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", 'login = "${BROKER_LOGIN}"'), Path("/p.toml"))
+    assert isinstance(pipeline.source, Topics) and pipeline.source.options["login"] == "hidden"
+
+
+def test_files_of_csv_and_json_need_a_schema_and_others_do_not() -> None:
+    text = 'name = "n"\ncheckpoint = "c"\n[source]\nfiles = "in"\nformat = "csv"\n[sink]\ntable = "t"\n'
+    assert problems(text)[0][0] == 5
+    pipeline = parse(text.replace('"csv"', '"text"'), Path("/d/p.toml"))
+    assert pipeline.source == Files("/d/in", "text", None, {})
+
+
+def test_a_sink_topic_has_no_default_brokers_where_the_source_is_files() -> None:
+    text = 'name = "n"\ncheckpoint = "c"\n[source]\nfiles = "in"\nformat = "text"\n[sink]\ntopic = "t"\n'
+    assert problems(text) == [(6, "[sink] lacks `bootstrap_servers`")]
+
+
+def test_a_grouping_over_a_stream_needs_a_watermark_to_append() -> None:
+    text = LAKE.replace("sql = '''\nSELECT", "over = 'stream'\nsql = '''\nSELECT").replace(
+        "FROM input", "FROM input GROUP BY 1"
+    )
+    assert [line for line, _ in problems(text)] == [15]
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="cannot read the pipeline file"):
+        load(tmp_path / "absent.toml")
+
+
+def test_headers_inside_texts_and_arrays_are_no_headers() -> None:
+    text = 'a = """\n[not]\nx = 1\n"""\nb = [\n  [1],\n]\n[real]\n"quoted key" = 1\nc.d = 2\n'
+    assert line_of_each_key(text) == {
+        ("a",): 1,
+        ("b",): 5,
+        ("real",): 8,
+        ("real", "quoted key"): 9,
+        ("real", "c", "d"): 10,
+    }

@@ -1,0 +1,97 @@
+"""The rule of the table: each batch whole and once, whatever is killed when."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from heirlog.spark.pipeline.spec import PipelineError
+from heirlog.spark.pipeline.table import BatchTable
+
+MEANING = {"query": "SELECT 1", "source": {"topics": ["t"]}}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> BatchTable:
+    return BatchTable(str(tmp_path / "lake"))
+
+
+def staged(table: BatchTable, batch_id: int, text: str = "rows") -> None:
+    place = table.stage(batch_id)
+    place.mkdir(parents=True)
+    (place / "part-0.parquet").write_text(text)
+
+
+def test_a_batch_is_invisible_until_it_is_published(table: BatchTable) -> None:
+    staged(table, 0)
+    assert not table.holds(0) and not table.path.exists()
+    table.publish(0, {"rows_in": 3})
+    assert table.holds(0) and table.batches() == [0]
+    assert (table.directory(0) / "part-0.parquet").read_text() == "rows"
+    assert table.manifest(0) == {"rows_in": 3}
+
+
+def test_a_rerun_begins_with_nothing_of_the_attempt_before(table: BatchTable) -> None:
+    staged(table, 4, "half a batch")
+    (table.staging / "batch_id=4" / "part-1.parquet").write_text("from the first attempt")
+    staged(table, 4, "whole")
+    table.publish(4, {})
+    files = sorted(entry.name for entry in table.directory(4).iterdir())
+    assert files == ["_batch.json", "part-0.parquet"]
+
+
+def test_an_empty_batch_is_published_too(table: BatchTable) -> None:
+    table.stage(2)
+    table.publish(2, {})
+    assert table.batches() == [2]
+
+
+def test_sparks_checksums_and_marks_do_not_become_visible(table: BatchTable) -> None:
+    staged(table, 0)
+    for name in ("_SUCCESS", ".part-0.parquet.crc"):
+        (table.staging / "batch_id=0" / name).write_text("")
+    table.publish(0, {})
+    assert sorted(entry.name for entry in table.directory(0).iterdir()) == ["_batch.json", "part-0.parquet"]
+
+
+def test_another_checkpoint_is_refused(table: BatchTable) -> None:
+    table.claim("/cp", "id-1", MEANING)
+    table.claim("/cp", "id-1", MEANING)
+    with pytest.raises(PipelineError, match="belongs to the checkpoint /cp, and this pipeline's is another one"):
+        table.refuse_strangers("id-2", MEANING)
+    with pytest.raises(PipelineError, match="has not begun"):
+        table.refuse_strangers(None, MEANING)
+
+
+def test_a_changed_query_is_refused_by_name(table: BatchTable) -> None:
+    table.claim("/cp", "id-1", MEANING)
+    with pytest.raises(PipelineError, match="pipeline's query changed"):
+        table.claim("/cp", "id-1", {**MEANING, "query": "SELECT 2"})
+
+
+def test_a_directory_with_other_things_in_it_is_refused(table: BatchTable) -> None:
+    table.path.mkdir()
+    table.refuse_strangers(None, MEANING)
+    (table.path / "something.parquet").write_text("")
+    with pytest.raises(PipelineError, match="was not made by a pipeline"):
+        table.refuse_strangers(None, MEANING)
+
+
+def test_two_runs_on_one_table_are_refused(table: BatchTable) -> None:
+    with table.locked(), pytest.raises(PipelineError, match="another run or compaction"), table.locked():
+        pass
+    with table.locked():
+        pass
+
+
+def test_numbers_that_a_compaction_merged_are_held(table: BatchTable) -> None:
+    table.claim("/cp", "id-1", MEANING)
+    table.write_identity({**table.identity(), "compactedThrough": 5})
+    assert table.holds(3) and table.holds(5) and not table.holds(6)
+
+
+def test_the_identity_is_readable_by_people(table: BatchTable) -> None:
+    table.claim("/cp", "id-1", MEANING)
+    assert json.loads((table.path / "_pipeline.json").read_text())["checkpoint"] == "/cp"
