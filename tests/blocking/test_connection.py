@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from heirlog.blocking.cluster import BlockingClient, parse_bootstrap
+from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.peers import parse_bootstrap
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, encode_response, parse_header
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -11,52 +11,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.connection import Unsupported
+from heirlog.blocking.peers import Peers
+from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.client.security import PLAINTEXT, Security
 from heirlog.env import Buffer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages.metadata import MetadataResponse
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint, endpoint_from_text
-
-T = TypeVar("T")
+from heirlog.protocol.types import Endpoint
 
 PAUSE_S = 0.02
 LATEST = -1
 EARLIEST = -2
-LOOK_AGAIN = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-"""Errors that the same request may not meet again after a look at newer metadata."""
 
 
 class BlockingClient:
     """bootstrap: "host:port,host:port" or a sequence of "host:port". timeout_s: of each call, its retries included."""
 
-    def __init__(self, bootstrap: str | Sequence[str], *, timeout_s: float = 30.0, client_id: str = "heirlog") -> None:
-        self._bootstrap = parse_bootstrap(bootstrap)
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        timeout_s: float = 30.0,
+        client_id: str = "heirlog",
+        security: Security = PLAINTEXT,
+    ) -> None:
+        self._peers = Peers(bootstrap, security=security, client_id=client_id)
         self._timeout_s = timeout_s
-        self._client_id = client_id
-        self._connections: dict[Endpoint, Connection] = {}
-        self._brokers: dict[int, Endpoint] = {}
-        self._answered_last: Endpoint | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -65,37 +52,18 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        self._peers.close()
 
     # any server
 
     def admin(self, message: Message, *, timeout_s: float | None = None) -> Any:
         """The response of the first server that answers. Raises OSError when none did in time."""
-        deadline = self._deadline(timeout_s)
-        while True:
-            failure: OSError | None = None
-            for endpoint in self._servers():
-                try:
-                    response = self._ask(endpoint, message, deadline)
-                except Unsupported:
-                    raise
-                except OSError as error:
-                    failure = error
-                else:
-                    self._answered_last = endpoint
-                    return response
-            if time.monotonic() + PAUSE_S >= deadline:
-                raise failure or TimeoutError("no server to ask")
-            time.sleep(PAUSE_S)
+        return self._peers.ask_any(message, self._timeout_s if timeout_s is None else timeout_s)
 
     def metadata(self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None) -> MetadataResponse:
         """Brokers, and these topics (None: all). Creates no topic."""
-        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        response: MetadataResponse = self.admin(request, timeout_s=timeout_s)
-        self._brokers = {broker.node_id: Endpoint(broker.host, broker.port) for broker in response.brokers}
+        response = self._peers.metadata(topics, self._timeout_s if timeout_s is None else timeout_s)
+        self._peers.view.learn(response)
         return response
 
     # a partition's leader
@@ -216,11 +184,6 @@ class BlockingClient:
     def _deadline(self, timeout_s: float | None) -> float:
         return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
 
-    def _servers(self) -> list[Endpoint]:
-        """Without repeats, the most promising first."""
-        last = [self._answered_last] if self._answered_last is not None else []
-        return list(dict.fromkeys([*last, *self._brokers.values(), *self._bootstrap]))
-
     def _leader(self, topic: str, partition: int, deadline: float) -> tuple[Endpoint, bytes]:
         """Asked anew each time: one small round trip, and never a stale answer. Raises KafkaError, OSError."""
         response = self.metadata([topic], timeout_s=deadline - time.monotonic())
@@ -229,26 +192,13 @@ class BlockingClient:
             raise KafkaError(error_code(found.error_code), f"topic {topic}")
         for known in found.partitions:
             if known.partition_index == partition:
-                if known.leader_id not in self._brokers:
+                if known.leader_id not in self._peers.view.brokers:
                     raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
-                return self._brokers[known.leader_id], found.topic_id
+                return self._peers.view.brokers[known.leader_id], found.topic_id
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has no partition {partition}")
 
     def _ask(self, endpoint: Endpoint, message: Message, deadline: float) -> Any:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"{endpoint} was not asked: the time is over")
-        connection = self._connections.get(endpoint)
-        if connection is not None and connection.stale():
-            connection.close()
-            connection = None
-        if connection is None:
-            connection = Connection(endpoint.host, endpoint.port, timeout_s=left, client_id=self._client_id)
-            self._connections[endpoint] = connection
-        return connection.request(message, timeout_s=max(deadline - time.monotonic(), 0.001))
-
-
-def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
-    """Raises ValueError naming what is not host:port."""
-    texts = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
-    return [endpoint_from_text(text.strip()) for text in texts]
+        return self._peers.ask(endpoint, message, left)

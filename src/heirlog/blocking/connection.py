@@ -17,14 +17,16 @@ import ssl
 import struct
 import time
 from collections import deque
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from heirlog.blocking.credentials import Credentials, tls_failure
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.handshake import Authentication, Handshake, Refused, common_version
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.primitives import Malformed, Message
+
+if TYPE_CHECKING:
+    from heirlog.blocking.credentials import Credentials
 
 FRAME_SIZE = struct.Struct(">i")
 MAX_CORRELATION_ID = 0x7FFFFFFF
@@ -83,7 +85,7 @@ class Connection:
         self._frame_bytes_max = MAX_GREETING_BYTES
         deadline = time.monotonic() + timeout_s
         try:
-            self._sock = socket.create_connection((host, port), timeout_s)
+            self._sock: socket.socket = socket.create_connection((host, port), timeout_s)
         except OSError as error:
             raise type_of(error)(f"cannot connect to {self.address}: {error.strerror or error}") from error
         try:
@@ -281,6 +283,16 @@ class Connection:
         self._broken = error.strerror or str(error) or "time is over"
         self._sock.close()
         return type_of(error)(f"{self.address}: {self._broken}")
+
+
+def tls_failure(error: ssl.SSLError) -> AuthenticationFailed:
+    """OpenSSL's reason in a sentence."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return AuthenticationFailed(f"TLS: the broker's certificate is not accepted: {error.verify_message}")
+    reason = (error.reason or "handshake failed").replace("_", " ").lower()
+    if "wrong version number" in reason:
+        return AuthenticationFailed("TLS: the broker does not speak TLS on this port")
+    return AuthenticationFailed(f"TLS: {reason}")
 
 
 def type_of(error: OSError) -> type[OSError]:

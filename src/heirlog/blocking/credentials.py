@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from heirlog.blocking.tokens import Tokens
-from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.keystore import NotReadable, read_jks
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
 from heirlog.client.security import Security, SecurityError, Store
@@ -41,15 +40,13 @@ class Credentials:
         return self._security.mechanism if self._security.uses_sasl else None
 
     def wrap(self, sock: socket.socket, host: str) -> socket.socket:
-        """`sock` inside TLS, where it is wanted. Raises AuthenticationFailed, OSError."""
+        """`sock` inside TLS, where it is wanted. Raises OSError, of which SSLError is one."""
         if self._tls is None:
             return sock
         try:
             return self._tls.wrap_socket(sock, server_hostname=host)
-        except ssl.SSLEOFError as error:
+        except (ssl.SSLEOFError, ConnectionResetError) as error:
             raise ConnectionError("closed during the TLS handshake (does this port speak TLS?)") from error
-        except ssl.SSLError as error:
-            raise tls_failure(error) from error
 
     def mechanism(self) -> Mechanism:
         """A fresh exchange."""
@@ -66,16 +63,6 @@ class Credentials:
             secrets.token_urlsafe(NONCE_BYTES),
             delegation_token=security.delegation_token,
         )
-
-
-def tls_failure(error: ssl.SSLError) -> AuthenticationFailed:
-    """OpenSSL's reason in a sentence."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return AuthenticationFailed(f"TLS: the broker's certificate is not accepted: {error.verify_message}")
-    reason = (error.reason or "handshake failed").replace("_", " ").lower()
-    if "wrong version number" in reason:
-        return AuthenticationFailed("TLS: the broker does not speak TLS on this port")
-    return AuthenticationFailed(f"TLS: {reason}")
 
 
 def tls_context(security: Security) -> ssl.SSLContext:

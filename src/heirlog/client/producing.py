@@ -1,0 +1,236 @@
+"""Batches on their way into partitions: what may be sent now, what an answer means, what is sent again.
+
+    add --> waiting --send--> sent --acknowledged, or known already--> gone
+               ^                |
+               +--- no answer, or an error that may pass (a retry: in order, and alone)
+
+Rules, per partition:
+
+* At most `IN_FLIGHT_MAX` batches are sent and unanswered: a broker knows the last five of a producer again, not more.
+* Whoever is sent again goes first, and nothing else of its partition goes with it. So the order stands also where a
+  batch is refused in the middle.
+* A batch keeps its sequence when it is sent again: that is how the broker knows it (KIP-98). A sequence that the broker
+  calls out of order is no news behind a batch that failed, and asks for another try. At the head it means that the
+  broker has forgotten the producer (retention, or records that were lost): the partition then goes on under a new
+  producer id, from sequence 0, with everything that is not acknowledged.
+* The first error that cannot pass ends everything: what comes behind would leave a gap.
+
+Without idempotence producer id, epoch and sequence are -1, and a batch that is sent again may be there twice.
+
+Source: KIP-98, KIP-360, KIP-480.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from struct import Struct
+
+from heirlog.client.offsets import TopicPartition
+from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, advance_sequence, read_header
+from heirlog.protocol.checksum import crc32c
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+
+IN_FLIGHT_MAX = 5
+NO_SEQUENCE = -1
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = 43
+_CRC = Struct(">I")
+_CRC_AT = 17
+_CRC_START = 21
+
+RETRIED = LOOK_AGAIN | {ErrorCode.CORRUPT_MESSAGE}
+"""A batch that arrived damaged was whole when it left."""
+FORGOTTEN = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdentity:
+    producer_id: int
+    epoch: int
+
+
+NOBODY = ProducerIdentity(-1, -1)
+"""Of a producer without idempotence."""
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """One record batch that is not acknowledged yet."""
+
+    partition: TopicPartition
+    data: bytearray
+    last_offset_delta: int
+    deadline_s: float
+    sequence: int = NO_SEQUENCE
+    tries: int = 0
+    sent: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(slots=True)
+class Lane:
+    """The batches of one partition, in order."""
+
+    batches: deque[Batch] = field(default_factory=deque)
+    identity: ProducerIdentity | None = None
+    forgotten: bool = False
+    """The broker knows the producer id no more: the next one must be another."""
+    next_sequence: int = 0
+    not_before_s: float = 0.0
+    sent: int = 0
+
+    def sendable(self, now_s: float) -> Batch | None:
+        if self.identity is None or not self.batches or now_s < self.not_before_s:
+            return None
+        head = self.batches[0]
+        if head.tries and not head.sent:
+            return head if not self.sent else None
+        if head.tries > 1 or self.sent >= IN_FLIGHT_MAX:
+            return None
+        return next((batch for batch in self.batches if not batch.sent), None)
+
+
+class Outbox:
+    """delivery_timeout_s: how long a batch may stay unacknowledged."""
+
+    def __init__(self, *, idempotent: bool, delivery_timeout_s: float) -> None:
+        self._idempotent = idempotent
+        self._delivery_timeout_s = delivery_timeout_s
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._busy: dict[TopicPartition, Lane] = {}
+        """Those with batches."""
+        self.bytes = 0
+        """Of everything that is not acknowledged."""
+        self.failure: Exception | None = None
+        """What ended everything."""
+
+    @property
+    def empty(self) -> bool:
+        return not self.bytes
+
+    def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> None:
+        """Raises InvalidBatch for what is not exactly one record batch."""
+        header = one_batch(data)
+        lane = self._lanes.get(partition)
+        if lane is None:
+            lane = self._lanes[partition] = Lane(identity=None if self._idempotent else NOBODY)
+        self._busy[partition] = lane
+        lane.batches.append(Batch(partition, data, header.last_offset_delta, now_s + self._delivery_timeout_s))
+        self.bytes += len(data)
+
+    def strangers(self) -> tuple[list[TopicPartition], bool]:
+        """Partitions that need a producer id before they can go on (`identify` them), and whether it must be new."""
+        found = [partition for partition, lane in self._busy.items() if lane.identity is None and not lane.sent]
+        return found, any(self._lanes[partition].forgotten for partition in found)
+
+    def identify(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
+        lane = self._lanes[partition]
+        lane.identity = identity
+        lane.forgotten = False
+        lane.next_sequence = 0
+        for batch in lane.batches:
+            batch.sequence = NO_SEQUENCE
+
+    def sendable(self, now_s: float) -> Iterator[Batch]:
+        """At most one batch per partition: a request holds no more of one."""
+        for lane in list(self._busy.values()):
+            batch = lane.sendable(now_s)
+            if batch is not None:
+                yield batch
+
+    def sending(self, batch: Batch) -> None:
+        """`batch` goes into a request now: who sends it, and its checksum, are written into it."""
+        lane = self._lanes[batch.partition]
+        assert lane.identity is not None, "only sendable batches are sent"
+        if batch.sequence == NO_SEQUENCE:
+            if self._idempotent:
+                batch.sequence = lane.next_sequence
+                lane.next_sequence = advance_sequence(batch.sequence, batch.last_offset_delta + 1)
+            seal(batch.data, lane.identity, batch.sequence)
+        batch.sent = True
+        batch.tries += 1
+        lane.sent += 1
+
+    def answered(self, batch: Batch, code: int, message: str | None, retry_at_s: float) -> None:
+        """The broker's word on a batch that was sent."""
+        if self.failure is not None:
+            return
+        lane = self._lanes[batch.partition]
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._delivered(lane, batch)
+            return
+        named = error_code(code)
+        if named in RETRIED:
+            self.unanswered(batch, retry_at_s)
+        elif self._idempotent and named in FORGOTTEN:
+            if batch is lane.batches[0]:
+                lane.identity, lane.forgotten = None, True
+            self.unanswered(batch, retry_at_s)
+        else:
+            topic, partition = batch.partition
+            self.fail(KafkaError(named, f"{topic}-{partition} refused {batch.size} bytes: {message or named.name}"))
+
+    def _delivered(self, lane: Lane, batch: Batch) -> None:
+        lane.sent -= 1
+        lane.batches.remove(batch)
+        self.bytes -= batch.size
+        if not lane.batches:
+            del self._busy[batch.partition]
+
+    def unanswered(self, batch: Batch, retry_at_s: float) -> None:
+        """`batch` was sent and may be there or not: it goes again, but not before this time."""
+        if self.failure is not None:
+            return
+        lane = self._lanes[batch.partition]
+        lane.not_before_s = retry_at_s
+        lane.sent -= 1
+        batch.sent = False
+
+    def put_off(self, batch: Batch, until_s: float) -> None:
+        """`batch` could not be sent."""
+        self._lanes[batch.partition].not_before_s = until_s
+
+    def expire(self, now_s: float, reason: Exception | None) -> None:
+        """Fail if a batch has waited for too long."""
+        for lane in self._busy.values():
+            if now_s >= lane.batches[0].deadline_s:
+                topic, partition = lane.batches[0].partition
+                because = f"; last: {reason}" if reason is not None else ""
+                waited = f"within {self._delivery_timeout_s:g} s{because}"
+                self.fail(TimeoutError(f"{topic}-{partition} did not acknowledge a batch {waited}"))
+                return
+
+    def fail(self, failure: Exception) -> None:
+        """The first failure is the one that counts; nothing is sent any more."""
+        if self.failure is None:
+            self.failure = failure
+        self._lanes.clear()
+        self._busy.clear()
+        self.bytes = 0
+
+
+def one_batch(data: bytearray) -> BatchHeader:
+    """Raises InvalidBatch."""
+    header = read_header(data)
+    if header.size != len(data):
+        raise InvalidBatch(f"{len(data)} bytes are not exactly one record batch, which would have {header.size}")
+    return header
+
+
+def seal(data: bytearray, identity: ProducerIdentity, sequence: int) -> None:
+    """Write who sends a batch, and its checksum."""
+    assert len(data) >= HEADER_SIZE
+    _PRODUCER.pack_into(data, _PRODUCER_AT, identity.producer_id, identity.epoch, sequence)
+    _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_CRC_START:]))
