@@ -42,6 +42,9 @@ def alter(rig: Rig, broker: str, name: str, value: str | None) -> None:
         ("message.timestamp.type", "LogAppendTime", "log_append_time", True),
         ("message.timestamp.before.max.ms", "5", "timestamp_before_max_ms", 5),
         ("message.timestamp.after.max.ms", "5", "timestamp_after_max_ms", 5),
+        ("compression.type", "uncompressed", "compression", 0),
+        ("compression.type", "zstd", "compression", 4),
+        ("compression.type", "zstd", "compression_level", 3),
     ],
 )
 def test_a_topics_value_reaches_its_logs_and_no_others(
@@ -67,6 +70,17 @@ def test_values_of_all_brokers_and_of_this_one_reach_every_log_and_those_of_othe
     assert limits() == (3000, 3000)
     alter(rig, "1", "message.max.bytes", None)
     assert limits() == (2000, 2000)
+
+
+def test_the_level_is_that_of_the_codec_in_use(rig: Rig) -> None:
+    for codec in ("gzip", "lz4", "zstd"):
+        rig.set_config(f"compression.{codec}.level", str(len(codec)))
+    levels = []
+    for codec in ("gzip", "lz4", "zstd", "snappy", "producer"):
+        rig.set_config("compression.type", codec)
+        rig.publish()
+        levels.append(rig.partition().log.config.compression_level)
+    assert levels == [4, 3, 4, None, None]
 
 
 def test_how_long_producers_are_remembered_can_change(rig: Rig) -> None:

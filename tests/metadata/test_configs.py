@@ -73,7 +73,10 @@ def test_defaults_are_kafkas() -> None:
         ("node.id", "-1", "node.id: value must be at least 0"),
         ("inter.broker.listener.name", "INTERNAL", "INTERNAL is not among the listeners"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:9092", "needs an address"),
-        ("compression.type", "gzip", "as the producer compressed them"),
+        ("compression.type", "none", "expected one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("compression.gzip.level", "0", "value must be between 1 and 9 or equal to -1"),
+        ("compression.lz4.level", "18", "value must be no more than 17"),
+        ("compression.zstd.level", "23", "value must be no more than 22"),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "has no ACLs"),
     ],
 )

@@ -24,7 +24,7 @@ from heirlog.metadata.definition import (
     short,
     string,
 )
-from heirlog.metadata.topic_configs import COMPRESSION_REFUSED
+from heirlog.metadata.topic_configs import COMPRESSION_TYPES, GZIP_LEVELS, LZ4_LEVELS, ZSTD_LEVELS
 
 CLUSTER: Final = Update.CLUSTER_WIDE
 
@@ -59,10 +59,10 @@ _TOPICS = (
     boolean("delete.topic.enable", True),
     integer("min.insync.replicas", 1, 1, update=CLUSTER),
     boolean("unclean.leader.election.enable", False, update=CLUSTER),
-    string("compression.type", "producer", choices=("producer",), refused=COMPRESSION_REFUSED, update=CLUSTER),
-    integer("compression.gzip.level", -1, update=CLUSTER),
-    integer("compression.lz4.level", 9, update=CLUSTER),
-    integer("compression.zstd.level", 3, update=CLUSTER),
+    string("compression.type", "producer", choices=COMPRESSION_TYPES, update=CLUSTER),
+    integer("compression.gzip.level", -1, form=GZIP_LEVELS, update=CLUSTER),
+    integer("compression.lz4.level", 9, LZ4_LEVELS[0], at_most=LZ4_LEVELS[1], update=CLUSTER),
+    integer("compression.zstd.level", 3, ZSTD_LEVELS[0], at_most=ZSTD_LEVELS[1], update=CLUSTER),
     integer("message.max.bytes", 1_048_588, 0, update=CLUSTER),
     integer("max.request.partition.size.limit", 2000, 1),
 )

@@ -24,12 +24,12 @@ from heirlog.metadata.definition import (
 _HOURS: Final = 3_600_000
 _MINUTES: Final = 60_000
 
-NO_RECOMPRESSION: Final = (
-    "this version of heirlog stores batches as the producer compressed them; only producer is possible"
-)
 NO_TIERED_STORAGE: Final = "heirlog has no tiered storage"
 
-COMPRESSION_REFUSED: Final = dict.fromkeys(("uncompressed", "none", "gzip", "snappy", "lz4", "zstd"), NO_RECOMPRESSION)
+COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+GZIP_LEVELS: Final = ("-1|[1-9]", "value must be between 1 and 9 or equal to -1")
+LZ4_LEVELS: Final = (1, 17)
+ZSTD_LEVELS: Final = (-131_072, 22)
 
 _REPLICAS: Final = (
     r"\*|(\d+:\d+(\s*,\s*\d+:\d+)*)?",
@@ -47,13 +47,14 @@ _DEFINITIONS: Final = (
     string(
         "compression.type",
         "producer",
-        choices=("producer",),
-        refused=COMPRESSION_REFUSED,
+        choices=COMPRESSION_TYPES,
         synonyms=(("compression.type", 1),),
     ),
-    integer("compression.gzip.level", -1, synonyms=(("compression.gzip.level", 1),)),
-    integer("compression.lz4.level", 9, synonyms=(("compression.lz4.level", 1),)),
-    integer("compression.zstd.level", 3, synonyms=(("compression.zstd.level", 1),)),
+    integer("compression.gzip.level", -1, form=GZIP_LEVELS, synonyms=(("compression.gzip.level", 1),)),
+    integer("compression.lz4.level", 9, LZ4_LEVELS[0], at_most=LZ4_LEVELS[1], synonyms=(("compression.lz4.level", 1),)),
+    integer(
+        "compression.zstd.level", 3, ZSTD_LEVELS[0], at_most=ZSTD_LEVELS[1], synonyms=(("compression.zstd.level", 1),)
+    ),
     long("delete.retention.ms", 86_400_000, 0, synonyms=(("log.cleaner.delete.retention.ms", 1),)),
     long("file.delete.delay.ms", 60_000, 0, synonyms=(("log.segment.delete.delay.ms", 1),)),
     long("flush.messages", LONG_MAX, 1, synonyms=(("log.flush.interval.messages", 1),)),

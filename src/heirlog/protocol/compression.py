@@ -30,6 +30,8 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+DEFAULT_LEVELS = {GZIP: -1, LZ4: 9, ZSTD: 3}
+"""Kafka's (KIP-390). Snappy has no levels. At lz4's 9 the fast compressor works, at any other one the thorough one."""
 
 MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
 """The bound where the caller gives none: far above any batch that a client makes on purpose."""
@@ -55,18 +57,23 @@ class DecompressionError(KafkaError):
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
-def compress(codec: int, data: Buffer) -> Buffer:
-    """Raises ValueError for an unknown codec."""
+def compress(codec: int, data: Buffer, level: int | None = None) -> Buffer:
+    """`level`: of gzip (-1, 1-9), lz4 (1-17) or zstd (up to 22); None is Kafka's default.
+
+    Raises ValueError for an unknown codec.
+    """
     if codec == NONE:
         return data
-    if codec == GZIP:
-        return zlib.compress(data, wbits=_GZIP_WINDOW)
     if codec == SNAPPY:
         return _compress_snappy(data)
+    if level is None:
+        level = DEFAULT_LEVELS.get(codec, 0)
+    if codec == GZIP:
+        return zlib.compress(data, level, _GZIP_WINDOW)
     if codec == LZ4:
-        return _compress_lz4(data)
+        return _compress_lz4(data, level)
     if codec == ZSTD:
-        return bytes(_cramjam().zstd.compress(data))
+        return bytes(_cramjam().zstd.compress(data, level))
     raise ValueError(f"{codec} is not a compression codec (0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd)")
 
 
@@ -163,13 +170,14 @@ def _decompress_snappy_block(block: memoryview, room: int, max_bytes: int) -> by
     return out
 
 
-def _compress_lz4(data: Buffer) -> bytes:
+def _compress_lz4(data: Buffer, level: int) -> bytes:
     compress_block = _cramjam().lz4.compress_block
+    how = {} if level == DEFAULT_LEVELS[LZ4] else {"mode": "high_compression", "compression": level}
     view = memoryview(data)
     parts = [_LZ4_HEADER]
     for start in range(0, len(view), _LZ4_BLOCK_BYTES):
         plain = view[start : start + _LZ4_BLOCK_BYTES]
-        block = bytes(compress_block(plain, store_size=False))
+        block = bytes(compress_block(plain, store_size=False, **how))
         if len(block) < len(plain):
             parts += (_UINT32_LITTLE.pack(len(block)), block)
         else:

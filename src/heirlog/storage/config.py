@@ -27,6 +27,10 @@ class LogConfig:
     """message.timestamp.before.max.ms"""
     timestamp_after_max_ms: int = 60 * 60 * 1000
     """message.timestamp.after.max.ms"""
+    compression: int | None = None
+    """compression.type: the codec in which batches are stored; None: each as its producer compressed it."""
+    compression_level: int | None = None
+    """Of that codec; None: its default."""
     max_message_bytes: int = 1024 * 1024 + 12
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = 86_400_000

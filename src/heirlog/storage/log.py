@@ -45,6 +45,7 @@ from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendO
 from heirlog.storage.flushing import OnFlushed, PendingFlush
 from heirlog.storage.identity import PartitionMetadataFile
 from heirlog.storage.producers import ProducerStates, remove_snapshots, write_snapshot
+from heirlog.storage.recompression import recompressed
 from heirlog.storage.recovery import drop, load_segments, rebuild_producers
 from heirlog.storage.retention import Disposal, count_deletable
 from heirlog.storage.segment import Segment
@@ -228,6 +229,8 @@ class Log:
                 return Appended(
                     original.base_offset, original.last_offset, original.timestamp_ms, self.log_start_offset, True
                 )
+        if config.compression is not None and config.compression != header.compression:
+            records, header = recompressed(records, header, config.compression, config)
         first = self.log_end_offset
         rewrite(records, 0, first, leader_epoch)
         append_time_ms = NO_TIMESTAMP

@@ -42,16 +42,7 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
     size = header.size
     if size != len(records):
         raise _wrong_size(header, len(records))
-    if size > config.max_message_bytes:
-        raise LogError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {size} bytes; max.message.bytes of the topic is {config.max_message_bytes}",
-        )
-    if size > config.segment_bytes:
-        raise LogError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"a batch of {size} bytes; segment.bytes of the topic is {config.segment_bytes}",
-        )
+    check_size(size, config)
     if not crc_matches(records, 0, header):
         raise LogError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match: it was damaged on its way")
     if header.attributes:
@@ -67,6 +58,20 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
     if config.compact:
         _check_keys(records, header)
     return header
+
+
+def check_size(size: int, config: LogConfig) -> None:
+    """Raises LogError for a batch that is too large for its topic."""
+    if size > config.max_message_bytes:
+        raise LogError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes; max.message.bytes of the topic is {config.max_message_bytes}",
+        )
+    if size > config.segment_bytes:
+        raise LogError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"a batch of {size} bytes; segment.bytes of the topic is {config.segment_bytes}",
+        )
 
 
 def _check_keys(records: Buffer, header: BatchHeader) -> None:

@@ -137,6 +137,15 @@ def with_records(
     return _written(header, attributes, base_timestamp, max_timestamp, len(kept), content)
 
 
+def rewritten(
+    header: BatchHeader, payload: bytes, max_timestamp: int, codec: int, level: int | None
+) -> tuple[bytes, BatchHeader]:
+    """The batch with the same records, compressed with another codec."""
+    attributes = header.attributes & ~COMPRESSION_MASK | codec
+    content = compress(codec, payload, level)
+    return _written(header, attributes, header.base_timestamp, max_timestamp, header.record_count, content)
+
+
 def empty_batch(header: BatchHeader) -> tuple[bytes, BatchHeader]:
     """What remains of a producer's last batch: its sequences and offsets, so that the producer may go on."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)

@@ -1,0 +1,26 @@
+"""A producer's batch in the codec that its topic asks for (compression.type other than `producer`).
+
+Only the leader does this, once, before the batch gets its offset: followers and consumers see the result. A batch that
+has the codec already stays as it is, whatever its level. Otherwise its records are taken out and written again byte for
+byte, with the producer's id, epoch and sequence; the maximum timestamp is the records' own. The batch may be larger or
+smaller afterwards, so its size is judged again. It costs the leader's loop the time of the codec.
+
+Source: KIP-390; Kafka's LogValidator.validateMessagesAndAssignOffsets, BrokerCompressionType.
+"""
+
+from __future__ import annotations
+
+from heirlog.env import Buffer
+from heirlog.protocol.batch import BatchHeader
+from heirlog.storage.cleaning.records import payload_of, rewritten, spans
+from heirlog.storage.config import LogConfig
+from heirlog.storage.validation import check_size
+
+
+def recompressed(batch: Buffer, header: BatchHeader, codec: int, config: LogConfig) -> tuple[bytearray, BatchHeader]:
+    """The whole batch in `codec`. Raises InvalidBatch, DecompressionError, and LogError where it is too large now."""
+    payload = payload_of(batch, header)
+    latest = max(span.timestamp_delta for span in spans(payload, header))
+    again, new_header = rewritten(header, payload, header.base_timestamp + latest, codec, config.compression_level)
+    check_size(new_header.size, config)
+    return bytearray(again), new_header
