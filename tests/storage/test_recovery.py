@@ -299,3 +299,31 @@ def test_lookups_agree_with_a_linear_scan(batches: list[tuple[int, int]], data: 
     top = log.max_timestamp_offset(len(flat))
     assert top is not None
     assert (top.offset, top.timestamp_ms) == next((o, t) for o, t in flat if t == largest)
+
+
+@pytest.mark.parametrize("jump", [1, 1000, 2**31, 2**40, 2**62])
+@pytest.mark.parametrize("recovery_point", [0, 8])
+def test_a_batch_whose_base_offset_was_damaged_is_cut_though_its_crc_is_right(jump: int, recovery_point: int) -> None:
+    files = MemoryFiles()
+    config = LogConfig(index_interval_bytes=1)
+    filled(files, "abcdefgh", config)
+    files.crash(lambda flushed, written: written)
+    (data,) = (inode.data for path, inode in files.inodes.items() if path.endswith(".log"))
+    at = 5 * (len(data) // 8)
+    data[at : at + 8] = (5 + jump).to_bytes(8, "big")
+    log = open_log(files, config, recovery_point=recovery_point)
+    assert contents(log) == expected("abcde")
+    assert log.append_as_leader(batch("f"), 9, 0).first_offset == 5
+
+
+def test_a_base_offset_that_no_index_can_name_is_damage_also_after_a_clean_stop() -> None:
+    files = MemoryFiles()
+    log = filled(files, "abcdefgh", LogConfig())
+    log.finish(lambda error: None)
+    files.run()
+    (path,) = (path for path in files.inodes if path.endswith(".log"))
+    data = files.inodes[path].data
+    at = 5 * (len(data) // 8)
+    data[at : at + 8] = (2**40).to_bytes(8, "big")
+    files.unlink(path.replace(".log", ".index"))  # so that it has to be made again
+    assert contents(open_log(files, LogConfig(), clean=True)) == expected("abcde")

@@ -5,7 +5,8 @@ Clean (the directory's `.kafka_cleanshutdown` said so): files are trusted; a mis
 Unclean: everything below the recovery point was flushed, the rest may be whole, torn or gone. From the segment that
 holds the recovery point on, every batch is read and its CRC checked:
 
-    torn, wrong CRC, offset going back, leader epoch going back    the file is cut there, later segments are dropped
+    torn, wrong CRC, leader epoch going back,
+    not the offset that follows (no CRC covers it)                 the file is cut there, later segments are dropped
     the next segment does not begin where this one ended           it and all later ones are dropped
 
 Indexes and epochs of what was scanned are made again from the batches. Segments before the recovery point are not read,
@@ -154,7 +155,7 @@ def _scan(segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_
     segment.start_indexes()
     expected, end = segment.base_offset, 0
     for position, header in segment.scan():
-        if header.base_offset < expected or header.leader_epoch < leader_epoch:
+        if header.base_offset != expected or header.leader_epoch < leader_epoch or not segment.can_hold(header):
             break
         segment.index_batch(header, position, config.index_interval_bytes)
         if header.leader_epoch > leader_epoch:

@@ -317,6 +317,11 @@ class Segment:
         self._resumes.clear()
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
 
+    def can_hold(self, header: BatchHeader) -> bool:
+        """Whether a batch of these offsets may lie here. The CRC does not cover the base offset, so one that was
+        damaged is found by this alone; an index could not name it."""
+        return self.base_offset <= header.base_offset <= header.last_offset <= self.base_offset + _MAX_RELATIVE_OFFSET
+
     def index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
         """A batch that is in the file already, seen by a scan."""
         self._appended(header, position, index_interval_bytes)
@@ -360,6 +365,10 @@ class Segment:
     def _rebuild_indexes(self) -> None:
         self.start_indexes()
         for position, header in self.headers_from(0):
+            if not self.can_hold(header):
+                raise InvalidBatch(
+                    f"a batch at offset {header.base_offset} in the segment that begins at {self.base_offset}"
+                )
             self._appended(header, position, _REBUILD_INTERVAL_BYTES)
         for file in self.write_indexes():
             file.close()
