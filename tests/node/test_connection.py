@@ -5,16 +5,18 @@ from typing import Any
 import pytest
 
 from heirlog.context import CLOSE, NO_ANSWER
-from heirlog.node.connection import MAX_QUEUED_REQUESTS, ClientConnection
+from heirlog.node.connection import LARGE_ANSWER_COST, QUEUE_LIMIT, ClientConnection, ReadAhead
 from heirlog.node.router import Listener, Role
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from heirlog.protocol.messages.heartbeat import HeartbeatRequest
 from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.types import Endpoint
 
 ADDRESS = Endpoint("localhost", 9092)
+PRODUCE, FETCH, HEARTBEAT = 0, 1, 12
 LISTENER = Listener("PLAINTEXT", ADDRESS, ADDRESS, Role.BROKER)
 
 
@@ -45,6 +47,8 @@ class Brain:
         self.answers: dict[int, Any] = {}
         self.refused: list[str] = []
         self.gone: list[ClientConnection] = []
+        self.read_ahead = ReadAhead(500)
+        self.holds_requests = False
 
     def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Any) -> Any:
         return self.answers[header.correlation_id]
@@ -71,8 +75,8 @@ def connection(brain: Brain, wire: Wire) -> ClientConnection:
     return ClientConnection(brain, LISTENER, wire)  # type: ignore[arg-type]
 
 
-def ask(connection: ClientConnection, number: int) -> None:
-    connection.received(RequestHeader(3, 12, number, "test"), MetadataRequest())
+def ask(connection: ClientConnection, number: int, api_key: int = HEARTBEAT, size: int = 0) -> None:
+    connection.received(RequestHeader(api_key, 4, number, "test"), HeartbeatRequest(), size)
 
 
 def test_an_answer_that_is_ready_early_waits_for_those_before_it(
@@ -115,17 +119,72 @@ def test_a_failed_request_without_answer_closes_the_connection_in_its_turn(
 def test_reading_stops_at_the_bound_and_goes_on_when_half_is_answered(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    waits: list[Pending[int]] = [Pending() for _ in range(MAX_QUEUED_REQUESTS)]
+    waits: list[Pending[int]] = [Pending() for _ in range(QUEUE_LIMIT)]
     brain.answers = dict(enumerate(waits))
-    for number in range(MAX_QUEUED_REQUESTS):
+    for number in range(QUEUE_LIMIT):
         assert not connection.paused
         ask(connection, number)
     assert connection.paused
-    for number in range(MAX_QUEUED_REQUESTS // 2 + 1):
+    for number in range(QUEUE_LIMIT // 2):
         assert wire.resumed == 0
         waits[number].complete(number)
     assert wire.resumed == 1
     assert not connection.paused
+
+
+def test_few_requests_wait_whose_answers_may_be_large(connection: ClientConnection, brain: Brain, wire: Wire) -> None:
+    first: Pending[str] = Pending()
+    brain.answers = {1: first, 2: "made already"}
+    ask(connection, 1, FETCH)
+    assert not connection.paused
+    ask(connection, 2, FETCH)
+    assert connection.paused
+    assert 2 * LARGE_ANSWER_COST == QUEUE_LIMIT
+    first.complete("first")
+    assert wire.resumed == 1
+
+
+def test_few_large_requests_wait_but_the_records_of_a_produce_request_are_in_the_log(
+    connection: ClientConnection, brain: Brain
+) -> None:
+    brain.answers = {number: Pending() for number in range(20)}
+    for number in range(10):
+        ask(connection, number, PRODUCE, 10_000_000)
+    assert not connection.paused
+    ask(connection, 10, HEARTBEAT, 10_000_000)
+    assert connection.paused
+
+
+def test_a_broker_that_is_not_ready_holds_requests_by_their_size(connection: ClientConnection, brain: Brain) -> None:
+    brain.holds_requests = True
+    brain.answers = {1: Pending()}
+    ask(connection, 1, PRODUCE, 10_000_000)
+    assert connection.paused
+
+
+def test_all_connections_together_are_ahead_by_queued_max_requests_and_then_each_has_one_request_at_a_time(
+    brain: Brain,
+) -> None:
+    brain.read_ahead.limit = 10
+    brain.answers = {number: Pending() for number in range(100)}
+    eager, late, next_wire = Wire(), Wire(), Wire()
+    first = ClientConnection(brain, LISTENER, eager)  # type: ignore[arg-type]
+    for number in range(11):
+        assert not first.paused
+        ask(first, number)
+    assert first.paused
+    second = ClientConnection(brain, LISTENER, late)  # type: ignore[arg-type]
+    ask(second, 20)  # every connection may have one
+    assert second.paused
+    brain.answers[20].complete("served")
+    assert late.sent == [(20, "served")]
+    assert not second.paused
+    first.closed()
+    assert brain.read_ahead.count == 0
+    third = ClientConnection(brain, LISTENER, next_wire)  # type: ignore[arg-type]
+    ask(third, 30)
+    ask(third, 31)
+    assert not third.paused
 
 
 def test_closing_abandons_every_wait_once_and_later_answers_go_nowhere(

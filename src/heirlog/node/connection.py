@@ -6,7 +6,12 @@ Kafka clients match answers by order, so a response that is ready early waits fo
 
 Traps. A request with acks=0 has no answer: its slot is ready with nothing and is skipped. A `Pending` may complete
 within the call that made it or much later, from any other connection's event. When the connection closes, every
-`Pending` is abandoned, so that purgatories forget it. The queue is bounded: at its limit the body stops reading.
+`Pending` is abandoned, so that purgatories forget it.
+
+Bounds. Apache Kafka reads a connection's next request once the last one is answered. Here producers pipeline, so a
+connection may be ahead, up to `QUEUE_LIMIT`: what waits is counted by what it may hold (`_cost`). All connections
+together are ahead by at most `queued.max.requests`; beyond that each has one request at a time, as in Kafka. At a bound
+the body stops reading, and what the client sends stays in its own socket.
 """
 
 from __future__ import annotations
@@ -18,14 +23,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.node import wire
 from heirlog.pending import Pending
+from heirlog.protocol.api import PRODUCE
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
     from heirlog.node.router import Listener
 
-MAX_QUEUED_REQUESTS = 100
-"""Unanswered requests per connection before the body stops reading from it."""
+QUEUE_LIMIT = 100
+"""The cost of a connection's unanswered requests at which the body stops reading from it, until half is answered."""
+LARGE_ANSWER_COST = 50
+BYTES_PER_COST = 32 * 1024
+LARGE_ANSWERS = frozenset((1, 3, 9, 11, 15, 16, 32, 35, 59, 61, 74, 75))
+"""APIs whose answers may be far larger than their requests: Fetch, Metadata, OffsetFetch, JoinGroup, DescribeGroups,
+ListGroups, DescribeConfigs, DescribeLogDirs, FetchSnapshot, DescribeProducers, ListConfigResources,
+DescribeTopicPartitions. Without this a client could have a hundred of them made while the first one waits."""
 
 
 class Transport(Protocol):
@@ -49,11 +61,22 @@ class Transport(Protocol):
         """Run a handler whose request came earlier as if it came now: an exception closes this connection only."""
 
 
-class _Slot:
-    __slots__ = ("header", "pending", "ready", "response")
+class ReadAhead:
+    """How far all connections of a node are ahead of one request each; `limit` is `queued.max.requests`."""
 
-    def __init__(self, header: RequestHeader) -> None:
+    __slots__ = ("count", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.count = 0
+
+
+class _Slot:
+    __slots__ = ("cost", "header", "pending", "ready", "response")
+
+    def __init__(self, header: RequestHeader, cost: int) -> None:
         self.header = header
+        self.cost = cost
         self.pending: Pending[Any] | None = None
         self.response: Any = None
         self.ready = False
@@ -62,13 +85,15 @@ class _Slot:
 class ClientConnection:
     """Made by `Node.connected`; lives until `closed`."""
 
-    __slots__ = ("_closed", "_node", "_paused", "_queue", "listener", "on_closed", "transport")
+    __slots__ = ("_ahead", "_closed", "_cost", "_node", "_paused", "_queue", "listener", "on_closed", "transport")
 
     def __init__(self, node: Node, listener: Listener, transport: Transport) -> None:
         self._node = node
         self.listener = listener
         self.transport = transport
         self._queue: deque[_Slot] = deque()
+        self._cost = 0
+        self._ahead = node.read_ahead
         self._paused = False
         self._closed = False
         self.on_closed: Callable[[], None] | None = None
@@ -88,9 +113,10 @@ class ClientConnection:
                 self._node.refused_frame(self, decoded.reason)
                 self.transport.close()
             return
-        self.received(*decoded)
+        self.received(*decoded, len(frame))
 
-    def received(self, header: RequestHeader, request: Any) -> None:
+    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None:
+        """`size`: of its frame in bytes, as far as the body knows."""
         context = Context(
             header.api_version, header.client_id or "", self.transport.peer_host, self.listener.name, self
         )
@@ -102,10 +128,7 @@ class ClientConnection:
             if answer is not NO_ANSWER:
                 self.transport.send(header, answer)
             return
-        slot = _Slot(header)
-        self._queue.append(slot)
-        if len(self._queue) >= MAX_QUEUED_REQUESTS:
-            self._paused = True
+        slot = self._enqueue(header, size)
         if isinstance(answer, Pending):
             slot.pending = answer
             answer.then(lambda response: self._ready(slot, response))
@@ -116,24 +139,50 @@ class ClientConnection:
         if not self._queue:
             self.transport.send(header, response)
             return
-        slot = _Slot(header)
+        self._ready(self._enqueue(header, 0), response)
+
+    def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
+        slot = _Slot(header, self._cost_of(header.api_key, size))
+        if self._queue:
+            self._ahead.count += 1
         self._queue.append(slot)
-        self._ready(slot, response)
+        self._cost += slot.cost
+        if self._cost >= QUEUE_LIMIT or self._ahead.count >= self._ahead.limit:
+            self._paused = True
+        return slot
+
+    def _cost_of(self, api_key: int, size: int) -> int:
+        """The records of a produce request are in the log, and its answer is small: it waits for next to nothing."""
+        if api_key == PRODUCE and not self._node.holds_requests:
+            return 1
+        return (LARGE_ANSWER_COST if api_key in LARGE_ANSWERS else 1) + size // BYTES_PER_COST
+
+    def _dequeue(self) -> _Slot:
+        slot = self._queue.popleft()
+        self._cost -= slot.cost
+        if self._queue:
+            self._ahead.count -= 1
+        return slot
 
     def _ready(self, slot: _Slot, response: Any) -> None:
         slot.response = response
         slot.ready = True
         queue = self._queue
         while queue and queue[0].ready and not self._closed:
-            head = queue.popleft()
+            head = self._dequeue()
             if head.response is CLOSE:
                 self.transport.close()
                 return
             if head.response is not NO_ANSWER:
                 self.transport.send(head.header, head.response)
-        if self._paused and len(queue) < MAX_QUEUED_REQUESTS // 2 and not self._closed:
+        if self._paused and not self._closed and self._has_room():
             self._paused = False
             self.transport.resume()
+
+    def _has_room(self) -> bool:
+        if not self._queue:
+            return True
+        return self._cost <= QUEUE_LIMIT // 2 and self._ahead.count < self._ahead.limit
 
     def read_failed(self, path: str, error: OSError) -> None:
         """The body: a region of an answer could not be read; the connection ends. Not within a call of `send`."""
@@ -145,7 +194,7 @@ class ClientConnection:
             return
         self._closed = True
         while self._queue:
-            slot = self._queue.popleft()
+            slot = self._dequeue()
             if slot.pending is not None and not slot.ready:
                 slot.pending.abandon()
         if self.on_closed is not None:

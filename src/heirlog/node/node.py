@@ -24,7 +24,8 @@ from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
-from heirlog.node.connection import ClientConnection, Transport
+from heirlog.node.complaints import Complaints
+from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
@@ -74,6 +75,8 @@ class Node:
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
+        self.read_ahead = ReadAhead(config.int("queued.max.requests"))
+        self._complain = Complaints(env.log, env.now_ms)
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
@@ -115,6 +118,11 @@ class Node:
     def broker(self) -> Broker:
         assert self._broker is not None, "only a broker's listener routes here"
         return self._broker
+
+    @property
+    def holds_requests(self) -> bool:
+        """Clients' requests wait, whole, until this broker has metadata."""
+        return not self._serves_clients
 
     @property
     def directories(self) -> list[LogDirectory]:
@@ -294,7 +302,8 @@ class Node:
         self._connections.pop(connection, None)
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:
-        self.env.log("warning", "request-refused", peer=connection.transport.peer_host, reason=reason)
+        transport = connection.transport
+        self._complain("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
 
     def read_failed(self, path: str, error: OSError) -> None:
         """A file could not be read while an answer that names a region of it was sent."""
