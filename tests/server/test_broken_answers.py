@@ -23,6 +23,12 @@ class Unreadable:
     def pread(self, size: int, position: int) -> bytes:
         raise OSError(errno.EIO, "Input/output error", self.path)
 
+    def hold(self) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
 
 def test_a_held_handler_that_raises_ends_its_connection_and_not_its_caller(
     fake_node: Any, framed: Any, eventually: Any

@@ -10,8 +10,8 @@ Traps:
 
 * A flush that failed is final for its file. The kernel reports a lost page once and then calls it clean, so a second
   `fdatasync` would answer success for bytes that are gone: every later flush of that file repeats the first error.
-* A descriptor is closed only when no flush of it is under way. Otherwise its number could be given to another file,
-  and that one would be flushed in its place.
+* A descriptor is closed only when no flush of it is under way and nobody sends from it. Otherwise its number could be
+  given to another file, and that one would be flushed or sent in its place.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
 """
 
@@ -50,13 +50,14 @@ else:
 class OsFile:
     """See `heirlog.env.File`. `fileno` is for sendfile, within the body only."""
 
-    __slots__ = ("_closing", "_fd", "_flush_error", "_flushes", "_size", "path")
+    __slots__ = ("_closing", "_fd", "_flush_error", "_holders", "_size", "path")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
         self._size = os.fstat(fd).st_size
-        self._flushes = 0
+        self._holders = 0
+        """Flushes under way, and answers that are being sent from it."""
         self._flush_error: OSError | None = None
         self._closing = False
 
@@ -115,9 +116,17 @@ class OsFile:
         self._closing = True
         self._close_if_idle()
 
+    def hold(self) -> None:
+        """Until `release` the descriptor stays, also of a file that was closed or removed meanwhile."""
+        self._holders += 1
+
+    def release(self) -> None:
+        self._holders -= 1
+        self._close_if_idle()
+
     def flush_begins(self) -> None:
         assert not self._closing, f"flush of the closed file {self.path}"
-        self._flushes += 1
+        self.hold()
 
     def flush_now(self) -> OSError | None:
         """In the flusher's thread. Only the first failure is asked of the kernel."""
@@ -128,12 +137,8 @@ class OsFile:
                 self._flush_error = error
         return self._flush_error
 
-    def flush_ended(self) -> None:
-        self._flushes -= 1
-        self._close_if_idle()
-
     def _close_if_idle(self) -> None:
-        if self._closing and not self._flushes and self._fd >= 0:
+        if self._closing and not self._holders and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
@@ -211,7 +216,7 @@ class Answer:
     def __call__(self) -> None:
         for callback in self._callbacks:
             if isinstance(self._target, OsFile):
-                self._target.flush_ended()
+                self._target.release()
             if not self._flusher.silent:
                 callback(self._error)
 

@@ -10,18 +10,22 @@ descriptor (no sendfile beside it) and copy what it cannot send. No task, no thr
 
 Reading. All streams of a loop share one staging buffer. What arrives is cut into frames there and each frame is copied
 into a buffer of its own (its receiver keeps it and may write into it). A frame of which only a part has arrived gets
-its buffer at once and the rest is received straight into that, so that a large frame is never copied. After a large
-frame the next read asks for little: more would be the start of the next large one, copied for nothing.
+its buffer at once and the rest is received straight into that, so that a large frame is never copied. That buffer
+grows with what arrives: an announced size costs nothing. After a large frame the next read asks for little: more would
+be the start of the next large one, copied for nothing.
 
 Fairness. One read (two if the first brought the start of a large frame), at most `FRAMES_PER_TURN` frames and at most
 `WRITE_PER_TURN` bytes per turn of the loop; what is left waits for the next turn, behind everybody else.
 
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
-than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
+than it reads holds back itself. What comes above it out of files is not read before the peer takes it. A peer that
+sends nothing and takes nothing is closed by its owner (`last_active`).
 
 Traps. `write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one
-call. A `Region` that cannot be sent at once keeps a duplicate of its descriptor, since the segment may be closed
-before the peer reads on. A file shorter than promised ends the connection: the frame's size is out or about to be.
+call. A `Region` that cannot be sent at once holds its file open, since the segment may be closed before the peer reads
+on; a descriptor of its own for each would let slow readers use up those of the process. A file shorter than promised
+ends the connection: the frame's size is out or about to be. So does one that was closed while the answer waited for
+those before it: its log is gone, and the disk is not to blame.
 """
 
 from __future__ import annotations
@@ -44,6 +48,9 @@ AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
 OUTPUT_LIMIT = 1024 * 1024
 WRITE_PER_TURN = 1024 * 1024
+FIRST_BUFFER = 64 * 1024
+"""Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`."""
+BUFFER_GROWTH = 4
 INLINE_REGION = 96 * 1024
 """Regions up to this size are read and sent with the bytes around them: two calls instead of five, and the peer wakes
 up once. Above it sendfile is cheaper (measured on loopback: equal at 128 KiB)."""
@@ -51,6 +58,7 @@ IOV_MAX = 1024
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 NO_FRAME = bytearray()
 FILE_TOO_SHORT = "a file ended before what was promised of it"
+FILE_CLOSED = "a log was removed before what was read from it could be sent"
 FRAME_SIZE = struct.Struct(">i")
 
 
@@ -58,7 +66,13 @@ class Descriptor(Protocol):
     @property
     def path(self) -> str: ...
 
-    def fileno(self) -> int: ...
+    def fileno(self) -> int:
+        """Negative once it is closed."""
+
+    def hold(self) -> None:
+        """Keep the descriptor until `release`, also if the file is closed meanwhile."""
+
+    def release(self) -> None: ...
 
 
 class Receiver(Protocol):
@@ -75,13 +89,13 @@ class Receiver(Protocol):
 
 
 class FilePart:
-    """The unsent rest of a region, with a descriptor of its own."""
+    """The unsent rest of a region, whose file it holds open."""
 
-    __slots__ = ("fd", "path", "position", "size")
+    __slots__ = ("file", "position", "size")
 
-    def __init__(self, fd: int, path: str, position: int, size: int) -> None:
-        self.fd = fd
-        self.path = path
+    def __init__(self, file: Descriptor, position: int, size: int) -> None:
+        file.hold()
+        self.file = file
         self.position = position
         self.size = size
 
@@ -99,6 +113,7 @@ class FrameStream:
         "_filled",
         "_frame",
         "_frame_limit",
+        "_frame_size",
         "_head",
         "_loop",
         "_out",
@@ -131,6 +146,7 @@ class FrameStream:
         self._receiver = receiver
         self._head = b""
         self._frame = NO_FRAME
+        self._frame_size = 0
         self._filled = 0
         self._room = staging
         self._backlog: memoryview | None = None
@@ -180,7 +196,11 @@ class FrameStream:
         """The rest of a frame that has a buffer of its own."""
         frame = self._frame
         self._filled += self._receive(memoryview(frame)[self._filled :])
-        if self._filled == len(frame) and not self._closed:
+        if self._filled < len(frame) or self._closed:
+            return
+        if self._filled < self._frame_size:
+            frame += bytes(min(self._frame_size, BUFFER_GROWTH * len(frame)) - len(frame))
+        else:
             self._frame = NO_FRAME
             self._room = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
             self._hand_over(frame)
@@ -223,8 +243,9 @@ class FrameStream:
                 return
             end = at + 4 + length
             if end > size:
-                self._frame = bytearray(length)
+                self._frame_size = length
                 self._filled = size - at - 4
+                self._frame = bytearray(min(length, max(FIRST_BUFFER, self._filled + 1)))
                 self._frame[: self._filled] = data[at + 4 :]
                 at = size
                 break
@@ -294,7 +315,10 @@ class FrameStream:
         for part in parts:
             if not isinstance(part, Region):
                 self._queue(memoryview(part))
-            elif part.size <= INLINE_REGION:
+            elif cast(Descriptor, part.file).fileno() < 0:
+                self._end_soon(FILE_CLOSED)
+                return
+            elif part.size <= INLINE_REGION and self._out_size <= OUTPUT_LIMIT:
                 try:
                     data = part.read()
                 except OSError as error:
@@ -305,8 +329,7 @@ class FrameStream:
                     return
                 self._queue(memoryview(data))
             else:
-                fd = os.dup(cast(Descriptor, part.file).fileno())
-                self._out.append(FilePart(fd, part.file.path, part.position, part.size))
+                self._out.append(FilePart(cast(Descriptor, part.file), part.position, part.size))
                 self._out_size += part.size
         if self._corked:
             return
@@ -369,7 +392,7 @@ class FrameStream:
         except OSError as error:
             first = self._out[0]
             if error.errno == errno.EIO and isinstance(first, FilePart):
-                self._read_failed(first.path, error)  # a socket has other errors: this is the disk's
+                self._read_failed(first.file.path, error)  # a socket has other errors: this is the disk's
             else:
                 self._end_soon(f"{error.strerror or error}")
             return
@@ -407,13 +430,13 @@ class FrameStream:
         return sent
 
     def _send_file(self, part: FilePart) -> int:
-        sent = os.sendfile(self._fd, part.fd, part.position, min(part.size, WRITE_PER_TURN))
+        sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, WRITE_PER_TURN))
         if not sent:
             raise OSError(FILE_TOO_SHORT)
         part.position += sent
         part.size -= sent
         if not part.size:
-            os.close(part.fd)
+            part.file.release()
             self._out.popleft()
         return sent
 
@@ -464,7 +487,7 @@ class FrameStream:
         self._reading = self._writing = False
         for part in self._out:
             if isinstance(part, FilePart):
-                os.close(part.fd)
+                part.file.release()
         self._out.clear()
         self._out_size = 0
         self._sock.close()
