@@ -128,7 +128,12 @@ _CONNECTIONS = (
     integer("socket.request.max.bytes", 104_857_600, 1),
     integer("max.connections", INT_MAX, 0, update=CLUSTER),
     integer("max.connections.per.ip", INT_MAX, 0, update=CLUSTER),
-    string("max.connections.per.ip.overrides", "", update=CLUSTER),
+    string(
+        "max.connections.per.ip.overrides",
+        "",
+        update=CLUSTER,
+        form=(r"(\s*[^,\s]+:\d{1,9}\s*(,\s*[^,\s]+:\d{1,9}\s*)*)?", "it is a list of host:count"),
+    ),
     integer("max.connection.creation.rate", INT_MAX, 0, update=CLUSTER),
     long("connections.max.idle.ms", 600_000),
     integer("connection.failed.authentication.delay.ms", 100, 0),

@@ -128,6 +128,10 @@ class Node:
     def directories(self) -> list[LogDirectory]:
         return self._directories
 
+    def server_value(self, name: str) -> Any:
+        """A server configuration as it counts now, dynamic values included."""
+        return server_value(self.image, self.config, name)
+
     def listener(self, name: str) -> Listener:
         return self._by_name[name]
 

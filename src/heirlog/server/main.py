@@ -24,6 +24,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.node import Node
 from heirlog.server.client_pool import ClientPool
+from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import OsFiles
 from heirlog.server.logs import Logger
@@ -109,6 +110,8 @@ class NodeProcess:
             log,
             frame_limit=config["socket.request.max.bytes"],
             max_idle_ms=config["connections.max.idle.ms"],
+            limits=lambda: connection_limits(self._node.server_value),
+            exempt=exempt_listeners(config),
             staging=staging,
         )
 

@@ -6,7 +6,7 @@ The node decides the order of answers; here only bytes, limits and ends live.
     accepted --> open --peer or node closes, reset, oversize frame, idle--> closed   (`ClientConnection.closed`, once)
 
 A connection on which nothing moved for `connections.max.idle.ms` is closed, also one whose peer never reads its
-answers. One sweep looks at all of them; no timer per connection.
+answers. One sweep looks at all of them; no timer per connection. How many there may be: `connection_limits`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ import asyncio
 import errno
 import socket
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from heirlog.env import Log
+from heirlog.node.complaints import Complaints
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
+from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
 from heirlog.server.stream import STAGING_SIZE, FrameStream
 
 ACCEPTS_PER_TURN = 64
 BACKLOG = 1024
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
-COMPLAINT_SECONDS = 10.0
 
 
 class Client(Protocol):
@@ -109,6 +111,7 @@ class Server:
     """The listeners of one node.
 
     frame_limit: `socket.request.max.bytes`. max_idle_ms: `connections.max.idle.ms`, negative for never.
+    limits: asked for each newcomer. exempt: listeners that are open also beyond `max.connections`.
     """
 
     def __init__(
@@ -119,6 +122,8 @@ class Server:
         *,
         frame_limit: int,
         max_idle_ms: int,
+        limits: Callable[[], ConnectionLimits] = lambda: UNLIMITED,
+        exempt: Collection[str] = (),
         staging: memoryview | None = None,
     ) -> None:
         self.loop = loop
@@ -132,8 +137,11 @@ class Server:
         self._listening: dict[str, socket.socket] = {}
         # a dict, not a set: its order is the order of arrival
         self._connections: dict[Connection, None] = {}
-        self._complained_at = -COMPLAINT_SECONDS
-        self._untold = 0
+        self._per_host: Counter[str] = Counter()
+        self._limits = limits
+        self._exempt = exempt
+        self._is_full = False
+        self._complain = Complaints(log, lambda: loop.time() * 1000)
         self._sweep = loop.call_later(self._sweep_every(), self._close_idle)
 
     @property
@@ -178,14 +186,20 @@ class Server:
             connection.abort("the node stops")
 
     def forget(self, connection: Connection, reason: str) -> None:
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self._one_less(connection.peer_host)
         if reason:
             self._log("debug", "connection-closed", listener=connection.listener, peer=connection.peer_host, why=reason)
         if reason.startswith("a frame of"):
-            self._complain("frame-refused", connection, reason)
+            self._complain(
+                "warning", "frame-refused", listener=connection.listener, peer=connection.peer_host, why=reason
+            )
+        if self._is_full:
+            self._accept_if_room()
 
     def handler_failed(self, connection: Connection) -> None:
-        self._log(
+        self._complain(
             "error",
             "request-failed",
             listener=connection.listener,
@@ -194,8 +208,14 @@ class Server:
         )
         connection.abort("its request failed")
 
+    # accepting
+
     def _accept(self, name: str, sock: socket.socket) -> None:
+        limits = self._limits()
         for _ in range(ACCEPTS_PER_TURN):
+            if len(self._connections) >= limits.total and name not in self._exempt:
+                self._stop_accepting(limits.total)
+                return
             try:
                 accepted, address = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -205,47 +225,77 @@ class Server:
                     raise
                 self._accept_later(name, sock, error)
                 return
-            self._welcome(name, accepted, address)
+            self._welcome(name, accepted, str(address[0]), limits)
 
-    def _welcome(self, name: str, accepted: socket.socket, address: tuple[Any, ...]) -> None:
+    def _welcome(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> None:
+        if self._per_host[host] >= limits.of_host(host):
+            accepted.close()
+            why = f"it has {self._per_host[host]} connections, which is what max.connections.per.ip allows it"
+            self._complain("warning", "connection-refused", listener=name, peer=host, why=why)
+            self._forget_host_without_connections(host)
+            return
         try:
-            connection = Connection(self, name, accepted, str(address[0]))
+            connection = Connection(self, name, accepted, host)
         except OSError:  # reset before we could look at it
             accepted.close()
+            self._forget_host_without_connections(host)
             return
         self._connections[connection] = None
+        self._per_host[host] += 1
+        if len(self._connections) > limits.total:
+            self._make_room()
+
+    def _one_less(self, host: str) -> None:
+        self._per_host[host] -= 1
+        self._forget_host_without_connections(host)
+
+    def _forget_host_without_connections(self, host: str) -> None:
+        if not self._per_host[host]:
+            del self._per_host[host]
+
+    def _make_room(self) -> None:
+        """A node has come on an exempt listener: the client that was quiet for longest goes."""
+        clients = [one for one in self._connections if one.listener not in self._exempt]
+        if clients:
+            min(clients, key=lambda one: one.last_active).abort("max.connections, and it was quiet for longest")
+
+    def _stop_accepting(self, total: int) -> None:
+        """Whoever comes now waits in the kernel's queue."""
+        self._is_full = True
+        self._complain("warning", "connections-full", why=f"there are as many as max.connections={total} allows")
+        for name, sock in self._listening.items():
+            if name not in self._exempt:
+                self.loop.remove_reader(sock.fileno())
+
+    def _accept_if_room(self) -> None:
+        if len(self._connections) >= self._limits().total:
+            return
+        self._is_full = False
+        for name, sock in self._listening.items():
+            if name not in self._exempt:
+                self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _accept_later(self, name: str, sock: socket.socket, error: OSError) -> None:
         """Out of descriptors: the waiting peer keeps the socket readable, so look again only after a while."""
-        self._log("error", "accept-failed", listener=name, why=str(error))
+        self._complain("error", "accept-failed", listener=name, why=str(error))
         self.loop.remove_reader(sock.fileno())
         self.loop.call_later(RETRY_ACCEPT_SECONDS, self._accept_again, name, sock)
 
     def _accept_again(self, name: str, sock: socket.socket) -> None:
-        if self._listening.get(name) is sock:
+        if self._listening.get(name) is sock and not (self._is_full and name not in self._exempt):
             self.loop.add_reader(sock.fileno(), self._accept, name, sock)
 
     def _sweep_every(self) -> float:
         if self._max_idle < 0:
-            return 3600.0
+            return 10.0
         return min(max(self._max_idle / 4, 0.01), 10.0)
 
     def _close_idle(self) -> None:
         self._sweep = self.loop.call_later(self._sweep_every(), self._close_idle)
+        if self._is_full:
+            self._accept_if_room()  # the limit may have been raised
         if self._max_idle < 0:
             return
         oldest = self.loop.time() - self._max_idle
         for connection in [one for one in self._connections if one.last_active < oldest]:
             connection.abort("idle")
-
-    def _complain(self, event: str, connection: Connection, reason: str) -> None:
-        """One line in ten seconds, however many strangers knock."""
-        now = self.loop.time()
-        if now - self._complained_at < COMPLAINT_SECONDS:
-            self._untold += 1
-            return
-        self._log(
-            "warning", event, listener=connection.listener, peer=connection.peer_host, why=reason, untold=self._untold
-        )
-        self._complained_at = now
-        self._untold = 0

@@ -1,0 +1,72 @@
+"""How many connections a node takes, in all and from one address.
+
+    max.connections                    reached: nobody is accepted any more, newcomers wait in the kernel's queue until
+                                       somebody leaves. The listeners between nodes are exempt, as in Kafka, so that a
+                                       crowd of clients does not cut a broker off from its cluster: there the client
+                                       that was quiet for longest makes room
+    max.connections.per.ip             reached: the newcomer is closed at once
+    max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
+
+All three may change while the node runs.
+
+Source: Kafka's ConnectionQuotas; KIP-402, KIP-308.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from heirlog.metadata.config_def import StaticConfig
+
+NONE = 2**31 - 1
+
+
+class ConnectionLimits(NamedTuple):
+    total: int = NONE
+    per_host: int = NONE
+    overrides: Mapping[str, int] = {}
+
+    def of_host(self, host: str) -> int:
+        return self.overrides.get(host, self.per_host)
+
+
+UNLIMITED = ConnectionLimits()
+
+
+def connection_limits(value: Callable[[str], Any]) -> ConnectionLimits:
+    """`value`: of a server configuration, as it counts now."""
+    return ConnectionLimits(
+        value("max.connections"),
+        value("max.connections.per.ip"),
+        _overrides(value("max.connections.per.ip.overrides") or ""),
+    )
+
+
+def exempt_listeners(config: StaticConfig) -> frozenset[str]:
+    """Listeners that `max.connections` does not close: those between nodes, where clients have others."""
+    if not config.is_broker:
+        return frozenset()
+    exempt = {listener.name for listener in config.controller_listeners}
+    if len(config.listeners) > 1:
+        exempt.add(config.inter_broker_listener_name)
+    return frozenset(exempt)
+
+
+@cache
+def _overrides(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        host, _, count = entry.rpartition(":")
+        for address in _addresses(host.strip().strip("[]")):
+            found[address] = int(count)
+    return found
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        return [str(address[0]) for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except OSError:
+        return [host]  # nobody has that name now: nobody comes from there

@@ -1,0 +1,235 @@
+"""max.connections and its kin, and what connections may cost: on loopback sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heirlog.env import Region
+from heirlog.metadata.config_def import parse_static
+from heirlog.metadata.definition import ConfigError
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.types import Endpoint
+from heirlog.server import stream
+from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners
+from heirlog.server.files import OsFile
+
+HOST = "127.0.0.1"
+
+
+def echo(client: Any, header: Any, frame: memoryview) -> None:
+    client.transport.send(header, ApiVersionsResponse())
+
+
+async def connect(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection(endpoint.host, endpoint.port)
+
+
+async def is_served(reader: asyncio.StreamReader, timeout_s: float = 5.0) -> bool:
+    try:
+        async with asyncio.timeout(timeout_s):
+            return len(await reader.read(4)) == 4
+    except TimeoutError:
+        return False
+
+
+def test_at_max_connections_newcomers_wait_until_somebody_leaves_or_the_limit_is_raised(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        limits = [ConnectionLimits(total=2)]
+        node = fake_node(echo, limits=lambda: limits[0], max_idle_ms=400_000)
+        pairs = [await connect(node.endpoint) for _ in range(4)]
+        for _, writer in pairs:
+            writer.write(framed(1))
+        assert [await is_served(reader) for reader, _ in pairs[:2]] == [True, True]
+        assert not await is_served(pairs[2][0], 0.1)
+        assert node.server.connection_count == 2
+        pairs[0][1].close()
+        assert await is_served(pairs[2][0])
+        assert not await is_served(pairs[3][0], 0.1)
+        limits[0] = ConnectionLimits(total=3)
+        node.server._close_idle()  # the sweep of every ten seconds
+        assert await is_served(pairs[3][0])
+        assert node.events("warning") == ["connections-full"]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_node_is_let_in_beyond_max_connections_and_the_client_that_was_quiet_for_longest_goes(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, limits=lambda: ConnectionLimits(total=2), exempt=["INTERNAL"])
+        internal = node.server.listen("INTERNAL", Endpoint(HOST, 0))
+        quiet, busy = await connect(node.endpoint), await connect(node.endpoint)
+        await eventually(lambda: node.server.connection_count == 2)
+        busy[1].write(framed(1))
+        assert await is_served(busy[0])
+        reader, writer = await connect(internal)
+        writer.write(framed(1))
+        assert await is_served(reader)
+        assert await quiet[0].read() == b""
+        busy[1].write(framed(2))
+        assert await is_served(busy[0])
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+def test_who_has_max_connections_per_ip_gets_no_more_and_the_log_one_line(
+    fake_node: Any, framed: Any, eventually: Any
+) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, limits=lambda: ConnectionLimits(per_host=3, overrides={"10.0.0.1": 9}))
+        kept = [await connect(node.endpoint) for _ in range(3)]
+        for _ in range(20):
+            reader, writer = await connect(node.endpoint)
+            try:
+                assert await reader.read() == b""
+            except ConnectionResetError:
+                pass
+            writer.close()
+        assert node.events("warning") == ["connection-refused"]
+        kept[0][1].close()
+        await eventually(lambda: node.server.connection_count == 2)
+        reader, writer = await connect(node.endpoint)
+        writer.write(framed(1))
+        assert await is_served(reader)
+        node.server.stop()
+        await eventually(lambda: node.server.connection_count == 0)
+        assert not node.server._per_host, "an address that has no connection is forgotten"
+
+    asyncio.run(scenario())
+
+
+def test_limits_are_read_from_kafkas_configurations() -> None:
+    values = {
+        "max.connections": 10,
+        "max.connections.per.ip": 2,
+        "max.connections.per.ip.overrides": "127.0.0.1:100, [::1]:5,localhost:7",
+    }
+    limits = connection_limits(values.__getitem__)
+    assert (limits.total, limits.of_host("10.1.1.1"), limits.of_host("127.0.0.1")) == (10, 2, 7)
+    definition = SERVER_CONFIGS["max.connections.per.ip.overrides"]
+    for refused in ("localhost", "localhost:many", "a:1,,b:2"):
+        with pytest.raises(ConfigError):
+            definition.parse(refused)
+
+
+@pytest.mark.parametrize(
+    ("roles", "listeners", "exempt"),
+    [
+        ("broker", "PLAINTEXT://:9092", set()),
+        ("broker", "PLAINTEXT://:9092,INSIDE://:9095", {"INSIDE"}),
+        ("broker,controller", "PLAINTEXT://:9092,CONTROLLER://:9093", {"CONTROLLER"}),
+        ("controller", "CONTROLLER://:9093", set()),
+    ],
+)
+def test_listeners_between_nodes_are_exempt_where_clients_have_others(
+    roles: str, listeners: str, exempt: set[str]
+) -> None:
+    properties = {
+        "process.roles": roles,
+        "node.id": "1",
+        "listeners": listeners,
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": "/data",
+    }
+    if "INSIDE" in listeners:
+        properties["inter.broker.listener.name"] = "INSIDE"
+    assert exempt_listeners(parse_static(properties)) == exempt
+
+
+def test_an_announced_size_costs_nothing_until_it_arrives(fake_node: Any, eventually: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo, frame_limit=100_000_000)
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            pairs = [await connect(node.endpoint) for _ in range(100)]
+            for _, writer in pairs:
+                writer.write(struct.pack(">i", 99_000_000) + bytes(1000))
+            await eventually(
+                lambda: (
+                    len(node.clients) == 100
+                    and all(client.transport._stream._filled == 1000 for client in node.clients)
+                )
+            )
+            assert tracemalloc.get_traced_memory()[1] - before < 25_000_000
+        finally:
+            tracemalloc.stop()
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[OsFile]:
+    (tmp_path / "log").write_bytes(os.urandom(4_000_000))
+    file = OsFile(str(tmp_path / "log"), os.open(tmp_path / "log", os.O_RDWR))
+    yield file
+    file.close()
+
+
+@pytest.mark.parametrize("size", [50_000, 200_000], ids=["copied", "sendfile"])
+def test_an_answer_that_nobody_reads_holds_neither_its_bytes_nor_descriptors(
+    fake_node: Any, framed: Any, eventually: Any, file: OsFile, size: int
+) -> None:
+    regions = [Region(file, 0, size)] * 1000
+
+    def answer(client: Any, header: Any, frame: memoryview) -> None:
+        client.transport._stream.write([struct.pack(">i", 1000 * size), *regions])
+
+    async def scenario() -> None:
+        node = fake_node(answer)
+        _, writer = await asyncio.open_connection(node.endpoint.host, node.endpoint.port, limit=1024)
+        tracemalloc.start()
+        try:
+            writer.write(framed(1))
+            descriptors = len(os.listdir("/proc/self/fd"))
+            await eventually(lambda: node.clients[0].transport._stream.queued_bytes > 900 * size)
+            assert tracemalloc.get_traced_memory()[1] < 4 * stream.OUTPUT_LIMIT
+            assert len(os.listdir("/proc/self/fd")) == descriptors
+        finally:
+            tracemalloc.stop()
+        node.server.stop()
+        await eventually(lambda: node.clients[0].closed_times)
+
+    asyncio.run(scenario())
+    file.close()
+    assert file.fileno() < 0, "nobody holds it any more"
+
+
+@pytest.mark.parametrize("size", [100, 200_000], ids=["copied", "sendfile"])
+def test_an_answer_out_of_a_log_that_was_removed_meanwhile_ends_its_connection_and_blames_no_disk(
+    fake_node: Any, framed: Any, eventually: Any, file: OsFile, size: int
+) -> None:
+    blamed: list[str] = []
+
+    def answer(client: Any, header: Any, frame: memoryview) -> None:
+        client.read_failed = lambda path, error: blamed.append(path)
+        file.close()
+        client.transport._stream.write([b"head", Region(file, 0, size)])
+
+    async def scenario() -> None:
+        node = fake_node(answer)
+        reader, writer = await connect(node.endpoint)
+        writer.write(framed(1))
+        assert await reader.read() == b""
+        await eventually(lambda: node.clients[0].closed_times == 1)
+        assert blamed == []
+        node.server.stop()
+
+    asyncio.run(scenario())
