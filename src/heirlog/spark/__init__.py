@@ -1,6 +1,43 @@
 """Data in and out of a cluster with Spark: the data source `heirlog`, and pipelines on it.
 
+    import heirlog.spark
+    heirlog.spark.register(spark)
+    rows = spark.read.format("heirlog").option("kafka.bootstrap.servers", ...).option("subscribe", "t").load()
+    heirlog.spark.write(rows, topic="u", **{"kafka.bootstrap.servers": ...})
+
 Floor 8, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
-    kernels.py, decode.py, encode.py   record batches to and from Arrow, without Spark
+    kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
+    options.py, offsets.py, plan.py, loss.py  what options and offsets mean, without Spark and without a cluster
+    clients.py, resolve.py, read.py           asking the cluster, reading one range
+    source.py, stream.py, sink.py             what Spark calls
+    java.py, session.py                       a Java to run on, a session on this machine
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["register", "write"]
+
+_REDACTION = "spark.sql.redaction.options.regex"
+_SECRET_OPTIONS = r"(?i)url|secret|passw|token|jaas|keystore\.key|sasl|credential"
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `heirlog` known to this session, classic or Connect, and hide secret options in its plans."""
+    from heirlog.spark.source import HeirlogDataSource
+
+    spark.dataSource.register(HeirlogDataSource)
+    known = spark.conf.get(_REDACTION, "(?i)url") or "(?i)url"
+    if _SECRET_OPTIONS not in known:
+        spark.conf.set(_REDACTION, _SECRET_OPTIONS if known == "(?i)url" else f"{known}|{_SECRET_OPTIONS}")
+
+
+def write(rows: DataFrame, **options: str) -> None:
+    """Append the rows to topics: `rows.write.format("heirlog").mode("append")`, since Spark refuses its own default
+    save mode for a sink in Python. options: as in docs/spark.md; those with a dot in a mapping, `**{...}`."""
+    rows.write.format("heirlog").mode("append").options(**options).save()

@@ -39,7 +39,7 @@ BYTES_MAX = 16 * 1024 * 1024
 DECOMPRESSED_BYTES_MAX = 1 << 30
 """Below 2 GiB, where Arrow's 32-bit offsets end."""
 
-COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
 HEADER_TYPE = pa.struct([("key", pa.string()), ("value", pa.binary())])
 TYPES = {
     "key": pa.binary(),
@@ -80,7 +80,7 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
 class PartitionDecoder:
     """Records of one partition with offsets in [start_offset, end_offset), in the order in which they come.
 
-    schema: a subset of `COLUMNS`, in any order, of `TYPES` or their large variants.
+    schema: a subset of `columns.COLUMNS`, in any order, of `TYPES` or their large variants.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ def copy(typing_context: Any, source: Any, start: Any, target: Any, at: Any, siz
         source, start, target, at, size = arguments
         source_data = context.make_array(signature.args[0])(context, builder, source).data
         target_data = context.make_array(signature.args[2])(context, builder, target).data
-        cgutils.raw_memcpy(  # type: ignore[no-untyped-call]  # half of numba is annotated
+        cgutils.raw_memcpy(
             builder, builder.gep(target_data, [at]), builder.gep(source_data, [start]), size, size.type(1)
         )
         return context.get_dummy_value()

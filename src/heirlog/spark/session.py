@@ -7,6 +7,7 @@ the same settings let several sessions run beside each other in tests. With anot
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
         settings: dict[str, str] = {}
     else:
         java.provide()
+        # Spark would take the python3 of PATH, which need not be the one that has heirlog
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master(master)
         settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
         if master.startswith("local"):

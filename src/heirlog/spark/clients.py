@@ -1,0 +1,73 @@
+"""Connections of this process to clusters, kept from task to task.
+
+A Spark worker runs many short tasks in one process; connecting and authenticating for each would cost more than many of
+them read. A client is lent to one reader at a time, since a generator that its consumer gave up may still hold one, and
+is closed when nobody asked for it for a minute. A process that was forked keeps nothing of its parent's.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from heirlog.blocking.data import DataClient, Security, security_from_properties
+from heirlog.spark.options import OptionError
+
+IDLE_S = 60.0
+DEFAULT_TIMEOUT_MS = 60_000
+"""Kafka's default.api.timeout.ms."""
+
+_Key = tuple[int, str, Security, str, float]
+_idle: dict[_Key, list[tuple[float, DataClient]]] = {}
+
+
+@contextmanager
+def lend(properties: Mapping[str, str]) -> Iterator[DataClient]:
+    """A client as Kafka's client properties describe it. Raises OptionError, SecurityError."""
+    key = _key(properties)
+    _close_idle()
+    kept = _idle.get(key)
+    client = kept.pop()[1] if kept else _connect(key)
+    try:
+        yield client
+    except BaseException:
+        # in the middle of an answer, perhaps
+        client.close()
+        raise
+    _idle.setdefault(key, []).append((time.monotonic(), client))
+
+
+def _key(properties: Mapping[str, str]) -> _Key:
+    text = properties.get("default.api.timeout.ms", str(DEFAULT_TIMEOUT_MS)).strip()
+    if not text.isdecimal() or not int(text):
+        raise OptionError(f"kafka.default.api.timeout.ms is '{text}'; it must be a positive number")
+    security = security_from_properties(properties)
+    client_id = properties.get("client.id", "heirlog-spark")
+    return os.getpid(), properties["bootstrap.servers"], security, client_id, int(text) / 1000
+
+
+def _connect(key: _Key) -> DataClient:
+    _, bootstrap, security, client_id, timeout_s = key
+    return DataClient(bootstrap, security=security, client_id=client_id, timeout_s=timeout_s)
+
+
+def _close_idle() -> None:
+    now = time.monotonic()
+    for key, kept in list(_idle.items()):
+        if key[0] != os.getpid():
+            # the parent's sockets: closing ours of them says nothing to the broker, but a TLS goodbye would
+            del _idle[key]
+            continue
+        while kept and now - kept[0][0] > IDLE_S:
+            kept.pop(0)[1].close()
+
+
+def close() -> None:
+    """Close what nobody uses."""
+    for key, kept in list(_idle.items()):
+        del _idle[key]
+        if key[0] == os.getpid():
+            for _, client in kept:
+                client.close()

@@ -1,0 +1,119 @@
+"""Records that were promised and are not there: told apart by cause, and refused, stepped over or written down.
+
+    retention   the log now begins behind the place where reading should go on      --> on at its begin
+    truncated   the log diverges below that place: what was read there was replaced  --> on at the divergence (KIP-320)
+    recreated   the topic was deleted and made anew under its name (KIP-516)         --> on at the new topic's begin
+    beyond      the log ends below that place, and nothing says why: an offset that  --> on at its end
+                never was, or a truncation or a new topic of which no epoch is known
+    deleted     the topic or partition is gone                                       --> nothing to go on with
+
+`fail` raises `DataLoss` before a record of the batch is read. `skip` and `quarantine` go on: the loss stands in the
+offset of the batch that stepped over it, so that the same batch run again does the same; `quarantine` also writes it to
+a table of its own, a Parquet file per loss named by what it says, so that a repetition writes nothing new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from heirlog.spark.options import OnDataLoss, Options, TopicPartition
+
+
+class Cause(Enum):
+    RETENTION = "retention"
+    TRUNCATED = "truncated"
+    RECREATED = "recreated"
+    BEYOND = "beyond"
+    DELETED = "deleted"
+
+
+_SENTENCES = {
+    Cause.RETENTION: "records {first} to {last} were deleted before they were read (retention, or DeleteRecords)",
+    Cause.TRUNCATED: "records {first} to {last}, which were read, are not in the log any more: it was truncated to "
+    "{resume} (an unclean leader election, or acknowledged records lost)",
+    Cause.RECREATED: "the topic was deleted and created again; what was left of the old one from offset {first} on "
+    "is lost",
+    Cause.BEYOND: "reading should go on at offset {until}, but the log ends at {resume}: that offset was never there, "
+    "or the log was truncated or the topic created again",
+    Cause.DELETED: "the partition is gone; what was left of it from offset {first} on is lost",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Loss:
+    """first to until (exclusive): the offsets concerned; until -1 where nobody knows the end. resume: read on there."""
+
+    topic: str
+    partition: int
+    first: int
+    until: int
+    resume: int
+    cause: str
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.topic, self.partition
+
+    def __str__(self) -> str:
+        sentence = _SENTENCES[Cause(self.cause)].format(
+            first=self.first, last=self.until - 1, until=self.until, resume=self.resume
+        )
+        return f"{self.topic}-{self.partition}: {sentence}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Loss:
+        """Raises ValueError, TypeError."""
+        Cause(given["cause"])
+        return cls(**given)
+
+
+class DataLoss(RuntimeError):
+    """Records were lost and onDataLoss is fail. The query can go on only if a person decides so."""
+
+    def __init__(self, losses: Sequence[Loss]) -> None:
+        super().__init__(
+            "Some data may have been lost: "
+            + "; ".join(map(str, losses))
+            + ". To go on without it set onDataLoss to skip (failOnDataLoss to false), or to quarantine to keep a "
+            "table of what was lost"
+        )
+        self.losses = tuple(losses)
+
+    def __reduce__(self) -> tuple[type[DataLoss], tuple[tuple[Loss, ...]]]:
+        return DataLoss, (self.losses,)
+
+
+def handle(losses: Sequence[Loss], options: Options) -> None:
+    """As onDataLoss says. Raises DataLoss, or OSError if the quarantine cannot be written."""
+    if not losses:
+        return
+    if options.on_data_loss is OnDataLoss.FAIL:
+        raise DataLoss(losses)
+    if options.on_data_loss is OnDataLoss.QUARANTINE and options.quarantine_path is not None:
+        for loss in losses:
+            write_to_quarantine(options.quarantine_path, loss)
+
+
+def write_to_quarantine(path: str, loss: Loss) -> None:
+    """path: a directory, or a URI of a file system that Arrow knows (s3://, hdfs://, gs://)."""
+    import pyarrow as pa
+    from pyarrow import fs, parquet
+
+    system, directory = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    system.create_dir(directory, recursive=True)
+    name = hashlib.sha256(json.dumps(loss.as_json(), sort_keys=True).encode()).hexdigest()[:32]
+    target = f"{directory}/loss-{name}.parquet"
+    if system.get_file_info(target).type != fs.FileType.NotFound:
+        return
+    # readers of a table pass over names that begin with a dot
+    staged = f"{directory}/.{name}.parquet"
+    parquet.write_table(pa.Table.from_pylist([loss.as_json()]), staged, filesystem=system)
+    system.move(staged, target)

@@ -1,0 +1,393 @@
+"""The options of the data source: their names, meanings and refusals are those of Spark's own Kafka source.
+
+    subscribe | subscribePattern | assign      which partitions: exactly one of them
+    startingTimestamp > startingOffsetsByTimestamp > startingOffsets     where to begin: the first that is given
+    endingTimestamp   > endingOffsetsByTimestamp   > endingOffsets       where to end: batch only
+    kafka.*                                    properties of Kafka's client, their names without this prefix
+
+Ours alone: `columns`, `startingOffsetsDefault` and `endingOffsetsDefault` (what partitions get that the JSON does not
+name), `onDataLoss`, `quarantinePath`, `commitGroup`. They are refused when misspelled no more than Spark's are: it
+ignores what it does not know, since options are shared between sources.
+
+Values of `kafka.*` may be secrets: no message here repeats one, and `Options` keeps them out of its repr.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from heirlog.protocol.compression import CODEC_NAMES
+from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+EARLIEST = -2
+LATEST = -1
+STRATEGIES = ("subscribe", "subscribePattern", "assign")
+DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
+DEFAULT_POLL_TIMEOUT_MS = 120_000
+KAFKA = "kafka."
+
+_REFUSED = {
+    "auto.offset.reset": "instead set the option startingOffsets to 'earliest' or 'latest' to say where to begin; "
+    "Spark itself keeps the offsets that follow",
+    "key.deserializer": "keys are read as byte arrays; decode them with DataFrame operations",
+    "value.deserializer": "values are read as byte arrays; decode them with DataFrame operations",
+    "enable.auto.commit": "the source commits no offsets; commitGroup writes them for tools that watch the lag",
+    "interceptor.classes": "interceptors are Java classes, and no Java runs here",
+}
+_REFUSED_IN_SINK = {
+    "key.serializer": "keys are written as byte arrays; encode them with DataFrame operations",
+    "value.serializer": "values are written as byte arrays; encode them with DataFrame operations",
+}
+ALL_REPLICAS = -1
+_ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
+_DURATION = re.compile(r"\s*(\d+)\s*(ms|msec|us|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)?\s*", re.IGNORECASE)
+_UNIT_MS = {"u": 0.001, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class OptionError(ValueError):
+    """An option that is missing, wrong, or that contradicts another; names it."""
+
+
+class OnDataLoss(Enum):
+    FAIL = "fail"
+    SKIP = "skip"
+    QUARANTINE = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Where a read begins or ends.
+
+    offset: EARLIEST or LATEST for all partitions. offsets: by partition, either may be among them; `default` for the
+    partitions that are not named, None refuses those. timestamp_ms, timestamps: the first record not before it.
+    """
+
+    offset: int | None = None
+    offsets: Mapping[TopicPartition, int] | None = None
+    default: int | None = None
+    timestamp_ms: int | None = None
+    timestamps: Mapping[TopicPartition, int] | None = None
+    text: str = ""
+    """The JSON as it was given: it may hold what a stream's offset remembers beside the offsets."""
+    latest_if_none: bool = False
+    """A timestamp that no record reaches means the end of the partition (else it is an error)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Of one read. Picklable; its repr shows no secret."""
+
+    properties: Mapping[str, str] = field(repr=False)
+    """Of Kafka's client, without "kafka."."""
+    columns: tuple[str, ...]
+    topics: tuple[str, ...] | None
+    pattern: str | None
+    assigned: tuple[TopicPartition, ...] | None
+    starting: Limit
+    ending: Limit
+    max_offsets: int | None
+    min_offsets: int | None
+    max_trigger_delay_ms: int
+    min_partitions: int | None
+    max_records: int | None
+    on_data_loss: OnDataLoss
+    quarantine_path: str | None
+    commit_group: str | None
+    poll_timeout_ms: int
+
+    @property
+    def bootstrap(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+    @property
+    def isolation(self) -> int:
+        return int(self.properties.get("isolation.level", "") == "read_committed")
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
+    """Raises OptionError for what Spark's Kafka source refuses as well."""
+    options = {name.lower(): value for name, value in given.items()}
+    topics, pattern, assigned = _strategy(options)
+    properties = kafka_properties(options, _REFUSED)
+    starting = _limit(options, "starting", LATEST if streaming else EARLIEST)
+    ending = _limit(options, "ending", LATEST)
+    if streaming:
+        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+            if name.lower() in options:
+                raise OptionError(f"{name} is not valid in streaming queries")
+    else:
+        _refuse_for_batch(starting, "starting", LATEST, "latest")
+        _refuse_for_batch(ending, "ending", EARLIEST, "earliest")
+    min_offsets = _positive(options, "minOffsetsPerTrigger")
+    max_offsets = _positive(options, "maxOffsetsPerTrigger")
+    if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
+        raise OptionError(
+            f"the value of minOffsetsPerTrigger ({min_offsets}) should be less than or equal to "
+            f"the value of maxOffsetsPerTrigger ({max_offsets})"
+        )
+    on_data_loss, quarantine_path = _on_data_loss(options)
+    for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
+        _number(options, name, 0)
+    return Options(
+        properties=properties,
+        columns=_columns(options),
+        topics=topics,
+        pattern=pattern,
+        assigned=assigned,
+        starting=starting,
+        ending=ending,
+        max_offsets=max_offsets,
+        min_offsets=min_offsets,
+        max_trigger_delay_ms=_duration_ms(options, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS),
+        min_partitions=_positive(options, "minPartitions"),
+        max_records=_positive(options, "maxRecordsPerPartition"),
+        on_data_loss=on_data_loss,
+        quarantine_path=quarantine_path,
+        commit_group=options.get("commitgroup") or None,
+        poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs", DEFAULT_POLL_TIMEOUT_MS),
+    )
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Of one write. Picklable; its repr shows no secret."""
+
+    properties: Mapping[str, str] = field(repr=False)
+    topic: str | None
+    batch_bytes: int | None
+    codec: int
+    acks: int
+    idempotent: bool
+    delivery_timeout_ms: int
+
+    @property
+    def bootstrap(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+
+def sink_options(given: Mapping[str, str]) -> SinkOptions:
+    """Raises OptionError."""
+    options = {name.lower(): value for name, value in given.items()}
+    acks = options.get("kafka.acks", "all").strip().lower()
+    if acks not in _ACKS:
+        raise OptionError(f"kafka.acks is '{acks}'; it can be {', '.join(_ACKS)}")
+    compression = options.get("kafka.compression.type", "none").strip().lower()
+    if compression not in CODEC_NAMES:
+        raise OptionError(f"kafka.compression.type is '{compression}'; it can be {', '.join(CODEC_NAMES)}")
+    return SinkOptions(
+        properties=kafka_properties(options, _REFUSED_IN_SINK),
+        topic=(options.get("topic") or "").strip() or None,
+        batch_bytes=_positive(options, "kafka.batch.size"),
+        codec=CODEC_NAMES.index(compression),
+        acks=_ACKS[acks],
+        idempotent=_boolean(options, "kafka.enable.idempotence", True) and _ACKS[acks] == ALL_REPLICAS,
+        delivery_timeout_ms=_number(options, "kafka.delivery.timeout.ms", DEFAULT_POLL_TIMEOUT_MS),
+    )
+
+
+def kafka_properties(options: Mapping[str, str], refused: Mapping[str, str]) -> dict[str, str]:
+    properties = {name[len(KAFKA) :]: value for name, value in options.items() if name.startswith(KAFKA)}
+    for name, why in refused.items():
+        if name in properties:
+            raise OptionError(f"Kafka option '{name}' is not supported: {why}")
+    if not properties.get("bootstrap.servers", "").strip():
+        raise OptionError("option 'kafka.bootstrap.servers' must be specified: host:port,host:port")
+    return properties
+
+
+def _strategy(
+    options: Mapping[str, str],
+) -> tuple[tuple[str, ...] | None, str | None, tuple[TopicPartition, ...] | None]:
+    given = [name for name in STRATEGIES if name.lower() in options]
+    if len(given) != 1:
+        how_many = "only one" if given else "one"
+        raise OptionError(f"{how_many} of the following options must be specified: {', '.join(STRATEGIES)}")
+    value = options[given[0].lower()].strip()
+    if given[0] == "subscribe":
+        topics = tuple(sorted({topic for part in value.split(",") if (topic := part.strip())}))
+        if not topics:
+            raise OptionError(f"no topics to subscribe to: option 'subscribe' is '{value}'")
+        return topics, None, None
+    if given[0] == "subscribePattern":
+        if not value:
+            raise OptionError("the option 'subscribePattern' is empty")
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise OptionError(f"option 'subscribePattern' is not a regular expression: {error}") from error
+        return None, value, None
+    return None, None, _assigned(value)
+
+
+def _assigned(value: str) -> tuple[TopicPartition, ...]:
+    problem = OptionError(f"option 'assign' must be JSON like {{\"topic\":[0,1]}}, it is '{value}'")
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        raise problem from error
+    if not isinstance(parsed, dict) or not all(isinstance(partitions, list) for partitions in parsed.values()):
+        raise problem
+    pairs = {(topic, partition) for topic, partitions in parsed.items() for partition in partitions}
+    if not pairs or not all(type(partition) is int and partition >= 0 for _, partition in pairs):
+        raise problem
+    return tuple(sorted(pairs))
+
+
+def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
+    """side: "starting" or "ending". The more precise option wins, as in Spark."""
+    latest_if_none = True
+    if side == "starting":
+        strategy = options.get("startingoffsetsbytimestampstrategy", "error").strip().lower()
+        if strategy not in ("error", "latest"):
+            raise OptionError(f"startingOffsetsByTimestampStrategy is '{strategy}'; it can be error or latest")
+        latest_if_none = strategy == "latest"
+    name = f"{side}Timestamp"
+    if name.lower() in options:
+        return Limit(timestamp_ms=_number(options, name, 0), latest_if_none=latest_if_none)
+    name = f"{side}OffsetsByTimestamp"
+    if name.lower() in options:
+        timestamps = partition_numbers(name, options[name.lower()])
+        for partition, timestamp_ms in timestamps.items():
+            if timestamp_ms < 0:
+                raise OptionError(f"{name}: {timestamp_ms} for {partition[0]}-{partition[1]} is not a timestamp in ms")
+        return Limit(timestamps=timestamps, latest_if_none=latest_if_none)
+    name = f"{side}Offsets"
+    value = options.get(name.lower(), "").strip()
+    if not value:
+        return Limit(offset=offset)
+    if value.lower() in _NAMED_OFFSETS:
+        return Limit(offset=_NAMED_OFFSETS[value.lower()])
+    offsets = partition_offsets(name, value)
+    return Limit(offsets=offsets, default=_default(options, f"{name}Default"), text=value)
+
+
+_NAMED_OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
+
+
+def _default(options: Mapping[str, str], name: str) -> int | None:
+    value = options.get(name.lower())
+    if value is None:
+        return None
+    if value.strip().lower() not in _NAMED_OFFSETS:
+        raise OptionError(f"{name} is '{value}'; it can be earliest or latest")
+    return _NAMED_OFFSETS[value.strip().lower()]
+
+
+def _refuse_for_batch(limit: Limit, side: str, offset: int, word: str) -> None:
+    if limit.offset == offset:
+        raise OptionError(f"{side} offset can't be {word} for batch queries")
+    if limit.default == offset:
+        raise OptionError(f"{side}OffsetsDefault can't be {word} for batch queries")
+    for (topic, partition), given in (limit.offsets or {}).items():
+        if given == offset:
+            raise OptionError(f"{side}Offsets for {topic}-{partition} can't be {word} for batch queries")
+
+
+def partition_offsets(name: str, value: str) -> dict[TopicPartition, int]:
+    """Spark's JSON of offsets, without our own member of a stream's offset. Raises OptionError."""
+    offsets = partition_numbers(name, value)
+    for (topic, partition), offset in offsets.items():
+        if offset < EARLIEST:
+            raise OptionError(f"{name}: {offset} for {topic}-{partition}; -2 is the earliest offset, -1 the latest")
+    return offsets
+
+
+def partition_numbers(name: str, value: str) -> dict[TopicPartition, int]:
+    """{"topic": {"0": 5}}, where "earliest" and "latest" are not numbers but words of their own."""
+    problem = OptionError(
+        f'{name} must be earliest, latest or JSON like {{"topic":{{"0":23,"1":-2}}}}, not \'{value}\''
+    )
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        raise problem from error
+    if not isinstance(parsed, dict):
+        raise problem
+    numbers: dict[TopicPartition, int] = {}
+    for topic, partitions in parsed.items():
+        if topic.startswith("@"):  # no topic's name: what a stream's offset remembers beside the offsets
+            continue
+        if not isinstance(partitions, dict):
+            raise problem
+        for partition, number in partitions.items():
+            if not partition.isdecimal() or type(number) is not int:
+                raise problem
+            numbers[topic, int(partition)] = number
+    return numbers
+
+
+def _columns(options: Mapping[str, str]) -> tuple[str, ...]:
+    include_headers = _boolean(options, "includeHeaders", False)
+    value = options.get("columns")
+    if value is None:
+        return COLUMNS if include_headers else PLAIN_COLUMNS
+    known = {name.lower(): name for name in COLUMNS}
+    names = [part.strip() for part in value.split(",") if part.strip()]
+    for name in names:
+        if name.lower() not in known:
+            raise OptionError(f"columns: there is no column '{name}'; there are {', '.join(COLUMNS)}")
+    wanted = [known[name.lower()] for name in names]
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise OptionError(f"columns is '{value}'; it must name each wanted column once")
+    return tuple(wanted)
+
+
+def _on_data_loss(options: Mapping[str, str]) -> tuple[OnDataLoss, str | None]:
+    """failOnDataLoss is Spark's word for the first two; onDataLoss wins."""
+    fail = _boolean(options, "failOnDataLoss", True)
+    value = options.get("ondataloss")
+    path = options.get("quarantinepath") or None
+    if value is None:
+        return (OnDataLoss.FAIL if fail else OnDataLoss.SKIP), path
+    try:
+        chosen = OnDataLoss(value.strip().lower())
+    except ValueError as error:
+        raise OptionError(f"onDataLoss is '{value}'; it can be fail, skip or quarantine") from error
+    if chosen is OnDataLoss.QUARANTINE and path is None:
+        raise OptionError("onDataLoss=quarantine needs quarantinePath: the directory of the table of what was lost")
+    return chosen, path
+
+
+def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
+    value = options.get(name.lower())
+    if value is None:
+        return default
+    if value.strip().lower() not in ("true", "false"):
+        raise OptionError(f"{name} is '{value}'; it can be true or false")
+    return value.strip().lower() == "true"
+
+
+def _number(options: Mapping[str, str], name: str, default: int) -> int:
+    value = options.get(name.lower())
+    if value is None:
+        return default
+    if not value.strip().isdecimal():
+        raise OptionError(f"{name} is '{value}'; it must be a number of at least 0")
+    return int(value)
+
+
+def _positive(options: Mapping[str, str], name: str) -> int | None:
+    number = _number(options, name, -1)
+    if number == 0:
+        raise OptionError(f"{name} must be positive")
+    return None if number < 0 else number
+
+
+def _duration_ms(options: Mapping[str, str], name: str, default: int) -> int:
+    """Spark's time strings: 15m, 30s, 500ms; a bare number is milliseconds."""
+    value = options.get(name.lower())
+    if value is None:
+        return default
+    found = _DURATION.fullmatch(value)
+    if found is None:
+        raise OptionError(f"{name} is '{value}'; it must be a time like 15m, 30s or 500ms")
+    unit = (found.group(2) or "ms").lower()
+    factor = 1 if unit.startswith("ms") else _UNIT_MS[unit[0]]
+    return int(int(found.group(1)) * factor)

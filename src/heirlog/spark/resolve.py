@@ -1,0 +1,131 @@
+"""What the options mean on this cluster now: which partitions, and from and up to which offsets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from heirlog.blocking.data import DataClient
+from heirlog.spark.offsets import names
+from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
+
+UNKNOWN_EPOCH = -1
+
+
+class NoOffset(ValueError):
+    """An offset that was asked for by its time does not exist, or the partitions named are not those that are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The partitions that are read, sorted, and the ids of their topics where the brokers have such."""
+
+    partitions: tuple[TopicPartition, ...]
+    topic_ids: Mapping[str, bytes]
+
+
+def subscribed(client: DataClient, options: Options, tolerated: Collection[str] = ()) -> Subscribed:
+    """As of now. Raises KafkaError for a topic that is named and not there; a pattern may match nothing.
+
+    tolerated: topics whose absence the caller deals with itself.
+    """
+    if options.topics is not None:
+        there = set(client.topic_names(internal=True)) if tolerated else set()
+        found = client.topics([topic for topic in options.topics if topic in there or topic not in tolerated])
+    elif options.pattern is not None:
+        pattern = re.compile(options.pattern)
+        found = client.topics([topic for topic in client.topic_names() if pattern.fullmatch(topic)])
+    else:
+        there = set(client.topic_names(internal=True))
+        found = client.topics(sorted({topic for topic, _ in options.assigned or ()} & there))
+    partitions = sorted((topic.name, partition) for topic in found.values() for partition in topic.partitions)
+    if options.assigned is not None:
+        partitions = [partition for partition in partitions if partition in options.assigned]
+    return Subscribed(
+        tuple(partitions), {topic.name: topic.topic_id for topic in found.values() if topic.topic_id is not None}
+    )
+
+
+def resolved(
+    client: DataClient, limit: Limit, side: str, partitions: Iterable[TopicPartition], isolation: int
+) -> dict[TopicPartition, int]:
+    """An offset for each partition. side: "starting" or "ending", for messages. Raises NoOffset, KafkaError."""
+    partitions = list(partitions)
+    if limit.offset is not None:
+        return at(client, limit.offset, partitions, isolation)
+    if limit.timestamp_ms is not None:
+        return _at_times(client, dict.fromkeys(partitions, limit.timestamp_ms), limit, side, isolation)
+    if limit.timestamps is not None:
+        _check_named(f"{side}OffsetsByTimestamp", limit.timestamps, partitions)
+        return _at_times(client, limit.timestamps, limit, side, isolation)
+    offsets = dict(limit.offsets or {})
+    if limit.default is not None:
+        offsets = {**dict.fromkeys(partitions, limit.default), **offsets}
+    _check_named(f"{side}Offsets", offsets, partitions)
+    for word in (EARLIEST, LATEST):
+        wanted = [partition for partition, offset in offsets.items() if offset == word]
+        offsets.update(at(client, word, wanted, isolation))
+    return offsets
+
+
+def at(
+    client: DataClient, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
+) -> dict[TopicPartition, int]:
+    """timestamp: EARLIEST or LATEST."""
+    wanted = dict.fromkeys(partitions, timestamp)
+    found = client.list_offsets(wanted, isolation=isolation) if wanted else {}
+    return {partition: found[partition].offset for partition in wanted}
+
+
+def _at_times(
+    client: DataClient, times: Mapping[TopicPartition, int], limit: Limit, side: str, isolation: int
+) -> dict[TopicPartition, int]:
+    found = client.list_offsets(dict(times), isolation=isolation) if times else {}
+    offsets = {partition: found[partition].offset for partition in times}
+    missing = [partition for partition, offset in offsets.items() if offset < 0]
+    if missing and not limit.latest_if_none:
+        (topic, partition), *_ = missing
+        raise NoOffset(
+            f"No offset matched from request of topic-partition {topic}-{partition} and timestamp "
+            f"{times[topic, partition]}: it has no record that late. To begin at its end instead, set "
+            f"startingOffsetsByTimestampStrategy to latest"
+        )
+    offsets.update(at(client, LATEST, missing, isolation))
+    return offsets
+
+
+def _check_named(name: str, given: Iterable[TopicPartition], partitions: Iterable[TopicPartition]) -> None:
+    given, partitions = set(given), set(partitions)
+    if given == partitions:
+        return
+    unknown = given - partitions
+    if unknown:
+        raise NoOffset(f"{name} names partitions that are not read: {names(unknown)}. Read are: {names(partitions)}")
+    hint = f", or set {name}Default to earliest or latest" if name in ("startingOffsets", "endingOffsets") else ""
+    raise NoOffset(
+        f"{name} must name all partitions that are read (-1 is the latest offset, -2 the earliest){hint}. "
+        f"Specified: {names(given)}. Missing: {names(partitions - given)}"
+    )
+
+
+def epochs_before(
+    client: DataClient, offsets: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The leader epoch of the record before each offset, where there is one that the brokers can name.
+
+    known: an epoch that is not above it, as of an earlier offset. Mostly it is still that of the leader, and nothing is
+    asked; otherwise a search among the epochs since then, one round trip for all partitions per step.
+    """
+    wanted = [partition for partition, offset in offsets.items() if offset > 0]
+    latest = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
+    high = {partition: latest[partition].leader_epoch for partition in wanted if latest[partition].leader_epoch >= 0}
+    low = {partition: max(0, min(known.get(partition, 0), epoch)) for partition, epoch in high.items()}
+    while asked := {tp: (low[tp] + epoch) // 2 for tp, epoch in high.items() if low[tp] < epoch}:
+        ends = client.end_offset_for_epoch(asked)
+        for partition, epoch in asked.items():
+            if ends[partition].end_offset >= offsets[partition]:
+                high[partition] = max(low[partition], min(epoch, ends[partition].leader_epoch))
+            else:
+                low[partition] = epoch + 1
+    return high

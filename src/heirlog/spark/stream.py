@@ -1,0 +1,238 @@
+"""The streaming read: which offsets a micro-batch covers, and what became of those of the one before.
+
+    latestOffset(start, limit)   the cluster now --> losses since `start` --> limits --> the next offset
+    partitions(start, end)       both offsets --> ranges --> tasks
+    commit(end)                  the batch is in the sink --> offsets of commitGroup
+
+Spark may run a batch again that it wrote down and did not finish, with the same two offsets, in another process. So
+whatever `latestOffset` decides stands in the offset it returns: a loss that was stepped over, the epochs and the ids of
+the topics by which the tasks recognise the log. What the cluster looks like at the second run is not asked again.
+
+Limits, as in Spark's source. `ReadAllAvailable` overrules the options. With minOffsetsPerTrigger a batch waits until so
+much is there or maxTriggerDelay has passed since the last one; Spark has no limit that says this, so the clock runs
+here. `Trigger.AvailableNow` fixes the ends once and ignores the minimum, or it would never be done.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from heirlog.blocking.data import CommittedOffset, DataClient
+from heirlog.spark import clients, loss, resolve
+from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
+from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
+from heirlog.spark.plan import Range, share, split, waiting
+from heirlog.spark.read import read_range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_log = logging.getLogger("heirlog.spark")
+
+
+class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._target: dict[TopicPartition, int] | None = None
+        """Where an AvailableNow query ends."""
+        self._last_batch_ms = 0.0
+
+    # where
+
+    def initialOffset(self) -> dict[str, Any]:
+        options = self._options
+        with clients.lend(options.properties) as client:
+            subscribed = resolve.subscribed(client, options)
+            offsets = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
+            given = stream_offset(json.loads(options.starting.text or "{}"))
+            epochs = resolve.epochs_before(client, offsets, {})
+        # of a checkpoint that was carried over, what it remembers counts and not what is there now
+        return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs}).as_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
+        before = stream_offset(start)
+        with clients.lend(self._options.properties) as client:
+            now = _Now(client, self._options, before)
+            losses = now.losses()
+            loss.handle(losses, self._options)
+            for one in losses:
+                _log.warning("%s", one)
+            begins = {**now.begins, **{one.topic_partition: one.resume for one in losses}}
+            begins = {partition: begins[partition] for partition in now.partitions}
+            ends = self._limited(begins, now.ends(begins), limit)
+            if not losses and ends == dict(before.offsets):
+                return start
+            known = {} if losses else before.epochs
+            epochs = resolve.epochs_before(client, ends, known)
+        return StreamOffset(ends, now.topic_ids, epochs, tuple(losses)).as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        # a maximum is only asked for so that Spark does not ask for everything
+        options = self._options
+        if options.max_offsets is None and options.min_offsets is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(options.max_offsets if options.max_offsets is not None else 2**63 - 1)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        with clients.lend(self._options.properties) as client:
+            partitions = resolve.subscribed(client, self._options).partitions
+            return by_topic(resolve.at(client, LATEST, partitions, self._options.isolation))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with clients.lend(self._options.properties) as client:
+            partitions = resolve.subscribed(client, self._options).partitions
+            self._target = resolve.at(client, LATEST, partitions, self._options.isolation)
+
+    def _limited(
+        self, begins: Mapping[TopicPartition, int], ends: dict[TopicPartition, int], limit: ReadLimit
+    ) -> dict[TopicPartition, int]:
+        if self._target is not None:
+            # a partition that came later is not part of it
+            ends = {
+                key: min(end, max(self._target[key], begins[key])) for key, end in ends.items() if key in self._target
+            }
+        if isinstance(limit, ReadAllAvailable):
+            return ends
+        if self._target is None and self._options.min_offsets is not None:
+            now_ms = time.time() * 1000
+            in_time = now_ms - self._last_batch_ms < self._options.max_trigger_delay_ms
+            if in_time and waiting(begins, ends) < self._options.min_offsets:
+                return {partition: begins[partition] for partition in ends}
+            self._last_batch_ms = now_ms
+        return ends if self._options.max_offsets is None else share(self._options.max_offsets, begins, ends)
+
+    # what
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        options = self._options
+        before, after = stream_offset(start), stream_offset(end)
+        begins = after.resumed(before)
+        new = [partition for partition in after.offsets if partition not in begins]
+        if new:
+            with clients.lend(options.properties) as client:
+                begins.update(resolve.at(client, EARLIEST, new, options.isolation))
+        shrunk = [
+            Loss(*partition, stop, begins[partition], stop, Cause.BEYOND.value)
+            for partition, stop in after.offsets.items()
+            if begins[partition] > stop
+        ]
+        loss.handle(shrunk, options)
+        stepped_over = {one.topic_partition for one in after.losses}
+        ranges = [
+            Range(
+                *partition,
+                start=begins[partition],
+                stop=stop,
+                last_epoch=-1 if partition in stepped_over else before.epochs.get(partition, -1),
+                topic_id=after.topic_ids.get(partition[0]),
+            )
+            for partition, stop in sorted(after.offsets.items())
+        ]
+        return [InputPartition(part) for part in split(ranges, options.min_partitions, options.max_records)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, partition.value, self._schema)
+
+    # afterwards
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """For tools that watch a group's lag; the query itself goes by its checkpoint. So a failure only warns."""
+        group = self._options.commit_group
+        if group is None:
+            return
+        done = stream_offset(end)
+        committing = {
+            partition: CommittedOffset(offset, done.epochs.get(partition, -1), "")
+            for partition, offset in done.offsets.items()
+        }
+        try:
+            with clients.lend(self._options.properties) as client:
+                client.commit(group, committing)
+        except (OSError, RuntimeError) as error:
+            _log.warning("offsets of group %s could not be committed: %s", group, error)
+
+    def stop(self) -> None:
+        clients.close()
+
+
+class _Now:
+    """The cluster beside the offset of the last batch."""
+
+    def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
+        subscribed = resolve.subscribed(client, options, tolerated={topic for topic, _ in before.offsets})
+        self._client = client
+        self._options = options
+        self._before = before
+        self.partitions = subscribed.partitions
+        self.topic_ids = subscribed.topic_ids
+        self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)
+        self._latest = resolve.at(client, LATEST, self.partitions, options.isolation)
+        self.begins = {
+            partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
+        }
+
+    def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
+        return {partition: max(end, begins[partition]) for partition, end in self._latest.items()}
+
+    def losses(self) -> list[Loss]:
+        """Sorted; at most one for each partition, the one that says most."""
+        truncated = self._truncated()
+        found = [self._deleted(key) for key in self._before.offsets if key not in self._earliest]
+        for partition in self.partitions:
+            one = self._recreated(partition) or truncated.get(partition) or self._out_of_range(partition)
+            if one is not None:
+                found.append(one)
+        return sorted(found)
+
+    def _deleted(self, partition: TopicPartition) -> Loss:
+        offset = self._before.offsets[partition]
+        return Loss(*partition, offset, -1, offset, Cause.DELETED.value)
+
+    def _recreated(self, partition: TopicPartition) -> Loss | None:
+        known = self._before.topic_ids.get(partition[0])
+        now = self.topic_ids.get(partition[0])
+        if partition not in self._before.offsets or known is None or now is None or known == now:
+            return None
+        return Loss(*partition, self._before.offsets[partition], -1, self._earliest[partition], Cause.RECREATED.value)
+
+    def _truncated(self) -> dict[TopicPartition, Loss]:
+        """Whose log, for the epoch of the last record that was read, ends before that record (KIP-320)."""
+        asked = {
+            partition: epoch
+            for partition, epoch in self._before.epochs.items()
+            if partition in self._earliest and partition in self._before.offsets and self._recreated(partition) is None
+        }
+        ends = self._client.end_offset_for_epoch(asked) if asked else {}
+        losses = {}
+        for partition in asked:
+            end, offset = ends[partition].end_offset, self._before.offsets[partition]
+            if 0 <= end < offset:
+                resume = max(end, self._earliest[partition])
+                losses[partition] = Loss(*partition, end, offset, resume, Cause.TRUNCATED.value)
+        return losses
+
+    def _out_of_range(self, partition: TopicPartition) -> Loss | None:
+        earliest, offset = self._earliest[partition], self._before.offsets.get(partition, 0)
+        if offset < earliest:
+            return Loss(*partition, offset, earliest, earliest, Cause.RETENTION.value)
+        if offset <= self._latest[partition]:
+            return None
+        # the last stable offset may be behind the position of a query that read uncommitted records before
+        latest = self._client.list_offsets({partition: LATEST})[partition].offset
+        return Loss(*partition, latest, offset, latest, Cause.BEYOND.value) if offset > latest else None
