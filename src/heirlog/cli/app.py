@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from heirlog.cli import consume, doctor, drill, elect, produce, simulate, storage, topics, up
+from heirlog.cli import consume, doctor, drill, dump, elect, produce, simulate, storage, topics, up
 from heirlog.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from heirlog.cli.node import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
@@ -35,6 +35,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)
 app.command("doctor")(doctor.doctor)
+app.command("dump")(dump.dump)
 app.add_typer(drill.app, name="drill")
 app.add_typer(simulate.app, name="sim")
 

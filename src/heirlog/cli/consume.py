@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
 from heirlog.cli.produce import partition_count
+from heirlog.cli.render import text_or_base64
 from heirlog.protocol.batch import Record, decode_records, walk
 from heirlog.protocol.errors import error_code
 
@@ -97,23 +97,13 @@ def _as_text(record: Record, print_key: bool) -> bytes:
 
 
 def _as_json(topic: str, partition: int, record: Record) -> bytes:
-    """Bytes that are no UTF-8 appear as `{"base64": ...}`."""
     shown = {
         "topic": topic,
         "partition": partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
+        "key": text_or_base64(record.key),
+        "value": text_or_base64(record.value),
+        "headers": [[name, text_or_base64(value)] for name, value in record.headers],
     }
     return json.dumps(shown).encode() + b"\n"
-
-
-def _text(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

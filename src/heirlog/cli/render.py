@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -39,3 +40,13 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(str(item) for item in value) or "-"
     return str(value)
+
+
+def text_or_base64(data: bytes | None) -> str | dict[str, str] | None:
+    """Bytes that are no UTF-8 appear as `{"base64": ...}`."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

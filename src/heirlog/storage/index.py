@@ -24,8 +24,8 @@ from heirlog.storage.atomic import read_file
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
-_OFFSET_ENTRY = Struct(">ii")
-_TIME_ENTRY = Struct(">qi")
+OFFSET_ENTRY = Struct(">ii")
+TIME_ENTRY = Struct(">qi")
 
 
 class OffsetIndex:
@@ -62,7 +62,7 @@ class OffsetIndex:
     def encode(self) -> bytes:
         out = bytearray(OFFSET_ENTRY_BYTES * len(self))
         for i, entry in enumerate(zip(self.relative_offsets, self.positions, strict=True)):
-            _OFFSET_ENTRY.pack_into(out, i * OFFSET_ENTRY_BYTES, *entry)
+            OFFSET_ENTRY.pack_into(out, i * OFFSET_ENTRY_BYTES, *entry)
         return bytes(out)
 
     @classmethod
@@ -124,7 +124,7 @@ class TimeIndex:
     def encode(self) -> bytes:
         out = bytearray(TIME_ENTRY_BYTES * len(self))
         for i, entry in enumerate(zip(self.timestamps, self.relative_offsets, strict=True)):
-            _TIME_ENTRY.pack_into(out, i * TIME_ENTRY_BYTES, *entry)
+            TIME_ENTRY.pack_into(out, i * TIME_ENTRY_BYTES, *entry)
         return bytes(out)
 
     @classmethod
@@ -133,7 +133,7 @@ class TimeIndex:
         if len(data) % TIME_ENTRY_BYTES:
             return None
         index = cls(base_offset)
-        for timestamp_ms, relative_offset in _TIME_ENTRY.iter_unpack(data):
+        for timestamp_ms, relative_offset in TIME_ENTRY.iter_unpack(data):
             index.timestamps.append(timestamp_ms)
             index.relative_offsets.append(relative_offset)
         if data and (

@@ -1,0 +1,70 @@
+"""`heirlog dump FILE...`: what stands in the files of a log directory. Reads them, also while a node runs.
+
+Exit code 1 if a file could not be read to its end; what is there up to that point is printed.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.protocol.types import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from heirlog.cli.offline.decode import Decoder
+
+
+def dump(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    deep: Annotated[bool, typer.Option("--deep", help="Also the records of each batch, with their contents.")] = False,
+    offset: Annotated[int, typer.Option(min=0, help="Leave out what lies below this offset.")] = 0,
+    max_rows: Annotated[int | None, typer.Option("--max", min=1, help="Print so many rows of each file.")] = None,
+    metadata: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="The records are metadata, wherever the file lies.")
+    ] = False,
+    groups: Annotated[
+        bool, typer.Option("--offsets-decoder", help="The records are those of __consumer_offsets, wherever.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per batch, record or entry.")] = False,
+) -> None:
+    """Print segments, indexes, snapshots, checkpoints and metadata records; goes as far as a torn file can be read."""
+    from heirlog.cli.offline.decode import GROUP_TOPIC, READABLE, Decoder, UnknownFile
+
+    if metadata and groups:
+        raise UsageError("--cluster-metadata-decoder and --offsets-decoder exclude each other")
+    topic = METADATA_TOPIC if metadata else GROUP_TOPIC if groups else None
+    whole = True
+    for path in files:
+        if not path.is_file():
+            raise CommandError(f"there is no file {path}")
+        try:
+            decoder = Decoder(str(path), deep=deep, records_of=topic, from_offset=offset)
+        except UnknownFile:
+            raise UsageError(f"{path} is none of the files that can be read: {READABLE}") from None
+        if len(files) > 1 and not as_json:
+            print(f"{path}:")
+        whole = _print(decoder, max_rows, as_json) and whole
+    if not whole:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _print(decoder: Decoder, max_rows: int | None, as_json: bool) -> bool:
+    """Was the file, or as much of it as was asked for, readable?"""
+    from heirlog.cli.offline.decode import Stopped, as_line
+
+    try:
+        for row in islice(decoder.rows(), max_rows):
+            print(json.dumps({"file": decoder.path, **row}) if as_json else as_line(row))
+    except Stopped as stopped:
+        if as_json:
+            row = {"type": "stopped", "position": stopped.position, "reason": str(stopped)}
+            print(json.dumps({"file": decoder.path, **row}))
+        else:
+            print(f"stopped at byte {stopped.position}: {stopped}")
+        return False
+    return True
