@@ -1,0 +1,172 @@
+"""Options by themselves: what they mean, and what is refused as Spark's Kafka source refuses it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
+from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, read_options, sink_options
+
+SERVERS = {"kafka.bootstrap.servers": "h:1"}
+MINIMAL = {**SERVERS, "subscribe": "t"}
+
+
+def batch(**options: str) -> Any:
+    return read_options({**MINIMAL, **options}, streaming=False)
+
+
+def stream(**options: str) -> Any:
+    return read_options({**MINIMAL, **options}, streaming=True)
+
+
+def test_names_of_options_are_read_in_any_case() -> None:
+    options = read_options(
+        {"KAFKA.BootStrap.Servers": "h:1", "SUBSCRIBE": "b, a ,b", "MinPartitions": "3"}, streaming=False
+    )
+    assert (options.bootstrap, options.topics, options.min_partitions) == ("h:1", ("a", "b"), 3)
+
+
+def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_latest() -> None:
+    assert (batch().starting.offset, batch().ending.offset, stream().starting.offset) == (EARLIEST, LATEST, LATEST)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({}, "one of the following options must be specified: subscribe, subscribePattern, assign"),
+        ({"subscribe": "t", "assign": '{"t":[0]}'}, "only one of the following options"),
+        ({"subscribe": " , "}, "no topics to subscribe to"),
+        ({"subscribePattern": " "}, "'subscribePattern' is empty"),
+        ({"subscribePattern": "("}, "not a regular expression"),
+        ({"assign": "t"}, "'assign' must be JSON"),
+        ({"assign": '{"t":0}'}, "'assign' must be JSON"),
+        ({"assign": '{"t":[-1]}'}, "'assign' must be JSON"),
+        ({"subscribe": "t", "minPartitions": "0"}, "minPartitions must be positive"),
+        ({"subscribe": "t", "maxRecordsPerPartition": "0"}, "maxRecordsPerPartition must be positive"),
+        ({"subscribe": "t", "minPartitions": "x"}, "minPartitions is 'x'"),
+        ({"subscribe": "t", "startingOffsets": "soon"}, "startingOffsets must be earliest, latest or JSON"),
+        ({"subscribe": "t", "startingOffsets": '{"t":{"0":"x"}}'}, "startingOffsets must be earliest"),
+        ({"subscribe": "t", "startingOffsets": '{"t":{"0":-3}}'}, "startingOffsets: -3 for t-0"),
+        ({"subscribe": "t", "startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "-1 for t-0 is not a timestamp"),
+        ({"subscribe": "t", "startingTimestamp": "noon"}, "startingTimestamp is 'noon'"),
+        ({"subscribe": "t", "startingOffsetsByTimestampStrategy": "guess"}, "it can be error or latest"),
+        ({"subscribe": "t", "columns": "value,nope"}, "no column 'nope'"),
+        ({"subscribe": "t", "columns": "value,value"}, "each wanted column once"),
+        ({"subscribe": "t", "includeHeaders": "yes"}, "includeHeaders is 'yes'"),
+        ({"subscribe": "t", "onDataLoss": "cry"}, "fail, skip or quarantine"),
+        ({"subscribe": "t", "onDataLoss": "quarantine"}, "needs quarantinePath"),
+        ({"subscribe": "t", "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "less than or equal to"),
+        ({"subscribe": "t", "maxTriggerDelay": "a while"}, "must be a time like"),
+        ({"subscribe": "t", "kafka.auto.offset.reset": "latest"}, "'auto.offset.reset' is not supported"),
+        ({"subscribe": "t", "kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
+        ({"subscribe": "t", "kafka.value.deserializer": "x"}, "'value.deserializer' is not supported"),
+        ({"subscribe": "t", "kafka.enable.auto.commit": "true"}, "'enable.auto.commit' is not supported"),
+        ({"subscribe": "t", "kafka.interceptor.classes": "x"}, "'interceptor.classes' is not supported"),
+    ],
+)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_what_spark_s_source_refuses_is_refused(options: dict[str, str], why: str, streaming: bool) -> None:
+    with pytest.raises(OptionError, match=why):
+        read_options({**SERVERS, **options}, streaming=streaming)
+
+
+def test_servers_must_be_named() -> None:
+    with pytest.raises(OptionError, match=r"'kafka.bootstrap.servers' must be specified"):
+        read_options({"subscribe": "t"}, streaming=False)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingOffsets": "latest"},
+        {"startingOffsets": '{"t":{"0":-1}}'},
+        {"startingOffsets": '{"t":{"0":1}}', "startingOffsetsDefault": "latest"},
+        {"endingOffsets": "earliest"},
+        {"endingOffsets": '{"t":{"0":-2}}'},
+    ],
+)
+def test_a_batch_cannot_begin_at_the_end_nor_end_at_the_begin(options: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match="can't be (latest|earliest) for batch queries"):
+        batch(**options)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    value = {"endingOffsets": "latest", "endingOffsetsByTimestamp": '{"t":{"0":1}}', "endingTimestamp": "1"}[name]
+    with pytest.raises(OptionError, match=f"{name} is not valid in streaming queries"):
+        stream(**{name: value})
+
+
+def test_the_more_precise_of_several_begins_wins() -> None:
+    options = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"t":{"0":7}}'}
+    assert batch(**options).starting.timestamps == {("t", 0): 7}
+    assert batch(**options, startingTimestamp="9").starting.timestamp_ms == 9
+
+
+def test_a_timestamp_that_nothing_reaches_is_an_error_at_the_begin_and_the_end_at_the_end() -> None:
+    options = batch(startingTimestamp="9", endingTimestamp="10")
+    assert not options.starting.latest_if_none
+    assert options.ending.latest_if_none
+    assert batch(startingTimestamp="9", startingOffsetsByTimestampStrategy="latest").starting.latest_if_none
+
+
+def test_offsets_may_come_with_what_a_stream_remembers_beside_them() -> None:
+    text = '{"t":{"0":5},"@heirlog":{"topicIds":{},"epochs":{}}}'
+    assert stream(startingOffsets=text, startingOffsetsDefault="earliest").starting.offsets == {("t", 0): 5}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("15m", 900_000), ("30s", 30_000), ("500ms", 500), ("2 hours", 7_200_000), ("1d", 86_400_000), ("70", 70)],
+)
+def test_times_are_read_as_spark_reads_them(value: str, expected: int) -> None:
+    assert stream(maxTriggerDelay=value).max_trigger_delay_ms == expected
+
+
+def test_columns_are_those_of_spark_and_headers_only_when_asked_for() -> None:
+    assert batch().columns == PLAIN_COLUMNS
+    assert batch(includeHeaders="true").columns == COLUMNS
+    assert batch(columns="OFFSET, value").columns == ("offset", "value")
+
+
+def test_both_words_for_data_loss_are_understood_and_ours_wins() -> None:
+    assert batch().on_data_loss is OnDataLoss.FAIL
+    assert batch(failOnDataLoss="false").on_data_loss is OnDataLoss.SKIP
+    assert batch(failOnDataLoss="false", onDataLoss="fail").on_data_loss is OnDataLoss.FAIL
+    assert batch(onDataLoss="quarantine", quarantinePath="/q").quarantine_path == "/q"
+
+
+def test_secrets_are_in_no_text_of_the_options() -> None:
+    secret = {"kafka.sasl.jaas.config": "hidden", "kafka.ssl.key.password": "hidden"}
+    for options in (batch(**secret), sink_options({**MINIMAL, **secret})):
+        assert "hidden" not in repr(options)
+        assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_the_sink_s_client_options_are_understood() -> None:
+    options = sink_options({**SERVERS, "topic": "t", "kafka.compression.type": "zstd", "kafka.batch.size": "1000"})
+    assert (options.topic, options.codec, options.batch_bytes, options.acks, options.idempotent) == (
+        "t",
+        4,
+        1000,
+        -1,
+        True,
+    )
+    assert not sink_options({**SERVERS, "kafka.acks": "1"}).idempotent
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("kafka.acks", "kafka.acks is 'x'"),
+        ("kafka.compression.type", "kafka.compression.type is 'x'"),
+        ("kafka.key.serializer", "'key.serializer' is not supported"),
+        ("kafka.value.serializer", "'value.serializer' is not supported"),
+    ],
+)
+def test_a_sink_refuses_what_it_cannot_do(name: str, why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        sink_options({**SERVERS, name: "x"})
