@@ -26,7 +26,8 @@ from heirlog.protocol.batch import (
 )
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.spark import kernels
-from heirlog.spark.decode import COLUMNS, ROWS_MAX, CorruptRecords, PartitionDecoder, arrow_schema
+from heirlog.spark.columns import COLUMNS
+from heirlog.spark.decode import ROWS_MAX, CorruptRecords, PartitionDecoder, arrow_schema
 
 ALL = arrow_schema(COLUMNS)
 BEYOND_64_BITS = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")

@@ -5,7 +5,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -22,6 +22,7 @@ losses = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(
     st.dictionaries(partitions, st.integers(0, 2**62)),
     st.dictionaries(topics, st.binary(min_size=16, max_size=16)),

@@ -89,7 +89,7 @@ def test_servers_must_be_named() -> None:
     ],
 )
 def test_a_batch_cannot_begin_at_the_end_nor_end_at_the_begin(options: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match="can't be (latest|earliest) for batch queries"):
+    with pytest.raises(OptionError, match=r"can't be (latest|earliest) for batch queries"):
         batch(**options)
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.spark.plan import Range, share, split, waiting
@@ -35,10 +35,11 @@ def test_only_the_first_part_knows_the_epoch_of_the_record_before_it() -> None:
     assert [part.last_epoch for part in split(ranges(10), max_records=5)] == [3, -1]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 10_000), max_size=8),
     st.one_of(st.none(), st.integers(1, 40)),
-    st.one_of(st.none(), st.integers(1, 5000)),
+    st.one_of(st.none(), st.integers(100, 5000)),
 )
 def test_the_parts_are_the_ranges_however_they_are_cut(
     counts: list[int], min_partitions: int | None, max_records: int | None
@@ -65,6 +66,7 @@ def test_a_limit_above_what_waits_changes_nothing() -> None:
     assert share(5, ends, ends) == ends
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 10_000), st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1, max_size=9)
 )

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking.data import READ_UNCOMMITTED, DataClient
 from heirlog.spark.offsets import names
 from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
 
-UNKNOWN_EPOCH = -1
+ALL_RECORDS = READ_UNCOMMITTED
+"""The isolation under which a log ends at its high watermark."""
 
 
 class NoOffset(ValueError):

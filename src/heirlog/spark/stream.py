@@ -50,6 +50,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[TopicPartition, int] | None = None
         """Where an AvailableNow query ends."""
         self._last_batch_ms = 0.0
+        self._last_end: dict[str, Any] | None = None
+        """What `latestOffset` returned last: known to be there, unlike the end of a batch that is run again."""
 
     # where
 
@@ -79,7 +81,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return start
             known = {} if losses else before.epochs
             epochs = resolve.epochs_before(client, ends, known)
-        return StreamOffset(ends, now.topic_ids, epochs, tuple(losses)).as_json()
+        self._last_end = StreamOffset(ends, now.topic_ids, epochs, tuple(losses)).as_json()
+        return self._last_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
         # a maximum is only asked for so that Spark does not ask for everything
@@ -126,12 +129,11 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if new:
             with clients.lend(options.properties) as client:
                 begins.update(resolve.at(client, EARLIEST, new, options.isolation))
-        shrunk = [
-            Loss(*partition, stop, begins[partition], stop, Cause.BEYOND.value)
-            for partition, stop in after.offsets.items()
-            if begins[partition] > stop
-        ]
-        loss.handle(shrunk, options)
+        ends = dict(after.offsets) if end == self._last_end else self._still_there(after.offsets)
+        for partition, stop in ends.items():
+            if begins[partition] > stop:
+                # offsets of a checkpoint that another program wrote
+                loss.handle([Loss(*partition, stop, begins[partition], stop, Cause.BEYOND.value)], options)
         stepped_over = {one.topic_partition for one in after.losses}
         ranges = [
             Range(
@@ -141,9 +143,23 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 last_epoch=-1 if partition in stepped_over else before.epochs.get(partition, -1),
                 topic_id=after.topic_ids.get(partition[0]),
             )
-            for partition, stop in sorted(after.offsets.items())
+            for partition, stop in sorted(ends.items())
         ]
         return [InputPartition(part) for part in split(ranges, options.min_partitions, options.max_records)]
+
+    def _still_there(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
+        options = self._options
+        with clients.lend(options.properties) as client:
+            there = resolve.subscribed(client, options, tolerated={topic for topic, _ in ends}).partitions
+            latest = resolve.at(client, LATEST, [key for key in ends if key in there], resolve.ALL_RECORDS)
+        losses = [
+            Loss(*partition, latest.get(partition, 0), stop, latest.get(partition, 0), Cause.BEYOND.value)
+            for partition, stop in sorted(ends.items())
+            if stop > latest.get(partition, 0)
+        ]
+        loss.handle(losses, options)
+        return {partition: min(stop, latest.get(partition, 0)) for partition, stop in ends.items()}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, partition.value, self._schema)
