@@ -6,7 +6,7 @@ ARGS ?=
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev up test bench bench-kafka lint fmt interop lock
+.PHONY: help setup setup-dev up test bench bench-kafka lint fmt interop fuzz lock
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
@@ -17,6 +17,7 @@ help:
 	@echo 'make lint     ruff and mypy'
 	@echo 'make fmt      format with ruff'
 	@echo 'make interop  checks against Apache Kafka itself'
+	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
 	@echo 'make lock     renew the lock files (needs uv)'
 
 setup:
@@ -50,6 +51,9 @@ fmt: setup-dev
 
 interop: setup-dev
 	@sh scripts/interop.sh $(ARGS)
+
+fuzz: setup-dev
+	@$(PY) scripts/fuzzing.py $(ARGS)
 
 lock:
 	@sh scripts/lock.sh
