@@ -1,7 +1,8 @@
 """A cluster as one peer: finds a server that answers, finds partition leaders, asks again where that may help.
 
-    admin           any server: the last one that answered, then the known ones, then the bootstrap ones
-    send_to_leader  Metadata --> leader --> request;  no answer or "not leader" --> Metadata again, after a short pause
+    admin                any server: the last one that answered, then the known ones, then the bootstrap ones
+    send_to_leader       Metadata --> leader --> request;  no answer or "not leader" --> Metadata again, after a pause
+    send_to_coordinator  the same with FindCoordinator
 
 Everything ends at a deadline, with a `TimeoutError` or the last failure. What was sent may have been executed although
 the answer was lost: `produce` without idempotence may append twice, as with any client.
@@ -14,11 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from heirlog.blocking.connection import Unsupported
+from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
-from heirlog.client.retriable import LOOK_AGAIN
+from heirlog.client.offsets import find_coordinator, found_coordinator
+from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.env import Buffer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.errors import error_code as code_of
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
 from heirlog.protocol.messages.metadata import MetadataResponse
@@ -65,6 +69,55 @@ class BlockingClient:
         response = self._peers.metadata(topics, self._timeout_s if timeout_s is None else timeout_s)
         self._peers.view.learn(response)
         return response
+
+    # one broker, a group's coordinator
+
+    def brokers(self) -> dict[int, Endpoint]:
+        """Where each live broker listens for clients. Raises OSError."""
+        self.metadata([])
+        return dict(self._peers.view.brokers)
+
+    def send_to_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
+        """The response of this broker. Raises KafkaError if there is no such broker now, OSError."""
+        endpoint = self.brokers().get(broker_id)
+        if endpoint is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no live broker {broker_id}")
+        return self._ask(endpoint, message, self._deadline(timeout_s))
+
+    def send_to_coordinator(
+        self,
+        group: str,
+        message: Message,
+        *,
+        error_code: Callable[[Any], int],
+        newest: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """The response of the group's coordinator; asked again while the code in it may pass.
+
+        newest: speak no later version. Raises KafkaError without a coordinator, OSError.
+        """
+        patience = Patience(self._timeout_s if timeout_s is None else timeout_s)
+        while True:
+            failure: Exception
+            try:
+                code, reason, endpoint = found_coordinator(
+                    self._peers.ask_any(find_coordinator(group), patience.left_s())
+                )
+                response = None if code else self._peers.ask(endpoint, message, patience.left_s(), newest)
+            except Unsupported:
+                raise
+            except OSError as error:
+                failure = error
+            else:
+                if response is not None:
+                    code = error_code(response)
+                    if code not in FIND_COORDINATOR_AGAIN or patience.over:
+                        return response
+                failure = KafkaError(code_of(code), f"group {group} has no coordinator now: {reason or ''}")
+                if code not in FIND_COORDINATOR_AGAIN:
+                    raise failure
+            patience.again(failure)
 
     # a partition's leader
 

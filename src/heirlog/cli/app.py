@@ -13,7 +13,22 @@ from typing import Annotated
 
 import typer
 
-from heirlog.cli import consume, doctor, drill, dump, elect, produce, simulate, storage, topics, up
+from heirlog.cli import (
+    configs,
+    consume,
+    delete_records,
+    doctor,
+    drill,
+    dump,
+    elect,
+    groups,
+    log_dirs,
+    produce,
+    simulate,
+    storage,
+    topics,
+    up,
+)
 from heirlog.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
 from heirlog.cli.node import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
@@ -31,6 +46,10 @@ app = typer.Typer(
 app.command("up")(up.up)
 app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
+app.add_typer(configs.app, name="configs")
+app.add_typer(groups.app, name="groups")
+app.command("log-dirs")(log_dirs.log_dirs)
+app.command("delete-records")(delete_records.delete_records)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)

@@ -1,4 +1,4 @@
-"""`heirlog topics create|list|describe|delete`."""
+"""`heirlog topics create|list|describe|alter|delete`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from heirlog.protocol.types import NO_LEADER, uuid_text
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
 
-app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_args_is_help=True)
 
 TIMEOUT_MS = 30_000
 BROKER_DEFAULT = -1
@@ -149,6 +149,25 @@ def partition_rows(client: BlockingClient, names: Iterable[str]) -> Iterator[dic
         cursor = DescribeTopicPartitionsRequest.Cursor(
             topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
         )
+
+
+@app.command("alter")
+def alter(
+    partitions: Annotated[int, typer.Option(min=1, help="How many there are to be; more than now.")],
+    names: Names = None,
+    topic: NamedTopics = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Give topics more partitions; keys of new records may go to others than before."""
+    from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
+
+    wanted = [
+        CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
+        for name in _wanted(names, topic)
+    ]
+    with connected(bootstrap_server) as client:
+        response = client.admin(CreatePartitionsRequest(topics=wanted, timeout_ms=TIMEOUT_MS))
+    _raise_first("alter", ((result.name, result.error_code, result.error_message) for result in response.results))
 
 
 @app.command("delete")

@@ -1,0 +1,177 @@
+"""`heirlog configs describe|alter`: configurations of topics, brokers and their loggers, in the words of kafka-configs.
+
+Loggers and the configuration of one broker are answered by that broker; everything else by any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+app = typer.Typer(help="Show and change configurations.", no_args_is_help=True)
+
+SET, DELETE = 0, 1
+SOURCES = {1: "topic", 2: "broker", 3: "all brokers", 4: "server.properties", 5: "default", 6: "logger"}
+
+
+class EntityType(StrEnum):
+    TOPICS = "topics"
+    BROKERS = "brokers"
+    BROKER_LOGGERS = "broker-loggers"
+
+    @property
+    def resource_type(self) -> int:
+        return {EntityType.TOPICS: 2, EntityType.BROKERS: 4, EntityType.BROKER_LOGGERS: 8}[self]
+
+    def own_source(self, name: str) -> int:
+        """The source of values that were set for this very entity."""
+        return {EntityType.TOPICS: 1, EntityType.BROKERS: 2 if name else 3, EntityType.BROKER_LOGGERS: 6}[self]
+
+
+Type = Annotated[EntityType, typer.Option("--entity-type")]
+Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, or a node id.")]
+Default = Annotated[bool, typer.Option("--entity-default", help="What counts for all brokers.")]
+
+
+@app.command("describe")
+def describe(
+    entity_type: Type,
+    entity_name: Name = None,
+    entity_default: Default = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also what was not set for this very entity.")] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show what is configured, and where each value comes from."""
+    with connected(bootstrap_server) as client:
+        rows = [
+            row
+            for name in _names(client, entity_type, entity_name, entity_default)
+            for row in _described(client, entity_type, name, everything)
+        ]
+    columns = {"entity": "Entity", "name": "Name", "value": "Value", "source": "Source"}
+    show_rows(columns, rows, as_json)
+
+
+def _names(client: BlockingClient, kind: EntityType, name: str | None, default: bool) -> list[str]:
+    """What to ask for: the one that was named, or all there are. Raises UsageError."""
+    if name is not None or default:
+        return [_one(kind, name, default)]
+    if kind is EntityType.TOPICS:
+        return sorted(topic.name or "" for topic in client.metadata(None).topics)
+    return [str(broker) for broker in sorted(client.brokers())]
+
+
+def _one(kind: EntityType, name: str | None, default: bool) -> str:
+    """The name on the wire. Raises UsageError."""
+    if name is not None and default:
+        raise UsageError("--entity-name and --entity-default exclude each other")
+    if default and kind is not EntityType.BROKERS:
+        raise UsageError("--entity-default is for brokers")
+    if name is None and not default:
+        raise UsageError("say which one: --entity-name, or --entity-default for all brokers")
+    if name is not None and kind is not EntityType.TOPICS and not name.isdecimal():
+        raise UsageError(f"--entity-name {name}: brokers and their loggers are named by a node id")
+    return name or ""
+
+
+def _ask(client: BlockingClient, kind: EntityType, name: str, request: Any) -> Any:
+    if kind is EntityType.TOPICS or not name:
+        return client.admin(request)
+    return client.send_to_broker(int(name), request)
+
+
+def _described(client: BlockingClient, kind: EntityType, name: str, everything: bool) -> Iterator[dict[str, Any]]:
+    """Raises CommandError."""
+    from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=kind.resource_type, resource_name=name, configuration_keys=None
+    )
+    result = _ask(client, kind, name, DescribeConfigsRequest(resources=[resource])).results[0]
+    _check("describe", kind, name, result)
+    for entry in result.configs:
+        if everything or entry.config_source == kind.own_source(name):
+            yield {
+                "entity": name or "<default>",
+                "name": entry.name,
+                "value": "(sensitive)" if entry.is_sensitive else entry.value,
+                "source": SOURCES.get(entry.config_source, str(entry.config_source)),
+            }
+
+
+def _check(verb: str, kind: EntityType, name: str, result: Any) -> None:
+    if result.error_code:
+        reason = f"{error_code(result.error_code).name}, {result.error_message or ''}".rstrip(", ")
+        raise CommandError(f"cannot {verb} {kind} {name or '<default>'}: {reason}")
+
+
+@app.command("alter")
+def alter(
+    entity_type: Type,
+    entity_name: Name = None,
+    entity_default: Default = False,
+    add_config: Annotated[
+        str | None, typer.Option(metavar="NAME=VALUE,...", help="[a,b] around a value that has commas.")
+    ] = None,
+    delete_config: Annotated[str | None, typer.Option(metavar="NAME,...")] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Set or delete single values; what is not named stays."""
+    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+    name = _one(entity_type, entity_name, entity_default)
+    added = dict(pairs(add_config or ""))
+    deleted = [part.strip() for part in (delete_config or "").split(",") if part.strip()]
+    if not added and not deleted:
+        raise UsageError("nothing to change: name values with --add-config or --delete-config")
+    twice = sorted(set(added) & set(deleted))
+    if twice:
+        raise UsageError(f"{twice[0]} is both added and deleted")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=entity_type.resource_type,
+        resource_name=name,
+        configs=[*_changes(added.items(), SET), *_changes(((key, None) for key in deleted), DELETE)],
+    )
+    with connected(bootstrap_server) as client:
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        _check("alter", entity_type, name, _ask(client, entity_type, name, request).responses[0])
+    print(f"Completed updating config for {entity_type} {name or '<default>'}.")
+
+
+def _changes(
+    values: Iterable[tuple[str, str | None]], operation: int
+) -> Iterator[IncrementalAlterConfigsRequest.AlterableConfig]:
+    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+    for name, value in values:
+        yield IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=operation, value=value)
+
+
+def pairs(text: str) -> Iterator[tuple[str, str]]:
+    """`a=1,b=[x,y]` as kafka-configs reads it. Raises UsageError."""
+    rest = text.strip()
+    while rest:
+        name, equals, rest = rest.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--add-config: {name!r} is not of the form NAME=VALUE")
+        if rest.startswith("["):
+            value, closed, rest = rest[1:].partition("]")
+            if not closed or (rest and not rest.startswith(",")):
+                raise UsageError(f"--add-config: the value of {name.strip()} has no closing bracket")
+            rest = rest[1:]
+        else:
+            value, _, rest = rest.partition(",")
+        yield name.strip(), value.strip()

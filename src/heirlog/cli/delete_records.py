@@ -1,0 +1,77 @@
+"""`heirlog delete-records`: records below an offset are no longer readable, as kafka-delete-records asks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+TIMEOUT_MS = 30_000
+FORM = '{"partitions": [{"topic": "t", "partition": 0, "offset": 10}]}'
+
+
+def delete_records(
+    offset_json_file: Annotated[Path | None, typer.Option(help=FORM)] = None,
+    topic: Annotated[str | None, typer.Option(help="With --partition and --offset.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0)] = None,
+    offset: Annotated[int | None, typer.Option(min=-1, help="The first that stays; -1: the high watermark.")] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Delete all records of partitions below an offset."""
+    wanted = _wanted(offset_json_file, topic, partition, offset)
+    with connected(bootstrap_server) as client:
+        rows = [_delete(client, *one) for one in wanted]
+    columns = {"topic": "Topic", "partition": "Partition", "low_watermark": "LowWatermark", "error": "Error"}
+    show_rows(columns, rows, as_json)
+    if any(row["error"] != "NONE" for row in rows):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _wanted(
+    file: Path | None, topic: str | None, partition: int | None, offset: int | None
+) -> list[tuple[str, int, int]]:
+    """Raises UsageError, CommandError."""
+    one = (topic, partition, offset)
+    if (file is None) == all(part is None for part in one):
+        raise UsageError("name partitions by --offset-json-file, or one by --topic, --partition and --offset")
+    if file is not None:
+        try:
+            content: Any = json.loads(file.read_text(encoding="utf-8"))
+            return [(str(e["topic"]), int(e["partition"]), int(e["offset"])) for e in content["partitions"]]
+        except OSError as error:
+            raise CommandError(f"cannot read {file}: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise CommandError(f"{file} is not of the form {FORM}") from error
+    if topic is None or partition is None or offset is None:
+        raise UsageError("--topic, --partition and --offset go together")
+    return [(topic, partition, offset)]
+
+
+def _delete(client: BlockingClient, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
+
+    one = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[one])], timeout_ms=TIMEOUT_MS
+    )
+    answer = client.send_to_leader(
+        topic, partition, request, error_code=lambda got: int(got.topics[0].partitions[0].error_code)
+    )
+    result = answer.topics[0].partitions[0]
+    return {
+        "topic": topic,
+        "partition": partition,
+        "low_watermark": result.low_watermark,
+        "error": error_code(result.error_code).name,
+    }

@@ -1,0 +1,77 @@
+"""`heirlog log-dirs`: what lies in the log directories of brokers, as kafka-log-dirs asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+
+def log_dirs(
+    broker_list: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these brokers.")] = None,
+    topic_list: Annotated[str | None, typer.Option(metavar="TOPIC,...", help="Only these topics.")] = None,
+    describe: Annotated[bool, typer.Option("--describe", hidden=True, help="As in Kafka's tool; always so.")] = True,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show every replica's size and lag, and which directories are offline."""
+    topics = None if topic_list is None else [name.strip() for name in topic_list.split(",") if name.strip()]
+    with connected(bootstrap_server) as client:
+        asked = sorted(client.brokers()) if broker_list is None else _numbers(broker_list)
+        rows = [row for broker in asked for row in _replicas(client, broker, topics)]
+    columns = {
+        "broker": "Broker",
+        "log_dir": "LogDir",
+        "topic": "Topic",
+        "partition": "Partition",
+        "size_bytes": "Size",
+        "offset_lag": "OffsetLag",
+        "error": "Error",
+    }
+    show_rows(columns, rows, as_json)
+
+
+def _numbers(text: str) -> list[int]:
+    if not all(part.strip().isdecimal() for part in text.split(",")):
+        raise UsageError(f"--broker-list {text} is not a list of broker ids")
+    return [int(part) for part in text.split(",")]
+
+
+def _replicas(client: BlockingClient, broker: int, topics: list[str] | None) -> Iterator[dict[str, Any]]:
+    """Raises CommandError; a directory that is offline is a row of its own."""
+    from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    wanted = None
+    if topics is not None:
+        partitions = {topic.name: len(topic.partitions) for topic in client.metadata(topics).topics}
+        wanted = [
+            DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=list(range(count)))
+            for name, count in partitions.items()
+            if name is not None
+        ]
+    answer = client.send_to_broker(broker, DescribeLogDirsRequest(topics=wanted))
+    if answer.error_code:
+        raise CommandError(f"broker {broker} refuses: {error_code(answer.error_code).name}")
+    for directory in answer.results:
+        row = {"broker": broker, "log_dir": directory.log_dir, "topic": None, "partition": None}
+        row |= {"size_bytes": None, "offset_lag": None, "error": error_code(directory.error_code).name}
+        if directory.error_code:
+            yield row
+        for topic in directory.topics:
+            for partition in topic.partitions:
+                yield {
+                    **row,
+                    "topic": topic.name,
+                    "partition": partition.partition_index,
+                    "size_bytes": partition.partition_size,
+                    "offset_lag": partition.offset_lag,
+                }

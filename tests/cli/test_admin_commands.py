@@ -1,0 +1,186 @@
+"""Configurations, groups, log directories and deletions against a real cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog
+
+from heirlog.blocking.data import CommittedOffset, DataClient
+from heirlog.cli.configs import pairs
+from heirlog.cli.errors import UsageError
+from heirlog.protocol.batch import encode_batch
+from heirlog.testing import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=2, config={"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
+
+
+def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
+    outcome = heirlog(*arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    found: list[dict[str, Any]] = json.loads(outcome.out)
+    return found
+
+
+def eventually(condition: Callable[[], Any]) -> Any:
+    """What a broker shows follows what the controller committed."""
+    deadline = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, records: int) -> str:
+    assert heirlog("topics", "create", name, "--partitions", str(partitions)).code == 0
+    with DataClient(cluster.bootstrap_servers) as data, data.producer() as producer:
+        for partition in range(partitions):
+            for number in range(records):
+                producer.send(name, partition, encode_batch([(None, b"x", (), 1_000 * (number + 1))]))
+    return name
+
+
+def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster: Cluster) -> None:
+    topic = topic_with(heirlog, cluster, "configured", 1, 0)
+    which = ("--entity-type", "topics", "--entity-name", topic)
+    changed = heirlog("configs", "alter", *which, "--add-config", "retention.ms=5000,cleanup.policy=[compact,delete]")
+    assert changed.code == 0, changed.err
+    shown = eventually(lambda: rows(heirlog, "configs", "describe", *which))
+    assert {row["name"]: row["value"] for row in shown} == {
+        "retention.ms": "5000",
+        "cleanup.policy": "compact,delete",
+    }
+    assert {row["source"] for row in shown} == {"topic"}
+    assert len(rows(heirlog, "configs", "describe", *which, "--all")) > 20
+    assert heirlog("configs", "alter", *which, "--delete-config", "retention.ms, cleanup.policy").code == 0
+    eventually(lambda: not rows(heirlog, "configs", "describe", *which))
+    refused = heirlog("configs", "alter", *which, "--add-config", "retention.ms=soon")
+    assert refused.code == 1 and "INVALID_CONFIG" in refused.err and refused.err.count("\n") == 1
+
+
+def test_a_broker_and_its_loggers(heirlog: Heirlog) -> None:
+    broker = ("--entity-type", "brokers", "--entity-name", "2")
+    assert heirlog("configs", "alter", *broker, "--add-config", "log.level=DEBUG").code == 0
+    eventually(lambda: [r for r in rows(heirlog, "configs", "describe", *broker) if r["source"] == "broker"])
+    logger = ("--entity-type", "broker-loggers", "--entity-name", "2")
+    levels = eventually(lambda: {r["name"]: r["value"] for r in rows(heirlog, "configs", "describe", *logger)})
+    assert levels["root"] == "DEBUG"
+    assert heirlog("configs", "alter", *logger, "--add-config", "heirlog.raft=ERROR").code == 0
+    assert {"entity": "2", "name": "heirlog.raft", "value": "ERROR", "source": "logger"} in rows(
+        heirlog, "configs", "describe", *logger
+    )
+    assert heirlog("configs", "alter", *broker, "--delete-config", "log.level").code == 0
+    for everybody in ("--add-config", "log.level=WARN"), ("--delete-config", "log.level"):
+        assert heirlog("configs", "alter", "--entity-type", "brokers", "--entity-default", *everybody).code == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--entity-type", "topics"),
+        ("--entity-type", "topics", "--entity-default", "--add-config", "a=1"),
+        ("--entity-type", "brokers", "--entity-name", "one", "--add-config", "a=1"),
+        ("--entity-type", "topics", "--entity-name", "t"),
+        ("--entity-type", "topics", "--entity-name", "t", "--add-config", "a"),
+        ("--entity-type", "topics", "--entity-name", "t", "--add-config", "a=1", "--delete-config", "a"),
+    ],
+)
+def test_what_is_missing_or_contradicts_itself_is_misuse(heirlog: Heirlog, wrong: tuple[str, ...]) -> None:
+    outcome = heirlog("configs", "alter", *wrong)
+    assert outcome.code == 2 and outcome.err.count("\n") == 1
+
+
+def test_values_with_commas_stand_in_brackets() -> None:
+    assert dict(pairs("a=1, b=[x,y],c=")) == {"a": "1", "b": "x,y", "c": ""}
+    for wrong in ("a", "=1", "a=[x", "a=[x]y"):
+        with pytest.raises(UsageError):
+            dict(pairs(wrong))
+
+
+def test_topics_grow(heirlog: Heirlog, cluster: Cluster) -> None:
+    topic = topic_with(heirlog, cluster, "growing", 1, 0)
+    assert heirlog("topics", "alter", topic, "--partitions", "3").code == 0
+    eventually(lambda: len(rows(heirlog, "topics", "describe", topic)) == 3)
+    refused = heirlog("topics", "alter", topic, "--partitions", "2")
+    assert refused.code == 1 and "INVALID_PARTITIONS" in refused.err
+
+
+def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluster: Cluster) -> None:
+    topic = topic_with(heirlog, cluster, "read", 2, 10)
+    with DataClient(cluster.bootstrap_servers) as data:
+        data.commit("readers", {(topic, 0): CommittedOffset(4), (topic, 1): CommittedOffset(10)})
+    shown = rows(heirlog, "groups", "describe", "--group", "readers")
+    assert [(row["partition"], row["offset"], row["end_offset"], row["lag"]) for row in shown] == [
+        (0, 4, 10, 6),
+        (1, 10, 10, 0),
+    ]
+    assert "readers" in [row["group"] for row in rows(heirlog, "groups", "list")]
+    assert rows(heirlog, "groups", "describe", "--group", "readers", "--state")[0]["state"] == "Empty"
+
+    def moved(*how: str) -> list[int]:
+        plan = rows(heirlog, "groups", "reset-offsets", "--group", "readers", *how)
+        return [row["new_offset"] for row in plan]
+
+    assert moved("--topic", topic, "--to-earliest") == [0, 0]
+    assert moved("--topic", f"{topic}:1", "--to-offset", "99") == [10]
+    assert moved("--all-topics", "--shift-by=-3") == [1, 7]
+    assert moved("--topic", topic, "--to-datetime", "1970-01-01T00:00:05") == [4, 4]
+    assert moved("--topic", topic, "--to-latest", "--dry-run") == [10, 10]
+    assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [4, 10]
+    assert moved("--all-topics", "--shift-by=-3", "--execute") == [1, 7]
+    assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [1, 7]
+
+    assert heirlog("groups", "delete", "--group", "readers").code == 0
+    gone = heirlog("groups", "describe", "--group", "readers", "--state")
+    assert gone.code == 1 and "no group readers" in gone.err
+    assert heirlog("groups", "delete", "--group", "readers").code == 1
+
+
+def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Cluster) -> None:
+    from confluent_kafka import Consumer
+
+    topic = topic_with(heirlog, cluster, "busy", 1, 1)
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap_servers, "group.id": "busy", "log_level": 0})
+    try:
+        consumer.subscribe([topic])
+        eventually(lambda: consumer.poll(0.1) or consumer.assignment())
+        (member,) = rows(heirlog, "groups", "describe", "--group", "busy", "--members")
+        assert member["client"] == "rdkafka"
+        refused = heirlog("groups", "reset-offsets", "--group", "busy", "--topic", topic, "--to-latest", "--execute")
+        assert refused.code == 1 and "stop its consumers first" in refused.err
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("wrong", [(), ("--to-latest",), ("--to-latest", "--to-earliest", "--all-topics")])
+def test_a_reset_has_one_aim_and_something_to_move(heirlog: Heirlog, wrong: tuple[str, ...]) -> None:
+    assert heirlog("groups", "reset-offsets", "--group", "g", *wrong).code == 2
+
+
+def test_log_directories_and_deleted_records(heirlog: Heirlog, cluster: Cluster, tmp_path: Path) -> None:
+    topic = topic_with(heirlog, cluster, "shortened", 2, 5)
+    dirs = eventually(lambda: rows(heirlog, "log-dirs", "--topic-list", topic))
+    assert {(row["broker"], row["partition"]) for row in dirs} == {(b, p) for b in (1, 2) for p in (0, 1)}
+    assert all(row["size_bytes"] > 0 and row["error"] == "NONE" for row in dirs if row["broker"] == dirs[0]["broker"])
+    assert rows(heirlog, "log-dirs", "--broker-list", "2", "--topic-list", topic)[0]["broker"] == 2
+    deleted = rows(heirlog, "delete-records", "--topic", topic, "--partition", "0", "--offset", "3")
+    assert deleted == [{"topic": topic, "partition": 0, "low_watermark": 3, "error": "NONE"}]
+    plan = tmp_path / "offsets.json"
+    plan.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 1, "offset": -1}], "version": 1}))
+    assert rows(heirlog, "delete-records", "--offset-json-file", str(plan))[0]["low_watermark"] == 5
+    assert heirlog("delete-records", "--topic", topic, "--partition", "0", "--offset", "99").code == 1
+    assert heirlog("delete-records", "--topic", topic).code == 2
