@@ -269,6 +269,13 @@ def test_describe_quorum(controller: Stranger, version: int) -> None:
     assert other.error_code.name == "unknown_topic_or_partition"
 
 
+@pytest.mark.parametrize("version", range(3))
+def test_a_broker_asks_the_controller_about_the_quorum(world: World, version: int) -> None:
+    asked = [{"topic_name": METADATA, "partitions": [{"partition_index": 0}]}]
+    (partition,) = world.ask("describe_quorum", version, topics=asked).topics[0].partitions
+    assert (partition.error_code.value, partition.leader_id) == (0, 100)
+
+
 @pytest.mark.parametrize("version", [0, 1])
 def test_snapshots_that_are_not_there(controller: Stranger, version: int) -> None:
     partition = {"partition": 0, "current_leader_epoch": 1, "snapshot_id": {"end_offset": 12345, "epoch": 1}}

@@ -36,8 +36,9 @@ from heirlog.controller.elect_leaders import balance, elect_leaders, elect_uncle
 from heirlog.controller.election import Basis
 from heirlog.controller.heartbeat import fence, heartbeat
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome
+from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.producer_ids import allocate_producer_ids
+from heirlog.controller.reassignments import list_reassignments
 from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
@@ -47,6 +48,7 @@ from heirlog.controller.refusals import (
     elect_leaders_refused,
     heartbeat_refused,
     incremental_alter_configs_refused,
+    list_reassignments_refused,
     producer_ids_refused,
     registration_refused,
 )
@@ -71,6 +73,7 @@ from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from heirlog.protocol.records import NoOpRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -212,6 +215,9 @@ class Controller:
         return self.submit(
             lambda: elect_leaders(self.image, self._static, request), partial(elect_leaders_refused, request)
         )
+
+    def list_partition_reassignments(self, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
+        return self.submit(lambda: answer(list_reassignments(self.image, request)), list_reassignments_refused)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
         return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)

@@ -14,11 +14,13 @@ from heirlog.protocol.messages.broker_registration import BrokerRegistrationResp
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.messages.describe_quorum import DescribeQuorumResponse
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
 
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
@@ -85,6 +87,14 @@ def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> Elec
             for topic in request.topic_partitions or ()
         ],
     )
+
+
+def describe_quorum_refused(code: ErrorCode) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=code, error_message=_sentence(code))
+
+
+def list_reassignments_refused(code: ErrorCode) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=_sentence(code))
 
 
 def create_partitions_refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:

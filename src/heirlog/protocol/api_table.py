@@ -34,6 +34,7 @@ TABLE: dict[int, tuple[str, int, int, int, str]] = {
     42: ("DeleteGroups", 0, 2, 2, "delete_groups"),
     43: ("ElectLeaders", 0, 2, 2, "elect_leaders"),
     44: ("IncrementalAlterConfigs", 0, 1, 1, "incremental_alter_configs"),
+    46: ("ListPartitionReassignments", 0, 0, 0, "list_partition_reassignments"),
     47: ("OffsetDelete", 0, 0, 32767, "offset_delete"),
     52: ("Vote", 0, 2, 0, "vote"),
     53: ("BeginQuorumEpoch", 0, 1, 1, "begin_quorum_epoch"),
