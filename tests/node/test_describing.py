@@ -218,6 +218,29 @@ def test_topics_are_found_by_id(node: Any) -> None:
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
+def test_ids_count_and_names_beside_them_do_not(node: Any) -> None:
+    Topic = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(topics=[Topic(name="a", topic_id=B), Topic(name="a"), Topic(name=None, topic_id=B)])
+    assert [found.name for found in metadata.handle(node, request, context(12)).topics] == ["b"]
+
+
+def test_a_topic_is_described_once_however_often_it_was_asked_for(node: Any) -> None:
+    assert [found.name for found in ask_metadata(node, 12, ["b", "x", "b", "x"]).topics] == ["b", "x"]
+
+
+def test_operations_are_told_of_a_missing_topic_too(node: Any) -> None:
+    for asked in ("nope", "bad name!"):
+        (known, missing) = ask_metadata(node, 9, ["a", asked], include_topic_authorized_operations=True).topics
+        assert missing.topic_authorized_operations == known.topic_authorized_operations > 0
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_ids_before_their_version_are_refused_with_nothing_else_in_the_answer(node: Any, version: int) -> None:
+    response = ask_metadata(node, version, ["a", None])
+    assert [topic.error_code for topic in response.topics] == [ErrorCode.INVALID_REQUEST] * 2
+    assert (response.brokers, response.controller_id) == ([], -1)
+
+
 def test_a_leader_that_was_fenced_is_no_place_to_send_a_client_to(node: Any) -> None:
     node.image = image_with(partition(B, 1, leader=3, isr=[3]))
     assert ask_metadata(node, 12, ["b"]).topics[0].partitions[1].error_code == ErrorCode.LEADER_NOT_AVAILABLE

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from heirlog.controller.election import Election
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.refusals import elect_leaders_refused
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import LEADER_UNCHANGED, Image
 from heirlog.metadata.state import PartitionState
@@ -50,7 +51,7 @@ _SENTENCES = {
 def elect_leaders(image: Image, static: StaticConfig, request: ElectLeadersRequest) -> Outcome:
     """Records and results of one request."""
     if request.election_type not in (PREFERRED_TYPE, UNCLEAN_TYPE):
-        return answer(ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST))
+        return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
     kind = Election.PREFERRED if request.election_type == PREFERRED_TYPE else Election.UNCLEAN
     leadership, changes = Leadership(image, static), Changes()
     topics: dict[str, TopicResult] = {}

@@ -35,7 +35,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.records import RemoveTopicRecord, TopicRecord
-from heirlog.protocol.types import METADATA_TOPIC_ID, ZERO_UUID, BrokerId, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, BrokerId, Uuid
 
 MAX_RECORDS: Final = 10_000
 _DEFAULT: Final = -1
@@ -55,12 +55,13 @@ class _Creation:
 
 
 def create_topics(image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random) -> Outcome:
-    """Records of all topics that can be created, and a result per topic asked for."""
-    twice = {name for name, count in Counter(topic.name for topic in request.topics).items() if count > 1}
+    """Records of all topics that can be created, and a result per name asked for."""
+    times = Counter(topic.name for topic in request.topics)
+    twice = {name for name, count in times.items() if count > 1}
     taken = {collision_key(name): name for name in image.topic_ids}
     records: list[Any] = []
     results: list[Created] = []
-    for asked in request.topics:
+    for asked in {topic.name: topic for topic in request.topics}.values():
         try:
             _check_name(image, asked.name, twice, taken)
             creation = _create(image, static, asked, random)
@@ -83,6 +84,9 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
 def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, str]) -> None:
     if name in twice:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name {name} in the request.")
+    if name == METADATA_TOPIC:
+        # it exists on every node without being a topic, and its directory is the metadata log's
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     wrong = topic_name_error(name)
     if wrong is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, wrong)
@@ -186,15 +190,15 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
 
 
 def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome:
-    """By name or by id (v6), each answered alone. A name or id given twice, or both, or neither: INVALID_REQUEST."""
-    asked = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
-    asked += [(name, ZERO_UUID) for name in request.topic_names]
-    times = Counter(_target(image, name, topic_id) for name, topic_id in asked)
+    """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST."""
+    given = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
+    asked = Counter(given + [(name, ZERO_UUID) for name in request.topic_names])
+    targets = Counter(_target(image, name, topic_id) for name, topic_id in asked)
     records: list[Any] = []
     results = []
-    for name, topic_id in asked:
+    for (name, topic_id), times in asked.items():
         target = _target(image, name, topic_id)
-        code = _deletion_refusal(image, static, name, topic_id, times[target])
+        code = _deletion_refusal(image, static, name, topic_id, max(times, targets[target] if target else 1))
         result = DeleteTopicsResponse.DeletableTopicResult(name=name, topic_id=topic_id, error_code=code)
         if code is ErrorCode.NONE:
             assert target is not None
@@ -227,6 +231,8 @@ def _deletion_refusal(image: Image, static: StaticConfig, name: str | None, topi
         return ErrorCode.TOPIC_DELETION_DISABLED
     if (name is None) == (topic_id == ZERO_UUID):
         return ErrorCode.INVALID_REQUEST
+    if times > 1:
+        return ErrorCode.INVALID_REQUEST
     if _target(image, name, topic_id) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name is not None else ErrorCode.UNKNOWN_TOPIC_ID
-    return ErrorCode.INVALID_REQUEST if times > 1 else ErrorCode.NONE
+    return ErrorCode.NONE

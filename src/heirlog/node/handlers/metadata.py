@@ -38,6 +38,10 @@ Topic = MetadataResponse.MetadataResponseTopic
 
 
 def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataResponse:
+    if context.api_version < BY_ID and any(
+        asked.name is None or asked.topic_id != ZERO_UUID for asked in request.topics or ()
+    ):
+        return _refused(request)
     missing: list[str] = []
     topics = _topics(node.image, request, context, missing)
     if missing and request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]:
@@ -50,6 +54,15 @@ def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataRe
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
+    )
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            Topic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+            for asked in request.topics or ()
+        ]
     )
 
 
@@ -69,45 +82,43 @@ def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataRespons
 def _topics(
     image: Image, request: MetadataRequest, context: Context, missing: list[str]
 ) -> list[MetadataResponse.MetadataResponseTopic]:
+    """Each topic once, however often it was asked for. Where there are ids, names beside them count for nothing."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    if context.api_version < BY_ID and any(
-        asked.name is None or asked.topic_id != ZERO_UUID for asked in request.topics or ()
-    ):
-        return [
-            Topic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
-            for asked in request.topics or ()
-        ]
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return [
             _described(image, image.topics[image.topic_ids[name]], context.listener, operations)
             for name in sorted(image.topic_ids)
         ]
     found = []
-    for asked in request.topics:
-        if asked.name is None:
-            topic = image.topics.get(Uuid(asked.topic_id))
-            if topic is None:
-                found.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id))
-                continue
+    ids = [Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID or asked.name is None]
+    for topic_id in dict.fromkeys(ids):
+        topic = image.topics.get(topic_id)
+        if topic is None:
+            found.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
         else:
-            topic_id = image.topic_ids.get(asked.name)
-            if topic_id is None:
-                found.append(_unknown(asked.name, missing))
-                continue
-            topic = image.topics[topic_id]
-        found.append(_described(image, topic, context.listener, operations))
+            found.append(_described(image, topic, context.listener, operations))
+    if ids:
+        return found
+    for name in dict.fromkeys(asked.name for asked in request.topics if asked.name is not None):
+        known = image.topic_ids.get(name)
+        if known is None:
+            found.append(_unknown(name, operations, missing))
+        else:
+            found.append(_described(image, image.topics[known], context.listener, operations))
     return found
 
 
-def _unknown(name: str, missing: list[str]) -> MetadataResponse.MetadataResponseTopic:
-    if topic_name_error(name) is not None:
-        return Topic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name, topic_id=ZERO_UUID)
-    missing.append(name)
+def _unknown(name: str, operations: int, missing: list[str]) -> MetadataResponse.MetadataResponseTopic:
+    """With the operations that would be allowed: kafka-python's admin client cannot read an answer without."""
+    malformed = topic_name_error(name) is not None
+    if not malformed:
+        missing.append(name)
     return Topic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if malformed else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
         topic_id=ZERO_UUID,
         is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=operations,
     )
 
 
