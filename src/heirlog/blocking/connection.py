@@ -83,6 +83,8 @@ class Connection:
         self._broken: str | None = None
         self._expires_at = float("inf")
         self._frame_bytes_max = MAX_GREETING_BYTES
+        self._has_answered = False
+        """Something beyond the greeting."""
         deadline = time.monotonic() + timeout_s
         try:
             self._sock: socket.socket = socket.create_connection((host, port), timeout_s)
@@ -165,6 +167,8 @@ class Connection:
             if credentials is not None and credentials.mechanism_name is not None:
                 self._authenticate(credentials.mechanism_name, credentials, deadline)
         except AuthenticationFailed as error:
+            if self._broken is not None:
+                raise
             raise AuthenticationFailed(f"{self.address}: {error.message}", error.code) from error
         except OSError as error:
             raise self._break(error) from error
@@ -222,6 +226,7 @@ class Connection:
     def _take(self, into: ReceiveBuffer | None, deadline: float) -> Any:
         self._check_usable()
         frame = self._frame(into, deadline)
+        self._has_answered = True
         return self._decoded(self._due.popleft(), frame)
 
     def _frame(self, into: ReceiveBuffer | None, deadline: float) -> memoryview:
@@ -258,7 +263,8 @@ class Connection:
             self._sock.settimeout(remaining(deadline))
             count = self._sock.recv_into(left)
             if not count:
-                raise ConnectionError("closed by the server")
+                hint = "" if self._has_answered else " before it answered (does this port want TLS, or SASL?)"
+                raise ConnectionError(f"closed by the server{hint}")
             left = left[count:]
         return view
 

@@ -91,15 +91,17 @@ class Peers:
         """The answer of the first broker that gives one. try_s: wait no longer for each. Raises OSError when none did
         in time, AuthenticationFailed."""
         patience = Patience(timeout_s)
+        failure: OSError | None = None
         while True:
-            failure: OSError | None = None
             for endpoint in self._servers():
                 try:
                     response = self.ask(endpoint, message, min(patience.left_s(), try_s or timeout_s))
                 except Unsupported:
                     raise
                 except OSError as error:
-                    failure = error
+                    # a try that was cut short at the end says less than what happened before
+                    if failure is None or not isinstance(error, TimeoutError):
+                        failure = error
                 else:
                     self._answered_last = endpoint
                     return response

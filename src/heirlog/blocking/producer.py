@@ -29,6 +29,8 @@ from heirlog.protocol.types import ZERO_UUID, Endpoint
 REQUEST_TIMEOUT_S = 30.0
 """Without an answer for so long, a broker is taken for dead."""
 CONNECT_TIMEOUT_S = 10.0
+ASK_TIMEOUT_S = 5.0
+"""For metadata and producer ids: short, since there are other brokers and the next round asks again."""
 RETRY_PAUSE_S = 0.05
 LOOK_PAUSE_S = 0.1
 """Between two looks at metadata."""
@@ -84,7 +86,6 @@ class BatchProducer:
         self._max_in_flight = max_in_flight
         self._request_bytes = request_bytes
         self._buffer_bytes = buffer_bytes
-        self._ask_timeout_s = min(REQUEST_TIMEOUT_S, delivery_timeout_s)
         self._outbox = Outbox(idempotent=idempotent, delivery_timeout_s=delivery_timeout_s)
         self._lines: dict[Endpoint, Line] = {}
         self._identity: ProducerIdentity | None = None
@@ -175,7 +176,7 @@ class BatchProducer:
         """None: not now, try again. Raises KafkaError."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
         try:
-            response: InitProducerIdResponse = self._peers.ask_any(request, self._ask_timeout_s, CONNECT_TIMEOUT_S)
+            response: InitProducerIdResponse = self._peers.ask_any(request, ASK_TIMEOUT_S)
         except Unsupported:
             raise
         except OSError as error:
@@ -200,7 +201,7 @@ class BatchProducer:
         self._look_at_s = now_s + LOOK_PAUSE_S
         try:
             # as Kafka's producers do: a broker that creates topics by itself may create this one
-            refused = self._peers.look_elsewhere(topics, self._ask_timeout_s, create=True)
+            refused = self._peers.look_elsewhere(topics, ASK_TIMEOUT_S, create=True)
         except OSError as error:
             self._failed(error)
             return
