@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heirlog.blocking.data import READ_UNCOMMITTED, DataClient
+from heirlog.blocking.data import READ_UNCOMMITTED, DataClient, Topic
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark.offsets import names
 from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
 
@@ -32,20 +33,36 @@ def subscribed(client: DataClient, options: Options, tolerated: Collection[str] 
     tolerated: topics whose absence the caller deals with itself.
     """
     if options.topics is not None:
-        there = set(client.topic_names(internal=True)) if tolerated else set()
-        found = client.topics([topic for topic in options.topics if topic in there or topic not in tolerated])
+        found = _found(client, options.topics, tolerated)
     elif options.pattern is not None:
         pattern = re.compile(options.pattern)
-        found = client.topics([topic for topic in client.topic_names() if pattern.fullmatch(topic)])
+        matching = [topic for topic in client.topic_names() if pattern.fullmatch(topic)]
+        found = _found(client, matching, matching)
     else:
-        there = set(client.topic_names(internal=True))
-        found = client.topics(sorted({topic for topic, _ in options.assigned or ()} & there))
-    partitions = sorted((topic.name, partition) for topic in found.values() for partition in topic.partitions)
+        named = sorted({topic for topic, _ in options.assigned or ()})
+        found = _found(client, named, named)
+    partitions = sorted((topic.name, partition) for topic in found for partition in topic.partitions)
     if options.assigned is not None:
         partitions = [partition for partition in partitions if partition in options.assigned]
-    return Subscribed(
-        tuple(partitions), {topic.name: topic.topic_id for topic in found.values() if topic.topic_id is not None}
-    )
+    return Subscribed(tuple(partitions), {topic.name: topic.topic_id for topic in found if topic.topic_id is not None})
+
+
+def _found(client: DataClient, names: Sequence[str], tolerated: Collection[str]) -> list[Topic]:
+    """Those of the names that are there. Raises KafkaError for one that is missing and not tolerated."""
+    try:
+        return list(client.topics(names).values())
+    except KafkaError as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not tolerated:
+            raise
+    # one of them is gone: which one, only the answer for it alone says
+    found: list[Topic] = []
+    for name in names:
+        try:
+            found += client.topics([name]).values()
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or name not in tolerated:
+                raise
+    return found
 
 
 def resolved(

@@ -1,0 +1,278 @@
+"""The streaming read as Spark calls it, without Spark: offsets, limits and losses on a real cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from spark.topics import Topics
+
+from heirlog.blocking.data import DataClient
+from heirlog.spark.decode import arrow_schema
+from heirlog.spark.loss import DataLoss
+from heirlog.spark.offsets import MEMBER, stream_offset
+from heirlog.spark.options import read_options
+from heirlog.spark.resolve import NoOffset, epochs_before
+from heirlog.spark.stream import HeirlogStreamReader
+from heirlog.testing.cluster import Cluster
+
+ALL = ReadAllAvailable()
+
+
+@pytest.fixture(scope="module")
+def topics(cluster: Cluster) -> Topics:
+    return Topics(cluster)
+
+
+@pytest.fixture(scope="module")
+def frail() -> Iterator[Topics]:
+    """A node alone, whose power can be cut: what was acknowledged and not flushed is gone then."""
+    with Cluster(nodes=1, combined=True) as cluster:
+        yield Topics(cluster)
+
+
+def reader(topics: Topics, topic: str, **options: str) -> HeirlogStreamReader:
+    given = {"kafka.bootstrap.servers": topics.servers, "startingOffsets": "earliest", **options}
+    if "subscribePattern" not in options:
+        given["subscribe"] = topic
+    return HeirlogStreamReader(read_options(given, streaming=True), arrow_schema(("partition", "offset", "value")))
+
+
+def rows(of: HeirlogStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int, bytes]]:
+    found = [
+        (row["partition"], row["offset"], row["value"])
+        for part in of.partitions(start, end)
+        for batch in of.read(part)
+        for row in batch.to_pylist()
+    ]
+    return sorted(found)
+
+
+def stored(offset: dict[str, Any]) -> dict[str, Any]:
+    """As it comes back from a checkpoint."""
+    return json.loads(json.dumps(offset))
+
+
+def losses(offset: dict[str, Any]) -> list[tuple[str, int, int, int]]:
+    return [(loss.cause, loss.first, loss.until, loss.resume) for loss in stream_offset(offset).losses]
+
+
+def test_a_stream_reads_what_came_since_and_nothing_twice(topics: Topics) -> None:
+    topic = topics.create(2)
+    topics.fill(topic, 10, 2)
+    stream = reader(topics, topic)
+    start = stored(stream.initialOffset())
+    middle = stored(stream.latestOffset(start, ALL))
+    assert len(rows(stream, start, middle)) == 10
+    assert stored(stream.latestOffset(middle, ALL)) == middle, "nothing came: the same text, or Spark runs a batch"
+    topics.fill(topic, 4, 2)
+    end = stored(stream.latestOffset(middle, ALL))
+    assert [offset for _, offset, _ in rows(stream, middle, end)] == [5, 6, 5, 6]
+    assert stream.reportLatestOffset() == {topic: {"0": 7, "1": 7}}
+
+
+def test_the_offset_remembers_the_topic_and_the_epoch_of_the_last_record(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic)
+    start = stream.initialOffset()
+    assert set(start) == {topic, MEMBER}
+    assert start[topic] == {"0": 0}
+    end = stream_offset(stream.latestOffset(start, ALL))
+    assert set(end.topic_ids) == {topic}
+    assert end.epochs == {(topic, 0): 0}
+
+
+def test_a_checkpoint_without_our_member_goes_on(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic)
+    end = stream.latestOffset({topic: {"0": 1}}, ALL)
+    assert [offset for _, offset, _ in rows(stream, {topic: {"0": 1}}, end)] == [1, 2]
+    assert MEMBER in end
+
+
+def test_a_maximum_is_shared_and_a_minimum_waits_until_its_delay_is_over(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    stream = reader(topics, topic, minOffsetsPerTrigger="4", maxOffsetsPerTrigger="8")
+    limit = stream.getDefaultReadLimit()
+    assert limit == ReadMaxRows(8)
+    first = stored(stream.latestOffset(stream.initialOffset(), limit))
+    assert first[topic] == {"0": 8}, "the first batch does not wait"
+    assert stored(stream.latestOffset(first, limit)) == first, "two are fewer than four"
+    impatient = reader(topics, topic, minOffsetsPerTrigger="4", maxTriggerDelay="0s")
+    assert impatient.latestOffset(first, impatient.getDefaultReadLimit())[topic] == {"0": 10}
+    assert stream.latestOffset(first, ALL)[topic] == {"0": 10}, "Spark asks for everything: the options do not count"
+
+
+def test_available_now_ends_where_the_topic_ended_and_ignores_the_minimum(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    stream = reader(topics, topic, maxOffsetsPerTrigger="6", minOffsetsPerTrigger="5")
+    stream.prepareForTriggerAvailableNow()
+    topics.fill(topic, 7)
+    limit, offset, seen = stream.getDefaultReadLimit(), stream.initialOffset(), []
+    while (end := stream.latestOffset(offset, limit)) != offset:
+        seen.append(end[topic]["0"])
+        offset = end
+    assert seen == [6, 10]
+
+
+def test_new_partitions_and_topics_are_read_from_their_begin(topics: Topics) -> None:
+    first = topics.create(name="grown-a")
+    topics.fill(first, 2)
+    stream = reader(topics, "", subscribePattern="grown-.*", startingOffsets="latest")
+    start = stream.initialOffset()
+    second = topics.create(name="grown-b")
+    topics.fill(second, 3)
+    end = stream.latestOffset(start, ALL)
+    assert [offset for _, offset, _ in rows(stream, start, end)] == [0, 1, 2]
+
+
+def test_a_named_topic_that_is_not_there_is_an_error_and_a_pattern_that_matches_nothing_is_none(topics: Topics) -> None:
+    with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        reader(topics, "no-such-topic").initialOffset()
+    assert set(reader(topics, "", subscribePattern="no-such-.*").initialOffset()) == {MEMBER}
+
+
+def test_offsets_must_name_every_partition_unless_there_is_a_default(topics: Topics) -> None:
+    topic = topics.create(2)
+    topics.fill(topic, 10, 2)
+    partial = json.dumps({topic: {"0": 3}})
+    with pytest.raises(NoOffset, match=rf"Missing: {topic}-1"):
+        reader(topics, topic, startingOffsets=partial).initialOffset()
+    stream = reader(topics, topic, startingOffsets=partial, startingOffsetsDefault="latest")
+    assert stream.initialOffset()[topic] == {"0": 3, "1": 5}
+    with pytest.raises(NoOffset, match=rf"not read: {topic}-7"):
+        reader(topics, topic, startingOffsets=json.dumps({topic: {"0": 1, "1": 1, "7": 1}})).initialOffset()
+
+
+def test_a_begin_by_time_is_the_first_record_not_before_it(topics: Topics) -> None:
+    topic = topics.create()
+    topics.produce(topic, ({"value": "x", "timestamp": 1_000_000 + number} for number in range(10)))
+    assert reader(topics, topic, startingTimestamp="1000004").initialOffset()[topic] == {"0": 4}
+    by_time = json.dumps({topic: {"0": 1_000_009}})
+    assert reader(topics, topic, startingOffsetsByTimestamp=by_time).initialOffset()[topic] == {"0": 9}
+    late = {"startingTimestamp": "1000010"}
+    with pytest.raises(NoOffset, match=f"No offset matched from request of topic-partition {topic}-0"):
+        reader(topics, topic, **late).initialOffset()
+    stream = reader(topics, topic, **late, startingOffsetsByTimestampStrategy="latest")
+    assert stream.initialOffset()[topic] == {"0": 10}
+
+
+# losses
+
+
+def test_records_deleted_before_they_were_read_fail_the_query_or_are_stepped_over(
+    topics: Topics, tmp_path: Any
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    start = {topic: {"0": 2}}
+    topics.delete_records(topic, 0, 6)
+    with pytest.raises(DataLoss, match=f"{topic}-0: records 2 to 5 were deleted"):
+        reader(topics, topic).latestOffset(start, ALL)
+    stream = reader(topics, topic, onDataLoss="quarantine", quarantinePath=str(tmp_path / "lost"))
+    end = stored(stream.latestOffset(start, ALL))
+    assert losses(end) == [("retention", 2, 6, 6)]
+    again = reader(topics, topic, onDataLoss="skip")
+    for one in (stream, again):
+        assert [offset for _, offset, _ in rows(one, start, end)] == [6, 7, 8, 9], "also when the batch is run again"
+    assert stored(stream.latestOffset(end, ALL)) == end
+    (row,) = parquet.read_table(tmp_path / "lost").to_pylist()
+    assert (row["topic"], row["first"], row["until"], row["cause"]) == (topic, 2, 6, "retention")
+
+
+def test_records_deleted_between_planning_and_reading_are_noticed_by_the_task(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 10)
+    stream, skipping = reader(topics, topic), reader(topics, topic, failOnDataLoss="false")
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ALL)
+    topics.delete_records(topic, 0, 6)
+    with pytest.raises(DataLoss, match="records 0 to 5 were deleted"):
+        rows(stream, start, end)
+    assert [offset for _, offset, _ in rows(skipping, start, end)] == [6, 7, 8, 9]
+
+
+def test_a_topic_created_again_is_told_from_the_old_one_also_after_a_restart(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 4)
+    before = reader(topics, topic)
+    start = stored(before.latestOffset(before.initialOffset(), ALL))
+    topics.delete(topic)
+    with pytest.raises(DataLoss, match=f"{topic}-0: the partition is gone"):
+        reader(topics, topic).latestOffset(start, ALL)
+    topics.create(name=topic)
+    topics.fill(topic, 7)
+    with pytest.raises(DataLoss, match=f"{topic}-0: the topic was deleted and created again"):
+        reader(topics, topic).latestOffset(start, ALL)
+    stream = reader(topics, topic, onDataLoss="skip")
+    end = stored(stream.latestOffset(start, ALL))
+    assert losses(end) == [("recreated", 4, -1, 0)]
+    assert [offset for _, offset, _ in rows(stream, start, end)] == list(range(7))
+
+
+def test_a_batch_planned_on_the_old_topic_does_not_read_the_new_one(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 4)
+    before = reader(topics, topic)
+    start = before.initialOffset()
+    end = stored(before.latestOffset(start, ALL))
+    topics.delete(topic)
+    topics.create(name=topic)
+    topics.fill(topic, 5)
+    with pytest.raises(DataLoss, match="created again"):
+        rows(reader(topics, topic), start, end)
+    assert rows(reader(topics, topic, onDataLoss="skip"), start, end) == []
+
+
+def test_an_offset_behind_the_end_that_nothing_explains_is_a_loss_too(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 4)
+    start = {topic: {"0": 9}}
+    with pytest.raises(DataLoss, match="should go on at offset 9, but the log ends at 4"):
+        reader(topics, topic).latestOffset(start, ALL)
+    end = reader(topics, topic, onDataLoss="skip").latestOffset(start, ALL)
+    assert losses(end) == [("beyond", 4, 9, 4)]
+    with pytest.raises(DataLoss, match="the log ends at 4"):
+        reader(topics, topic).partitions({topic: {"0": 0}}, {topic: {"0": 9}})
+
+
+def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics) -> None:
+    topic = frail.create(replicas=1)
+    frail.fill(topic, 10)
+    stream = reader(frail, topic)
+    start = stored(stream.latestOffset(stream.initialOffset(), ALL))
+    assert start[topic] == {"0": 10}
+    frail.cluster.lose_unflushed(1)
+    frail.cluster.start(1)
+    frail.cluster.wait_until_ready()
+    frail.fill(topic, 15)
+    with DataClient(frail.servers) as client:
+        assert epochs_before(client, {(topic, 0): 15}, {})[topic, 0] > 0
+    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
+        reader(frail, topic).latestOffset(start, ALL)
+    skipping = reader(frail, topic, onDataLoss="skip")
+    end = stored(skipping.latestOffset(start, ALL))
+    assert losses(end) == [("truncated", 0, 10, 0)]
+    assert [offset for _, offset, _ in rows(skipping, start, end)] == list(range(15)), "the new records, all of them"
+
+
+# groups
+
+
+def test_offsets_are_committed_to_a_group_for_tools_that_watch_it(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic, commitGroup="watched")
+    end = stored(stream.latestOffset(stream.initialOffset(), ALL))
+    stream.commit(end)
+    with DataClient(topics.servers) as client:
+        committed = client.committed("watched", [(topic, 0)])
+    assert (committed[topic, 0].offset, committed[topic, 0].leader_epoch) == (3, 0)
