@@ -9,6 +9,8 @@ from heirlog.sim.history import (
     inconsistent_offsets,
     latest_went_back,
     lost_write,
+    partition_name,
+    stray,
 )
 
 
@@ -32,6 +34,17 @@ def test_a_lossy_election_excuses_what_was_sent_before_it_and_lies_behind_its_st
     assert lost_write(acknowledged, observed, [Loss("t-0", 2, 3, time_ms=20)]) != []
     assert lost_write(acknowledged, observed, [Loss("t-0", 1, 3, time_ms=5)]) != []
     assert lost_write(acknowledged, observed, [Loss("t-1", 1, 3, time_ms=20)]) != []
+
+
+def test_what_was_acknowledged_in_one_partition_stands_in_no_other() -> None:
+    acknowledged = [Acknowledged("r-0.aa", 0, "a"), Acknowledged("r-0.bb", 0, "b")]
+    assert stray(acknowledged, [Observed("r-0.aa", 0, "a"), Observed("r-0.bb", 0, "b")]) == []
+    (finding,) = stray(acknowledged, [Observed("r-0.bb", 1, "a")])
+    assert finding.sentence == "'a' was acknowledged in r-0.aa and read in r-0.bb"
+
+
+def test_topics_that_had_one_name_in_turn_are_different_ones() -> None:
+    assert partition_name("r", 0, b"\1" * 16) != partition_name("r", 0, b"\2" * 16)
 
 
 def test_a_value_at_two_offsets_is_a_duplicate() -> None:

@@ -14,7 +14,7 @@ from heirlog.sim.run import Report, run_seed
 from heirlog.sim.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
-SUITE = {"last-replica-standing": range(1, 111), "kip-903-race": range(1, 61), "swarm": range(1, 61)}
+SUITE = {"last-replica-standing": range(1, 96), "kip-903-race": range(1, 61), "swarm": range(1, 46)}
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7))
 MUST_HAPPEN = (
     "elr_election",
@@ -29,6 +29,11 @@ MUST_HAPPEN = (
     "disk.lost",
     "network.lost",
     "network.reset",
+    "log.log-compacted",
+    "group.generations",
+    "group.commits",
+    "group.reads",
+    "topic.remade",
 )
 
 

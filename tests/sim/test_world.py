@@ -57,7 +57,7 @@ def test_clocks_are_skewed_and_drift_apart() -> None:
     pair = Pair()
     host = pair.world.host("client")
     host.wall_offset_ms = -5000
-    host.drift_ppm = 100_000
+    host.drift(100_000)
     before_ms, before_wall_ms = pair.caller.env.now_ms(), pair.caller.env.wall_ms()
     fired: list[int] = []
     pair.caller.env.call_later(110, lambda: fired.append(pair.world.now_us))
@@ -66,6 +66,18 @@ def test_clocks_are_skewed_and_drift_apart() -> None:
     assert pair.caller.env.now_ms() - before_ms == 1100
     assert pair.caller.env.wall_ms() - before_wall_ms == 1100
     assert fired == [start_us + 100_000]
+
+
+def test_a_clock_goes_on_from_where_it_is_when_its_rate_changes() -> None:
+    pair = Pair()
+    host = pair.world.host("client")
+    began_ms = pair.caller.env.now_ms()
+    for ppm in (50_000, -50_000, 0):
+        host.drift(ppm)
+        before_ms = pair.caller.env.now_ms()
+        pair.world.run_for(1000)
+        assert pair.caller.env.now_ms() - before_ms in range(1000 + ppm // 1000 - 1, 1000 + ppm // 1000 + 2)
+    assert pair.caller.env.now_ms() - began_ms in range(2999, 3002)
 
 
 def test_stop_ends_the_incarnation_after_the_current_callback() -> None:

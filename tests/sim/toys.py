@@ -8,9 +8,10 @@ from typing import Any
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from heirlog.protocol.types import Endpoint
+from heirlog.sim.connection import Connection
 from heirlog.sim.env import SimEnv
 from heirlog.sim.machines import Machines
-from heirlog.sim.network import Connection, Network
+from heirlog.sim.network import Network
 from heirlog.sim.world import Process, World
 
 SERVER = Endpoint("server", 9092)

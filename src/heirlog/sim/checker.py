@@ -29,7 +29,7 @@ from heirlog.protocol.records import RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim import invariants
 from heirlog.sim.cluster import Cluster, Machine
-from heirlog.sim.history import History, Loss
+from heirlog.sim.history import History, Loss, partition_name
 from heirlog.sim.invariants import Watermark
 from heirlog.sim.truth import Truth
 from heirlog.sim.world import Process
@@ -306,7 +306,8 @@ class Checker:
         found = self._lineages.get(key)
         if found is None:
             topic = self.truth.image.topics.get(key[0])
-            found = self._lineages[key] = Lineage(f"{topic.name if topic else key[0].hex()}-{key[1]}")
+            name = partition_name(topic.name if topic else "deleted", key[1], key[0])
+            found = self._lineages[key] = Lineage(name)
         return found
 
 

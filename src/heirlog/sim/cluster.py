@@ -43,6 +43,12 @@ FAST: Mapping[str, str] = {
     "replica.socket.timeout.ms": "3000",
     "controller.socket.timeout.ms": "3000",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "group.initial.rebalance.delay.ms": "300",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.segment.bytes": "8000",
+    "log.cleaner.backoff.ms": "1500",
+    "log.segment.delete.delay.ms": "300",
 }
 
 
@@ -231,6 +237,16 @@ class Cluster:
         for other in self._by_name:
             if other != name:
                 self.network.link(name, other).low_us = self.network.low_us + extra_us
+
+    # clocks
+
+    def drift(self, name: str, ppm: int) -> None:
+        """From now on its clocks run so much too fast or too slow; 0: as they should."""
+        self.world.host(name).drift(ppm)
+
+    def set_wall_clock(self, name: str, offset_ms: int) -> None:
+        """So far from the true time; the monotonic clock is not touched."""
+        self.world.host(name).wall_offset_ms = offset_ms
 
     # the run
 

@@ -46,6 +46,10 @@ class Target(Protocol):
 
     def slow(self, name: str, extra_us: int) -> None: ...
 
+    def drift(self, name: str, ppm: int) -> None: ...
+
+    def set_wall_clock(self, name: str, offset_ms: int) -> None: ...
+
     def after(self, delay_ms: int, label: str, fn: Callable[[], None]) -> None:
         """On the run's own time."""
 
@@ -77,7 +81,12 @@ KINDS = (
     "controller-kill",
     "controller-power-cut",
     "ladder",
+    "drift",
+    "wall-clock",
 )
+DRIFTS_PPM = (-50_000, -5_000, -100, 100, 5_000, 50_000)
+"""Quartz is off by a hundred at the most; a virtual machine that is starved of time by much more."""
+WALL_STEP_MS = 600_000
 
 
 def draw_mix(random: Random) -> Mix:
@@ -115,6 +124,7 @@ class Swarm:
         for name in [*self._target.broker_names, *self._target.controller_names]:
             self._target.resume(name)
             self._target.slow(name, 0)
+            self._target.drift(name, 0)
             for other in [*self._target.broker_names, *self._target.controller_names]:
                 if other != name:
                     self._target.heal(name, other)
@@ -129,6 +139,8 @@ class Swarm:
         kind = self._bag[self._random.randrange(0, len(self._bag))]
         if kind.startswith("controller"):
             self._hurt_controller(kind)
+        elif kind in ("drift", "wall-clock"):
+            self._hurt_clock(kind)
         else:
             self._hurt_broker(kind)
         self._again()
@@ -169,6 +181,19 @@ class Swarm:
             self._target.reset_between(name, other)
         else:
             self._partition(name, one_way=kind == "one-way")
+
+    def _hurt_clock(self, kind: str) -> None:
+        """Of any node, a controller too; it goes on for long, while others are hurt in other ways."""
+        names = [*self._target.broker_names, *self._target.controller_names]
+        name = names[self._random.randrange(0, len(names))]
+        if kind == "drift":
+            ppm = DRIFTS_PPM[self._random.randrange(0, len(DRIFTS_PPM))]
+            self._target.say(f"drift {name} {ppm} ppm")
+            self._target.drift(name, ppm)
+        else:
+            offset_ms = self._random.randrange(-WALL_STEP_MS, WALL_STEP_MS)
+            self._target.say(f"wall clock of {name} {offset_ms} ms off")
+            self._target.set_wall_clock(name, offset_ms)
 
     def _other_than(self, name: str) -> str:
         others = [n for n in [*self._target.broker_names, *self._target.controller_names] if n != name]

@@ -1,11 +1,13 @@
 """What clients saw, and whether that may be: plain functions over a recorded history, of simulated or of real clients.
 
-A history is three lists: what was acknowledged, what was read, and where an election lost records by design. Values are
-anything that can be a dictionary's key; a partition is named by text ("t-0").
+A history is three lists: what was acknowledged, what was read, and where an election lost records by design. Values
+are anything that can be a dictionary's key; a partition is named by text (`partition_name`: topics that had one name in
+turn are different ones).
 
     lost-write            acknowledged with acks=all, below the highest offset that was read, and never read
     duplicate             a value that may stand in the log once stands there at two offsets
     inconsistent-offsets  one offset, two values
+    stray                 acknowledged in one partition, read in another
 
 A lossy-basis election starts a new *lineage* of its partition at the winner's log end: what was acknowledged before and
 lies at or above that offset is gone by that election, not by a mistake here; the offsets are given out again. Which
@@ -20,7 +22,13 @@ from dataclasses import dataclass, field
 LOST_WRITE = "lost-write"
 DUPLICATE = "duplicate"
 INCONSISTENT_OFFSETS = "inconsistent-offsets"
+STRAY = "stray"
 LATEST_WENT_BACK = "high-watermark-regression"
+
+
+def partition_name(topic: str, index: int, topic_id: bytes) -> str:
+    """What histories call a partition."""
+    return f"{topic}-{index}.{topic_id[:4].hex()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ def lost_write(
     highest = {partition: max(offsets) for partition, offsets in read_at.items()}
     found = []
     for one in acknowledged:
-        if one.offset >= highest.get(one.partition, -1) or _is_excused(one, losses):
+        if one.offset >= highest.get(one.partition, -1) or excused(one, losses):
             continue
         if one.value not in read_at[one.partition].get(one.offset, ()):
             sentence = (
@@ -149,7 +157,7 @@ def inconsistent_offsets(
             sentence = f"{seen.partition}: offset {seen.offset} held {before!r} and then {seen.value!r}"
             found.append(Finding(INCONSISTENT_OFFSETS, sentence))
     for one in acknowledged:
-        if _is_excused(one, losses):
+        if excused(one, losses):
             continue
         key = (one.partition, one.offset, sum(1 for loss in losses if _touches(loss, one.partition, one.offset)))
         read = values.get(key, one.value)
@@ -159,6 +167,16 @@ def inconsistent_offsets(
             )
             found.append(Finding(INCONSISTENT_OFFSETS, sentence))
     return found
+
+
+def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) -> list[Finding]:
+    """What stands in a partition that it was not written to: another one's, or a deleted topic's of the same name."""
+    home = {one.value: one.partition for one in acknowledged}
+    return [
+        Finding(STRAY, f"{seen.value!r} was acknowledged in {home[seen.value]} and read in {seen.partition}")
+        for seen in observed
+        if home.get(seen.value, seen.partition) != seen.partition
+    ]
 
 
 def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:
@@ -185,7 +203,8 @@ def _touches(loss: Loss, partition: str, offset: int) -> bool:
     return loss.partition == partition and loss.start_offset <= offset
 
 
-def _is_excused(one: Acknowledged, losses: Collection[Loss]) -> bool:
+def excused(one: Acknowledged, losses: Collection[Loss]) -> bool:
+    """A lossy election may have taken it."""
     return any(one.time_ms <= loss.time_ms and _touches(loss, one.partition, one.offset) for loss in losses)
 
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from heirlog.protocol.types import Endpoint
+from heirlog.sim.connection import Connection, ServerConnection
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.env import SimEnv
-from heirlog.sim.network import Connection, Network, ServerConnection
+from heirlog.sim.network import Network
 from heirlog.sim.world import Exit, Process, World
 
 

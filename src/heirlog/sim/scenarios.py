@@ -44,6 +44,10 @@ def _swarm_plan(random: Random) -> Plan:
         leader_acks=bool(random.randrange(0, 2)),
         batch_records=random.randrange(5, 20),
         interval_ms=random.randrange(100, 300),
+        members=(0, 2, 3)[random.randrange(0, 3)],
+        compacted=not random.randrange(0, 2),
+        remade=not random.randrange(0, 3),
+        min_isr_changes=not random.randrange(0, 3),
     )
 
 

@@ -15,14 +15,31 @@ from dataclasses import dataclass, field
 from random import Random
 
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import history
+from heirlog.sim import groups, history
 from heirlog.sim.checker import Checker, Violation
-from heirlog.sim.clients import ACKS_ALL, Consumer, Producer, TopicMaker
+from heirlog.sim.clients.admin import MinIsrChanger, Operator, TopicChurn, TopicMaker
+from heirlog.sim.clients.client import Client
+from heirlog.sim.clients.consumer import Consumer
+from heirlog.sim.clients.member import Member, OffsetsReader
+from heirlog.sim.clients.producer import ACKS_ALL, Producer
 from heirlog.sim.cluster import Cluster
-from heirlog.sim.history import History
+from heirlog.sim.compacted import lost_key
+from heirlog.sim.groups import GroupBook
+from heirlog.sim.history import Acknowledged, History
 from heirlog.sim.world import World
 
 TOPIC = "t"
+COMPACTED = "c"
+REMADE = "r"
+GROUP = "g"
+COMPACTED_CONFIG = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "3000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "3600000",
+}
+GROUP_LIMIT_MS = 30_000
+ELECTION_ATTEMPTS = 5
 START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
 AUDIT_LIMIT_MS = 20_000
@@ -41,6 +58,13 @@ class Plan:
     leader_acks: bool = True
     batch_records: int = 10
     interval_ms: int = 200
+    members: int = 0
+    """Of a consumer group that shares out the topic."""
+    compacted: bool = False
+    """A compacted topic besides."""
+    remade: bool = False
+    """A topic besides that is deleted and made again under its name, all the time."""
+    min_isr_changes: bool = False
 
 
 class Stage:
@@ -58,6 +82,11 @@ class Stage:
         self.checker = Checker(self.cluster, self.history)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
+        self.book = GroupBook(GROUP)
+        self.members: list[Member] = []
+        self.churn: TopicChurn | None = None
+        self._admins: list[Client] = []
+        self._last_read: dict[str, dict[int, int]] = {}
 
     # building
 
@@ -67,42 +96,72 @@ class Stage:
         self.world.observer = self.checker.observe
         self.cluster.start_all()
         self.wait("brokers are unfenced", self.all_unfenced, START_LIMIT_MS)
-        self._make_topic()
+        self._make_topics()
         self._start_clients()
 
-    def _make_topic(self) -> None:
+    def _replicas(self, partitions: int) -> list[list[int]]:
+        """Three per partition, each begins with another broker."""
         brokers = len(self.cluster.broker_names)
-        assignments = [
-            [(first + offset) % brokers + 1 for offset in range(min(3, brokers))]
-            for first in range(self.plan.partitions)
-        ]
+        return [[(first + offset) % brokers + 1 for offset in range(min(3, brokers))] for first in range(partitions)]
+
+    def _topics(self) -> dict[str, int]:
+        """With their partitions."""
+        topics = {TOPIC: self.plan.partitions}
+        if self.plan.compacted:
+            topics[COMPACTED] = 1
+        if self.plan.remade:
+            topics[REMADE] = 1
+        return topics
+
+    def _make_topics(self) -> None:
+        assignments = {name: self._replicas(partitions) for name, partitions in self._topics().items()}
+        configs = {TOPIC: {"min.insync.replicas": str(self.plan.min_isr)}, COMPACTED: COMPACTED_CONFIG}
         maker = self.cluster.run_client(
-            "admin",
-            lambda env: TopicMaker(
-                env,
-                "admin",
-                self.cluster.bootstrap,
-                {TOPIC: assignments},
-                {"min.insync.replicas": str(self.plan.min_isr)},
-            ),
+            "admin", lambda env: TopicMaker(env, "admin", self.cluster.bootstrap, assignments, configs)
         )
-        self.wait("the topic is created", lambda: maker.done, START_LIMIT_MS)
+        self.wait("the topics are created", lambda: maker.done, START_LIMIT_MS)
 
     def _start_clients(self) -> None:
-        plan = self.plan
-        self._produce("producer-1", ACKS_ALL, 0, plan.interval_ms, idempotent=False)
+        plan, bootstrap = self.plan, self.cluster.bootstrap
+        written = [topic for topic in self._topics() if topic != COMPACTED]
+        self._produce("producer-1", written, ACKS_ALL, 0, plan.interval_ms, idempotent=False)
         if plan.idempotent:
-            self._produce("producer-2", ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
+            self._produce("producer-2", [TOPIC], ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
         if plan.leader_acks:
-            self._produce("producer-3", 1, 2_000_000, plan.interval_ms * 2, idempotent=False)
-        self.consumers.append(
-            self.cluster.run_client(
-                "consumer-1",
-                lambda env: Consumer(env, "consumer-1", self.cluster.bootstrap, [TOPIC], self.history),
+            self._produce("producer-3", [TOPIC], 1, 2_000_000, plan.interval_ms * 2, idempotent=False)
+        if plan.compacted:
+            self._produce("producer-4", [COMPACTED], ACKS_ALL, 3_000_000, 2 * plan.interval_ms, idempotent=True)
+        self.consumers.append(self._reader("consumer-1"))
+        for number in range(1, plan.members + 1):
+            self.members.append(self._member(f"member-{number}"))
+        if plan.remade:
+            replicas = self._replicas(self._topics()[REMADE])
+            self.churn = self.cluster.run_client(
+                "churn", lambda env: TopicChurn(env, "churn", bootstrap, REMADE, replicas)
             )
+            self._admins.append(self.churn)
+        if plan.min_isr_changes:
+            self._admins.append(
+                self.cluster.run_client("min-isr", lambda env: MinIsrChanger(env, "min-isr", bootstrap, [TOPIC]))
+            )
+
+    def _member(self, name: str) -> Member:
+        return self.cluster.run_client(
+            name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.book, self.history.now_ms)
         )
 
-    def _produce(self, name: str, acks: int, value_base: int, interval_ms: int, *, idempotent: bool) -> None:
+    def _reader(self, name: str) -> Consumer:
+        """Of everything."""
+        return self.cluster.run_client(
+            name,
+            lambda env: Consumer(
+                env, name, self.cluster.bootstrap, list(self._topics()), self.history, remade=[REMADE]
+            ),
+        )
+
+    def _produce(
+        self, name: str, topics: list[str], acks: int, value_base: int, interval_ms: int, *, idempotent: bool
+    ) -> None:
         self.producers.append(
             self.cluster.run_client(
                 name,
@@ -110,13 +169,14 @@ class Stage:
                     env,
                     name,
                     self.cluster.bootstrap,
-                    [TOPIC],
+                    topics,
                     self.history,
                     acks=acks,
                     value_base=value_base,
                     batch_records=self.plan.batch_records,
                     interval_ms=interval_ms,
                     idempotent=idempotent,
+                    keyed=[COMPACTED],
                 ),
             )
         )
@@ -145,7 +205,31 @@ class Stage:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._bring_back(name)
+        if self.plan.min_isr_changes:
+            self._elect_the_forgotten()
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
+
+    def _elect_the_forgotten(self) -> None:
+        """A change of min ISR empties the ELR. Where the ISR was empty, nobody may lead until an operator says so."""
+        for client in self._admins:
+            client.stop()
+        operator = self.cluster.run_client(
+            "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
+        )
+        self.wait("brokers are unfenced", self.all_unfenced, HEAL_LIMIT_MS)
+        for _ in range(ELECTION_ATTEMPTS):
+            self.cluster.run_for(2000)
+            forgotten = [
+                index
+                for topic_id, partitions in self.checker.truth.image.partitions.items()
+                if self.checker.truth.image.topics[topic_id].name == TOPIC
+                for index, state in partitions.items()
+                if not (state.isr or state.elr or state.last_known_elr)
+            ]
+            if not forgotten:
+                return
+            self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
+            operator.elect({TOPIC: forgotten})
 
     def _bring_back(self, name: str) -> None:
         if self.cluster.is_up(name) and self.cluster.machine(name).stopping:
@@ -154,14 +238,16 @@ class Stage:
 
     def audit(self) -> None:
         """Producers end; a fresh consumer reads everything."""
-        for producer in self.producers:
-            producer.stop()
+        for client in [*self.producers, *self._admins]:
+            client.stop()
+        churn = self.churn
+        if churn is not None:
+            self.wait("the topic that was made again is there", lambda: churn.settled, HEAL_LIMIT_MS)
         self.cluster.run_for(4000)
         # a broker that was slow to come back may have been fenced once more
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
-        auditor = self.cluster.run_client(
-            "auditor", lambda env: Consumer(env, "auditor", self.cluster.bootstrap, [TOPIC], self.history)
-        )
+        self._audit_group()
+        auditor = self._reader("auditor")
         ends = self._ends()
         self.wait(
             "everything was read",
@@ -171,12 +257,34 @@ class Stage:
         for consumer in [*self.consumers, auditor]:
             consumer.stop()
         self.checker.sweep()
+        self._last_read = auditor.last_of_key
+
+    def _audit_group(self) -> None:
+        """Its members agree again, and what it has committed is asked for once more."""
+        if not self.members:
+            return
+        self.wait("the group shares out every partition", self._group_is_whole, GROUP_LIMIT_MS)
+        for member in self.members:
+            member.stop()
+        reader = self.cluster.run_client(
+            "offsets-reader", lambda env: OffsetsReader(env, "offsets-reader", self.cluster.bootstrap, TOPIC, self.book)
+        )
+        self.wait("somebody says what the group has committed", lambda: reader.done, GROUP_LIMIT_MS)
+
+    def _group_is_whole(self) -> bool:
+        generations = {member.generation for member in self.members}
+        owned = sorted(index for member in self.members for index in member.owned)
+        return len(generations) == 1 and owned == list(range(self.plan.partitions))
 
     def _ends(self) -> dict[str, int]:
+        """Of what clients read, in the topics that are there now."""
         ends = {}
+        image = self.checker.truth.image
         for key, lineage in self.checker.lineages():
-            state = self.checker.truth.image.partition(*key)
-            node = None if state is None else self.cluster.broker(BrokerId(state.leader)).running
+            state, topic = image.partition(*key), image.topics.get(key[0])
+            if state is None or topic is None or topic.name not in self._topics():
+                continue
+            node = self.cluster.broker(BrokerId(state.leader)).running
             partition = None if node is None else node.broker.replicas.partition(key)
             if partition is not None:
                 ends[lineage.name] = partition.high_watermark
@@ -185,16 +293,34 @@ class Stage:
     def judge(self) -> None:
         """The history checks; raises Violation with the first finding."""
         seen, losses = self.history, self.checker.losses
+        compacted = [one for one in seen.acknowledged if _is_compacted(one)]
+        kept = [one for one in seen.acknowledged if not _is_compacted(one)]
         findings = [
             *history.latest_went_back(seen.latest, losses),
             *history.inconsistent_offsets(seen.acknowledged, seen.observed, losses),
-            *history.lost_write(seen.acknowledged, seen.observed, losses),
+            *history.lost_write(kept, seen.observed, losses),
+            *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
+            *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed),
+            *groups.findings(self.book, losses),
         ]
+        self._count()
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
+
+    def _count(self) -> None:
+        """What clients made happen, beside what the checker saw."""
+        counters = self.world.counters
+        counters["group.generations"] += len({one.generation for one in self.book.owned})
+        counters["group.commits"] += sum(one.answered is not None for one in self.book.commits.values())
+        counters["group.reads"] += sum(one.token is not None for one in self.book.reads)
+        counters["topic.remade"] += 0 if self.churn is None else self.churn.made
 
     def lost(self) -> int:
         """Acknowledged records that nobody can read, excused or not."""
         readable = {(one.partition, one.value) for one in self.history.observed}
         return sum(1 for one in self.history.acknowledged if (one.partition, one.value) not in readable)
+
+
+def _is_compacted(one: Acknowledged) -> bool:
+    return one.partition.startswith(f"{COMPACTED}-")

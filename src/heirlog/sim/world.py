@@ -73,7 +73,10 @@ class Process:
 
 
 class Host:
-    """A machine. Clocks: what its processes read is true time, plus an offset, times a rate."""
+    """A machine. Clocks: what its processes read is true time, plus an offset, times a rate.
+
+    The rate may change (`drift`): a clock goes on from where it is, faster or slower, and never jumps.
+    """
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -83,6 +86,10 @@ class Host:
         self.monotonic_offset_ms = 0
         self.wall_offset_ms = 0
         self.drift_ppm = 0
+        self._since_us = 0
+        """When the rate was set, in true time ..."""
+        self._then_us = 0
+        """... and on this host's clock."""
         self.fingerprint = 0
         """What the trace records as the state of this node: the disk keeps a running checksum of all writes here."""
 
@@ -99,10 +106,15 @@ class Host:
         return delay_ms * 1_000_000_000 // (1_000_000 + self.drift_ppm)
 
     def _elapsed_us(self) -> int:
-        now_us = self.world.now_us
-        if self.drift_ppm == 0:
-            return now_us
-        return now_us * (1_000_000 + self.drift_ppm) // 1_000_000
+        passed_us = self.world.now_us - self._since_us
+        if self.drift_ppm != 0:
+            passed_us = passed_us * (1_000_000 + self.drift_ppm) // 1_000_000
+        return self._then_us + passed_us
+
+    def drift(self, ppm: int) -> None:
+        """From now on its clocks run so many microseconds per second too fast (or too slow)."""
+        self._then_us, self._since_us = self._elapsed_us(), self.world.now_us
+        self.drift_ppm = ppm
 
 
 @dataclass(frozen=True, slots=True)

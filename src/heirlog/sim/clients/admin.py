@@ -1,0 +1,147 @@
+"""Clients that change topics: create them once, delete and create one again and again, change its min ISR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heirlog.env import Env, SendFailure
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.types import Endpoint
+from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
+
+TOPIC_RESOURCE = 2
+UNCLEAN = 1
+
+
+def topic_of(name: str, partitions: list[list[int]], configs: Mapping[str, str]) -> CreateTopicsRequest.CreatableTopic:
+    """partitions: the replicas of each."""
+    return CreateTopicsRequest.CreatableTopic(
+        name=name,
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[
+            CreateTopicsRequest.CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas))
+            for index, replicas in enumerate(partitions)
+        ],
+        configs=[CreateTopicsRequest.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )
+
+
+class TopicMaker(Client):
+    """Creates topics, until the cluster says that they exist."""
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        bootstrap: Sequence[Endpoint],
+        assignments: dict[str, list[list[int]]],
+        configs: Mapping[str, Mapping[str, str]],
+    ) -> None:
+        """`assignments`: per topic, the replicas of each of its partitions. `configs`: per topic."""
+        super().__init__(env, name, bootstrap, list(assignments))
+        self._assignments = assignments
+        self._configs = configs
+        self.done = False
+
+    def start(self) -> None:
+        topics = [
+            topic_of(name, partitions, self._configs.get(name, {})) for name, partitions in self._assignments.items()
+        ]
+        request = CreateTopicsRequest(topics=topics, timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, self._created, REQUEST_TIMEOUT_MS)
+
+    def _created(self, response: Any) -> None:
+        fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        if not isinstance(response, SendFailure) and all(topic.error_code in fine for topic in response.topics):
+            self.done = True
+            return
+        self.env.call_later(RETRY_MS, self.start)
+
+
+class TopicChurn(Client):
+    """Deletes a topic and makes it again under the same name, until it is stopped; then it stays."""
+
+    def __init__(
+        self, env: Env, name: str, bootstrap: Sequence[Endpoint], topic: str, partitions: list[list[int]]
+    ) -> None:
+        """partitions: the replicas of each."""
+        super().__init__(env, name, bootstrap, [topic])
+        self.topic = topic
+        self._partitions = partitions
+        self.made = 0
+        self.settled = False
+        """Stopped, and the topic was there when it was asked for, which nobody deletes any more."""
+
+    def start(self) -> None:
+        self._pause()
+
+    def _pause(self) -> None:
+        self.env.call_later(self.env.random.randrange(1500, 6000), self._delete)
+
+    def _delete(self) -> None:
+        if self.stopped:
+            # a request of ours that had no answer may still be on its way
+            self.env.call_later(2 * REQUEST_TIMEOUT_MS, self._create)
+            return
+        request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=self.topic)], timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, lambda _: self._soon(), REQUEST_TIMEOUT_MS)
+
+    def _soon(self) -> None:
+        """A moment without the topic, or none."""
+        self.env.call_later(self.env.random.randrange(0, 400), self._create)
+
+    def _create(self) -> None:
+        request = CreateTopicsRequest(topics=[topic_of(self.topic, self._partitions, {})], timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, self._created, REQUEST_TIMEOUT_MS)
+
+    def _created(self, response: Any) -> None:
+        code = None if isinstance(response, SendFailure) else response.topics[0].error_code
+        if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            self.env.call_later(RETRY_MS, self._create)
+            return
+        self.made += code == ErrorCode.NONE
+        if self.stopped:
+            self.settled = code == ErrorCode.TOPIC_ALREADY_EXISTS
+            self.env.call_later(RETRY_MS, lambda: None if self.settled else self._create())
+        else:
+            self._pause()
+
+
+class MinIsrChanger(Client):
+    """Sets min.insync.replicas of a topic to something else, again and again."""
+
+    def start(self) -> None:
+        self.env.call_later(self.env.random.randrange(1000, 5000), self._change)
+
+    def _change(self) -> None:
+        if self.stopped:
+            return
+        value = str(self.env.random.randrange(1, 4))
+        config = IncrementalAlterConfigsRequest.AlterableConfig(name="min.insync.replicas", value=value)
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name=self.topics[0], configs=[config]
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
+
+
+class Operator(Client):
+    """Elects a leader at any price, where the caller says that nobody else can."""
+
+    def elect(self, partitions: Mapping[str, Sequence[int]]) -> None:
+        """Per topic. One attempt; whatever is answered."""
+        topics = [
+            ElectLeadersRequest.TopicPartitions(topic=topic, partitions=list(indexes))
+            for topic, indexes in partitions.items()
+        ]
+        request = ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=topics, timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, lambda _: None, REQUEST_TIMEOUT_MS)
+
+    def start(self) -> None:
+        """Nothing to do until somebody calls `elect`."""

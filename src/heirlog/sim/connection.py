@@ -1,0 +1,261 @@
+"""A connection: its client's end, its server's end, and two streams between them.
+
+    opening --first request arrives: accepted--> open --closed by either side, killed, reset, timed out--> closed
+       +__________nobody listens: refused________________________________________________________________/
+
+One joins one incarnation (or simulated client) to one endpoint, one per channel, opened by the first request. A request
+that gets no answer in time fails with "timed-out"; its connection is closed then, and the others that wait on it fail
+with "disconnected". Trap: the server hears of that only when the closing reaches it.
+
+The server's end is the `Transport` that the node answers through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from heirlog.env import OnResult, SendFailure
+from heirlog.protocol.frames import RequestHeader
+from heirlog.protocol.types import Endpoint
+from heirlog.sim.link import Item, Stream
+from heirlog.sim.world import Event, Process
+
+if TYPE_CHECKING:
+    from heirlog.sim.network import Network
+
+
+class ServerConnection(Protocol):
+    """The node's end of an accepted connection: `heirlog.node.connection.ClientConnection`."""
+
+    @property
+    def paused(self) -> bool: ...
+
+    def received(self, header: RequestHeader, request: Any) -> None: ...
+
+    def closed(self) -> None: ...
+
+    def read_failed(self, path: str, error: OSError) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    process: Process
+    name: str
+    accept: Callable[[Connection], ServerConnection]
+
+
+class _Call:
+    __slots__ = ("on_result", "request", "timer")
+
+    def __init__(self, request: Any, on_result: OnResult, timer: Event) -> None:
+        self.request = request
+        self.on_result = on_result
+        self.timer = timer
+
+
+class Connection:
+    """Both ends of a connection. The server's end is the `Transport` that the node answers through."""
+
+    __slots__ = (
+        "_correlation_id",
+        "_inbox",
+        "_network",
+        "_world",
+        "back",
+        "calls",
+        "channel",
+        "client",
+        "client_open",
+        "endpoint",
+        "forth",
+        "listener",
+        "node_end",
+        "server",
+        "server_open",
+    )
+
+    def __init__(self, network: Network, client: Process, endpoint: Endpoint, channel: str) -> None:
+        self._network = network
+        self._world = network.world
+        self.client = client
+        self.endpoint = endpoint
+        self.channel = channel
+        self.listener = ""
+        host = network.host_of(endpoint)
+        self.forth = Stream(network.link(client.host.name, host))
+        self.back = Stream(network.link(host, client.host.name))
+        self.calls: dict[int, _Call] = {}
+        self.client_open = True
+        self.server: Process | None = None
+        self.server_open = False
+        self.node_end: ServerConnection | None = None
+        self._correlation_id = 0
+        self._inbox: list[tuple[RequestHeader, Any]] = []
+
+    # the client's end
+
+    def submit(self, request: Any, on_result: OnResult, timeout_us: int) -> None:
+        self._correlation_id += 1
+        correlation_id = self._correlation_id
+        client = self.client
+        name = type(request).__name__
+        timer = self._world.schedule(
+            timeout_us, client, f"timeout {name}", lambda: self._timed_out(correlation_id, name)
+        )
+        self.calls[correlation_id] = _Call(request, on_result, timer)
+        header = RequestHeader(request.API_KEY, request.MAX_VERSION, correlation_id, client.host.name)
+        hand_over = self._network.hand_over_request(header, request)
+        label = f"{client.host.name}>{name}"
+        server = self.server
+        if server is None:
+            self._network.put(self.forth, Item(None, label, lambda: self._knock(header, label, hand_over)), self)
+        else:
+            self._network.put(self.forth, Item(server, label, lambda: self._request_arrives(header, hand_over())), self)
+
+    def _answered(self, correlation_id: int, response: Any) -> None:
+        call = self.calls.pop(correlation_id, None)
+        if call is None or not self.client_open:
+            return
+        call.timer.cancel()
+        call.on_result(response)
+
+    def _timed_out(self, correlation_id: int, name: str) -> None:
+        call = self.calls.pop(correlation_id, None)
+        if call is None:
+            return
+        self.close_from_client(f"{name} timed out")
+        call.on_result(SendFailure("timed-out", f"no answer from {self.endpoint} in time"))
+
+    def close_from_client(self, why: str) -> None:
+        """The client closes: what waits fails, the server hears of it when the news arrive."""
+        if not self.client_open:
+            return
+        self._fail_calls(why)
+        self._network.put(self.forth, Item(None, "client-closed", self._server_told, survives=True), self)
+
+    def client_told(self, why: str) -> None:
+        if self.client_open and self.client.alive:
+            self._fail_calls(why)
+
+    def _fail_calls(self, why: str) -> None:
+        self.client_open = False
+        self._network.forget(self)
+        calls, self.calls = self.calls, {}
+        failure = SendFailure("disconnected", f"{self.endpoint}: {why}")
+        for call in calls.values():
+            call.timer.cancel()
+            # an event each: a failure may end the process, and then the next must not run
+            self._world.schedule(
+                0, self.client, f"failed {type(call.request).__name__}", _later(call.on_result, failure)
+            )
+
+    # the server's end
+
+    def _knock(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
+        """The first requests of a connection arrive: does anybody listen?"""
+        if self.server is None:
+            found = self._network.listening(self.endpoint)
+            if found is None or not self.client_open:
+                self._network.put(
+                    self.back, Item(None, "refused", lambda: self.client_told("refused"), survives=True), self
+                )
+                return
+            self._accept(found)
+        server = self.server
+        assert server is not None
+        self._world.schedule(0, server, label, lambda: self._request_arrives(header, hand_over()))
+
+    def _accept(self, found: Listening) -> None:
+        """The kernel's part: done even while the process is paused. The node's part is its first event."""
+        self.server = found.process
+        self.server_open = True
+        self.listener = found.name
+        self._network.accepted(self)
+        self._world.schedule(0, found.process, f"accept {self.client.host.name}", lambda: self._connected(found))
+
+    def _connected(self, found: Listening) -> None:
+        if self.server_open:
+            self.node_end = found.accept(self)
+
+    def _request_arrives(self, header: RequestHeader, request: Any) -> None:
+        if not self.server_open or self.node_end is None:
+            return
+        if self._inbox or self.node_end.paused:
+            self._inbox.append((header, request))
+        else:
+            self.node_end.received(header, request)
+
+    def _server_told(self) -> None:
+        """The closing has reached the server's kernel; its process hears of it when it runs."""
+        if self.server is not None:
+            self._world.schedule(0, self.server, "closed", self._node_told)
+
+    def _node_told(self) -> None:
+        if not self.server_open:
+            return
+        self.server_open = False
+        self._network.forget_accepted(self)
+        if self.node_end is not None:
+            self.node_end.closed()
+
+    def server_gone(self, why: str) -> None:
+        """The server's process closed, or is gone: the client is told when the news arrive."""
+        if not self.server_open:
+            return
+        self.server_open = False
+        self._network.forget_accepted(self)
+        self._network.put(self.back, Item(None, "server-closed", lambda: self.client_told(why), survives=True), self)
+
+    # Transport, as the node sees it
+
+    @property
+    def peer_host(self) -> str:
+        return self.client.host.name
+
+    def send(self, header: RequestHeader, response: Any) -> None:
+        if not self.server_open:
+            return
+        try:
+            hand_over = self._network.hand_over_response(header, response)
+        except OSError as error:
+            self._cannot_read(error)
+            return
+        correlation_id = header.correlation_id
+        label = f"{self.endpoint.host}<{type(response).__name__}"
+        self._network.put(
+            self.back, Item(self.client, label, lambda: self._answered(correlation_id, hand_over())), self
+        )
+
+    def close(self) -> None:
+        server = self.server
+        if server is None or not self.server_open:
+            return
+        self.server_gone("closed by the server")
+        if self.node_end is not None:
+            self._world.schedule(0, server, "closed", self.node_end.closed)
+
+    def _cannot_read(self, error: OSError) -> None:
+        """A region of an answer: the connection ends, as it does where sendfile fails."""
+        server, node_end = self.server, self.node_end
+        assert server is not None and node_end is not None
+        self._world.schedule(0, server, "read failed", lambda: node_end.read_failed(error.filename, error))
+        self.close()
+
+    def run(self, handler: Callable[[], None]) -> None:
+        handler()
+
+    def resume(self) -> None:
+        server = self.server
+        assert server is not None
+        self._world.schedule(0, server, "resume", self._drain)
+
+    def _drain(self) -> None:
+        while self._inbox and self.node_end is not None and self.server_open and not self.node_end.paused:
+            header, request = self._inbox.pop(0)
+            self.node_end.received(header, request)
+
+
+def _later(on_result: OnResult, result: Any) -> Callable[[], None]:
+    return lambda: on_result(result)

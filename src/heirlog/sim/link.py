@@ -1,0 +1,47 @@
+"""One direction between two hosts, and the streams on it: what a fault touches, and what it holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heirlog.sim.world import Process
+
+
+class Link:
+    """One direction between two hosts."""
+
+    __slots__ = ("blocked", "held", "loss", "low_us", "reset", "span_us")
+
+    def __init__(self, low_us: int, span_us: int) -> None:
+        self.low_us = low_us
+        self.span_us = span_us
+        """Latency is between low and low + span, mostly near low."""
+        self.loss = 0.0
+        """Chance of an item to be lost."""
+        self.reset = 0.0
+        """Chance of an item to reset its connection."""
+        self.blocked = False
+        self.held: list[tuple[Stream, Item]] = []
+
+
+@dataclass(slots=True)
+class Item:
+    """Something on its way: `deliver` runs at the far end, in `process` (None: nobody's, it finds out itself)."""
+
+    process: Process | None
+    label: str
+    deliver: Callable[[], None]
+    survives: bool = False
+    """Arrives although the stream was lost or cut: the news that the connection is closed."""
+
+
+class Stream:
+    __slots__ = ("clear_at_us", "cut_us", "link", "stalled")
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.clear_at_us = 0
+        self.stalled = False
+        self.cut_us: int | None = None
+        """What would arrive later than this does not."""
