@@ -233,7 +233,7 @@ class Connection:
         try:
             (size,) = FRAME_SIZE.unpack(self._receive(memoryview(bytearray(4)), deadline))
             if not 4 <= size <= self._frame_bytes_max:
-                raise ConnectionError(f"sent a frame of {size} bytes (does this port speak TLS, or not Kafka?)")
+                raise ConnectionError(f"sent a frame of {size} bytes")
             return self._receive(memoryview(bytearray(size)) if into is None else into.view(size), deadline)
         except OSError as error:
             raise self._break(error) from error
@@ -263,8 +263,7 @@ class Connection:
             self._sock.settimeout(remaining(deadline))
             count = self._sock.recv_into(left)
             if not count:
-                hint = "" if self._has_answered else " before it answered (does this port want TLS, or SASL?)"
-                raise ConnectionError(f"closed by the server{hint}")
+                raise ConnectionError("closed by the server")
             left = left[count:]
         return view
 
@@ -287,6 +286,8 @@ class Connection:
             self._sock.close()
             return AuthenticationFailed(f"{self.address}: {failure.message}", failure.code)
         self._broken = error.strerror or str(error) or "time is over"
+        if isinstance(error, ConnectionError) and not self._has_answered:
+            self._broken += " (is this the right port: does it want TLS, or SASL?)"
         self._sock.close()
         return type_of(error)(f"{self.address}: {self._broken}")
 

@@ -46,7 +46,7 @@ class Credentials:
         try:
             return self._tls.wrap_socket(sock, server_hostname=host)
         except (ssl.SSLEOFError, ConnectionResetError) as error:
-            raise ConnectionError("closed during the TLS handshake (does this port speak TLS?)") from error
+            raise ConnectionError("closed during the TLS handshake") from error
 
     def mechanism(self) -> Mechanism:
         """A fresh exchange."""
@@ -84,7 +84,7 @@ def tls_context(security: Security) -> ssl.SSLContext:
 def _load_trust(context: ssl.SSLContext, store: Store) -> None:
     text = store.pem
     if store.location:
-        text = _text_of(store, "ssl.truststore", "")
+        text = _text_of(store, "ssl.truststore")
     try:
         context.load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError) as error:
@@ -109,7 +109,7 @@ def _load_key(context: ssl.SSLContext, store: Store, key_password: str) -> None:
         os.unlink(path)
 
 
-def _text_of(store: Store, name: str, key_password: str) -> str:
+def _text_of(store: Store, name: str, key_password: str = "") -> str:
     """A store's content as PEM. Raises SecurityError."""
     try:
         data = Path(store.location).read_bytes()
@@ -120,8 +120,8 @@ def _text_of(store: Store, name: str, key_password: str) -> str:
     if store.type == "PKCS12":
         raise SecurityError(f"{name}.type PKCS12 cannot be read without Java; {CONVERT}")
     try:
-        content = read_jks(data, store.password, key_password)
-        return content.key_pem() if name == "ssl.keystore" else content.trusted_pem()
+        content = read_jks(data, store.password)
+        return content.trusted_pem() if name == "ssl.truststore" else content.key_pem(key_password or store.password)
     except NotReadable as error:
         hint = f"; {CONVERT}" if "PKCS12" in str(error) else ""
         raise SecurityError(f"{name}.location {store.location}: {error}{hint}") from error

@@ -34,18 +34,19 @@ class KeyStore:
     """DER, in the order of the file."""
 
     certificates: list[bytes] = field(default_factory=list)
-    """Of trusted entries."""
-    keys: list[tuple[bytes, list[bytes]]] = field(default_factory=list, repr=False)
-    """PKCS 8 and the chain, its own certificate first."""
+    """Of trusted entries, and the own certificates of keys: whom Java trusts for such a store."""
+    keys: list[tuple[bytes, list[bytes]]] = field(default_factory=list)
+    """Protected key and chain, its own certificate first."""
 
     def trusted_pem(self) -> str:
         return "".join(pem("CERTIFICATE", certificate) for certificate in self.certificates)
 
-    def key_pem(self) -> str:
-        """The first private key with its chain. Raises NotReadable without one."""
+    def key_pem(self, password: str) -> str:
+        """The first private key with its chain. Raises NotReadable without one, or if the password is another."""
         if not self.keys:
             raise NotReadable("it holds no private key")
-        key, chain = self.keys[0]
+        protected, chain = self.keys[0]
+        key = _unprotected(protected, password.encode("utf-16-be"))
         return pem("PRIVATE KEY", key) + "".join(pem("CERTIFICATE", certificate) for certificate in chain)
 
 
@@ -55,11 +56,8 @@ def pem(label: str, der: bytes) -> str:
     return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])
 
 
-def read_jks(data: bytes, password: str, key_password: str = "") -> KeyStore:
-    """password "": the check of the whole is left out, as Java does. key_password "": that of the store.
-
-    Raises NotReadable.
-    """
+def read_jks(data: bytes, password: str) -> KeyStore:
+    """password "": the check of the whole is left out, as Java does. Raises NotReadable."""
     if data[:1] == bytes([DER_SEQUENCE]):
         raise NotReadable("it is a PKCS12 store")
     reader = _Reader(data)
@@ -79,7 +77,8 @@ def read_jks(data: bytes, password: str, key_password: str = "") -> KeyStore:
         elif kind == PRIVATE_KEY:
             protected = reader.counted(4)
             chain = [reader.certificate() for _ in range(min(reader.number(4), MAX_ENTRIES))]
-            store.keys.append((_unprotected(protected, (key_password or password).encode("utf-16-be")), chain))
+            store.keys.append((protected, chain))
+            store.certificates += chain[:1]
         else:
             raise NotReadable(f"it has an entry of the unknown kind {kind}")
     return store
