@@ -9,6 +9,7 @@ import pytest
 from heirlog.metadata.image import BROKER_RESOURCE
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
+from heirlog.storage.log import FLUSHES_AT_ONCE
 
 from .fakes import Rig, batch, state
 
@@ -97,6 +98,19 @@ def test_flush_messages_counts_from_the_next_append_on(rig: Rig) -> None:
     rig.produce(1, batch(1), topic="bar")
     rig.env.advance(100)
     assert rig.partition("bar").log.flushed_offset == 3
+
+
+def test_a_client_faster_than_the_disk_does_not_pile_up_flushes(rig: Rig) -> None:
+    rig.set_config("flush.messages", "1", "bar")
+    rig.publish()
+    asked = []
+    flush = rig.env.files.flush
+    rig.env.files.flush = lambda file, told: (asked.append(file), flush(file, told))  # type: ignore[method-assign]
+    for _ in range(1000):
+        rig.produce(1, batch(1), topic="bar")
+    assert 0 < len(asked) <= 2 * FLUSHES_AT_ONCE, "a log is a file or two"
+    rig.env.advance(100)
+    assert rig.partition("bar").log.flushed_offset == 1000, "what came meanwhile is flushed without another append"
 
 
 def test_a_lowered_min_isr_lets_go_who_waits(rig: Rig) -> None:

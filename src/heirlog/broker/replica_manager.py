@@ -473,9 +473,14 @@ class ReplicaManager:
 
     def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
         """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
+
+        def flushed(error: OSError | None) -> None:
+            if error is None:
+                self.flush_if_due(partition, self._env.wall_ms())  # for what came meanwhile
+
         if partition.log.needs_flush(wall_ms):
             try:
-                partition.log.flush(lambda _: None)
+                partition.log.flush(flushed)
             except OSError as error:
                 self.storage_failed(partition, error)
 

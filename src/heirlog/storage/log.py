@@ -53,6 +53,10 @@ from heirlog.storage.timestamps import TimestampOffset, first_at_or_after, large
 from heirlog.storage.validation import check_client_batch
 
 
+FLUSHES_AT_ONCE = 2
+"""One that the disk works on and one that covers what was appended since."""
+
+
 class Appended(NamedTuple):
     first_offset: int
     last_offset: int
@@ -493,7 +497,10 @@ class Log:
     # flushing, closing
 
     def needs_flush(self, wall_ms: int) -> bool:
-        """Is a flush due by flush.messages or flush.ms? Ask after appends and from time to time."""
+        """Is a flush due by flush.messages or flush.ms? Ask after appends, from time to time, and when one has ended:
+        while `FLUSHES_AT_ONCE` are under way none is, or a client faster than the disk would pile them up."""
+        if len(self._flushes) >= FLUSHES_AT_ONCE:
+            return False
         unflushed = self.log_end_offset - self._flush_requested
         if unflushed <= 0:
             return False
