@@ -52,7 +52,6 @@ from heirlog.storage.segment import Segment
 from heirlog.storage.timestamps import TimestampOffset, first_at_or_after, largest
 from heirlog.storage.validation import check_client_batch
 
-
 FLUSHES_AT_ONCE = 2
 """One that the disk works on and one that covers what was appended since."""
 
