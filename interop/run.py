@@ -19,6 +19,8 @@ import clients
 import jars
 import messages
 import schemas
+import secured
+from suites import kafka_python
 
 
 def compare_schemas() -> str:
@@ -46,6 +48,8 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("group of kcat", clients.kcat_group),
     ("group of franz-go", clients.franz_go_group),
     ("group of kafkajs", clients.kafkajs_group),
+    ("TLS, SASL and transactions of Apache Kafka", secured.doors),
+    ("suites: kafka-python", kafka_python.check),
 ]
 
 

@@ -1,0 +1,28 @@
+"""Runs the clients' suites against Apache Kafka 4.2 and writes what each test came to: `<client>.json`, here.
+
+.venv/bin/python interop/suites/record.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from suites import kafka_python
+from suites.nodes import kafka_node
+
+
+def main() -> None:
+    for client in (kafka_python,):
+        outcomes = client.record(kafka_node)
+        (HERE / f"{client.CLIENT}.json").write_text(json.dumps(outcomes, indent=1, sort_keys=True) + "\n")
+        for suite, found in outcomes.items():
+            print(f"{client.CLIENT} {suite}: {sum(outcome == 'passed' for outcome in found.values())} passed")
+
+
+if __name__ == "__main__":
+    main()
