@@ -6,7 +6,7 @@
               bit 1    the length and CRC of every record batch in a Produce request are made right first
               bits 2-3 how much virtual time passes after each frame
 
-The node has both roles, one log directory, a topic "t" and a compacted topic "c". An input is judged by what a server
+The node has both roles, one log directory, and topics of each kind (`TOPICS`). An input is judged by what a server
 would do with it: any exception, an answer that cannot be encoded, a node that ended, or another client that is not
 answered is a finding. State stays from one input to the next, as in life; `History` keeps the inputs of one node, so
 that a finding can be replayed.
@@ -43,6 +43,12 @@ CONFIG = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "100",
+}
+TOPICS: dict[str, dict[str, str]] = {
+    "t": {},
+    "c": {"cleanup.policy": "compact"},
+    "z": {"compression.type": "lz4"},
+    "l": {"message.timestamp.type": "LogAppendTime"},
 }
 LISTENERS = ("PLAINTEXT", "CONTROLLER")
 _LENGTH = struct.Struct(">H")
@@ -92,21 +98,17 @@ class Brain:
         self._wait(lambda: self.machine.running is not None and bool(self.node.image.brokers))
         self._wait(lambda: not any(broker.fenced for broker in self.node.image.brokers.values()))
         Topic, Config = CreateTopicsRequest.CreatableTopic, CreateTopicsRequest.CreatableTopicConfig
-        self.ask(
-            CreateTopicsRequest(
-                topics=[
-                    Topic(name="t", num_partitions=2, replication_factor=1),
-                    Topic(
-                        name="c",
-                        num_partitions=1,
-                        replication_factor=1,
-                        configs=[Config(name="cleanup.policy", value="compact")],
-                    ),
-                ],
-                timeout_ms=5000,
+        wanted = [
+            Topic(
+                name=name,
+                num_partitions=2,
+                replication_factor=1,
+                configs=[Config(name=key, value=value) for key, value in config.items()],
             )
-        )
-        self._wait(lambda: {"t", "c"} <= set(self.node.image.topic_ids))
+            for name, config in TOPICS.items()
+        ]
+        self.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000))
+        self._wait(lambda: set(TOPICS) <= set(self.node.image.topic_ids))
         self.topic_ids: dict[str, bytes] = dict(self.node.image.topic_ids)
         """As they began: an input may delete them."""
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clients.stranger import API_KEYS, header_bytes
-from fuzz.brain import LISTENERS, REPAIR_BATCHES, Brain, joined
+from fuzz.brain import LISTENERS, REPAIR_BATCHES, TOPICS, Brain, joined
 from kio.index import load_request_schema
 from kio.serial._introspect import classify_field, get_field_tag, get_schema_field_type, is_optional
 from protocol.oracle import ERROR_CODES, INTEGERS, kio_bytes
@@ -60,7 +60,7 @@ class Plausible:
 
     def __init__(self, rng: random.Random, brain: Brain) -> None:
         self._rng = rng
-        self._ids = [uuid.UUID(bytes=brain.topic_ids[name]) for name in ("t", "c")]
+        self._ids = [uuid.UUID(bytes=brain.topic_ids[name]) for name in TOPICS]
 
     def frame(self, api: str, version: int) -> bytes:
         """Header and request, without the length."""
@@ -104,7 +104,7 @@ class Plausible:
                 return rng.choice((None, EPOCH, EPOCH + datetime.timedelta(milliseconds=NOW_MS)))
             case "string":
                 if name in TOPIC_FIELDS and rng.random() < 0.7:
-                    return rng.choice(("t", "c"))
+                    return rng.choice(list(TOPICS))
                 return rng.choice((*STRINGS, LONG))
             case "records":
                 return self._batch()

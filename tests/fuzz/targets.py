@@ -33,6 +33,7 @@ from heirlog.storage.cleaning.records import keyless
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import LogError
 from heirlog.storage.log import Log
+from heirlog.storage.recompression import recompressed
 from heirlog.storage.validation import check_client_batch
 
 Target = Callable[[bytes], None]
@@ -80,6 +81,11 @@ def batch_of_a_producer(data: bytes) -> None:
             look()
         except KafkaError:
             pass
+    try:
+        header = check_client_batch(records, PLAIN, WALL_MS)
+        recompressed(records, header, data[0] % 5, PLAIN)
+    except KafkaError:
+        pass
     try:
         for position, header in walk(records):
             if crc_matches(records, position, header):
