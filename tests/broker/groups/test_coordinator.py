@@ -176,7 +176,10 @@ def test_each_partition_of_a_commit_is_judged_alone() -> None:
 
 def test_only_members_of_this_generation_commit_for_a_group_that_has_members() -> None:
     rig = Coordinating()
-    assert codes(rig.commit(1, generation_id_or_member_epoch=3, member_id="m")) == ["ILLEGAL_GENERATION"]
+    gone = {"generation_id_or_member_epoch": 3, "member_id": "m"}
+    assert codes(rig.commit(1, **gone, version=8)) == ["ILLEGAL_GENERATION"]
+    assert codes(rig.commit(1, **gone)) == ["GROUP_ID_NOT_FOUND"]
+    assert codes(rig.commit(1, **gone, topic="bar")) == ["UNKNOWN_TOPIC_OR_PARTITION"], "that comes before the group"
     member_id, generation = rig.member()
     assert codes(rig.commit(2)) == ["UNKNOWN_MEMBER_ID"]
     assert codes(rig.commit(2, generation_id_or_member_epoch=generation, member_id="m")) == ["UNKNOWN_MEMBER_ID"]
@@ -397,6 +400,8 @@ def test_an_operator_deletes_offsets_that_no_member_reads() -> None:
         )
         return codes(offset_requests.delete(rig.broker.groups, request))
 
+    nameless = offset_requests.delete(rig.broker.groups, OffsetDeleteRequest())
+    assert answer_of(nameless).error_code == ErrorCode.INVALID_GROUP_ID
     assert [delete("foo"), delete("bar"), delete("baz")] == [
         ["GROUP_SUBSCRIBED_TO_TOPIC"],
         ["NONE"],

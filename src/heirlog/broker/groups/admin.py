@@ -69,12 +69,12 @@ def _describe(
         return Described(group_id=group_id, error_code=shard, error_message=None)
     group = shard.groups.get(group_id)
     if group is None:
-        answer = Described(
-            group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations, error_message=None
-        )
+        answer = Described(group_id=group_id, group_state=GroupState.DEAD.value, error_message=None)
         if version >= NOT_FOUND_VERSION:
             answer.error_code = ErrorCode.GROUP_ID_NOT_FOUND
             answer.error_message = f"Group {group_id} not found."
+        else:
+            answer.authorized_operations = operations
         return answer
     return Described(
         group_id=group_id,

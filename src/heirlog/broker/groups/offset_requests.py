@@ -7,7 +7,8 @@ A commit is taken from
     anybody             with generation -1, while the group has no members: a consumer that assigns
                         its own partitions, or an operator
 
-Each partition is judged alone (does it exist, is the metadata short enough); what passes is one batch.
+Each partition is judged alone (does it exist, which comes before all else; is the metadata short enough); what passes
+is one batch.
 
 A group that nobody has heard of has committed nothing: OffsetFetch says -1 for each partition, without an error.
 Topics are names in the log. From version 10 on requests and answers have ids; they are translated with this broker's
@@ -43,6 +44,8 @@ OWN_ERROR_VERSION = 2
 """OffsetFetch: an error of the whole group has a field of its own; before, every partition carries it."""
 GROUPS_VERSION = 8
 """OffsetFetch: several groups in one request."""
+NOT_FOUND_VERSION = 9
+"""OffsetCommit: a generation of a group that does not exist; before, it counts as an old one."""
 TOPIC_ID_VERSION = 10
 
 Place: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFetchResponse.OffsetFetchResponsePartition
@@ -54,57 +57,61 @@ Place: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFet
 def commit(
     coordinator: GroupCoordinator, env: Env, request: OffsetCommitRequest, context: Context
 ) -> OffsetCommitResponse | Pending[Any]:
+    image, by_id = coordinator.image(), context.api_version >= TOPIC_ID_VERSION
+    refused: dict[tuple[bytes | str, int], ErrorCode] = {}
+    asked: dict[tuple[bytes | str, int], tuple[str, OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
+    for topic in request.topics:
+        name = _name_of(image, topic.topic_id) if by_id else topic.name
+        for partition in topic.partitions:
+            place = (topic.topic_id if by_id else topic.name, partition.partition_index)
+            problem = _partition_problem(image, name, partition.partition_index)
+            if problem is not ErrorCode.NONE or name is None:
+                refused[place] = problem
+            else:
+                asked[place] = (name, partition)
+
+    def answered(code: ErrorCode) -> OffsetCommitResponse:
+        return _commit_answer(
+            request, lambda topic, index: refused.get((topic.topic_id if by_id else topic.name, index), code)
+        )
+
     shard = coordinator.shard_of(request.group_id)
-    code = shard if isinstance(shard, ErrorCode) else _commit_refusal(shard, request)
-    if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
-        return _commit_answer(request, lambda topic, partition: code)
+    if isinstance(shard, ErrorCode):
+        return answered(shard)
+    code = _commit_refusal(shard, request, context.api_version)
+    if code is not ErrorCode.NONE:
+        return answered(code)
     group = shard.groups.get(request.group_id)
     if group is not None:
         shard.membership.committed(group, request.member_id)
     wall_ms = env.wall_ms()
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(wall_ms + request.retention_time_ms, FOREVER_MS)
-    image, by_id = coordinator.image(), context.api_version >= TOPIC_ID_VERSION
+    metadata_max_bytes = min(coordinator.metadata_max_bytes, METADATA_MAX_BYTES)
     offsets: dict[TopicPartition, CommittedOffset | None] = {}
-    refused: dict[tuple[bytes | str, int], ErrorCode] = {}
-    for topic in request.topics:
-        name = _name_of(image, topic.topic_id) if by_id else topic.name
-        for asked in topic.partitions:
-            metadata = asked.committed_metadata or ""
-            problem = _partition_problem(image, name, asked.partition_index)
-            if problem is ErrorCode.NONE and len(metadata.encode()) > min(
-                coordinator.metadata_max_bytes, METADATA_MAX_BYTES
-            ):
-                problem = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            if problem is ErrorCode.NONE and name is not None:
-                offsets[(name, asked.partition_index)] = CommittedOffset(
-                    asked.committed_offset, asked.committed_leader_epoch, metadata, wall_ms, expire_ms
-                )
-            else:
-                refused[(topic.topic_id if by_id else topic.name, asked.partition_index)] = problem
-    pending: Pending[Any] = Pending()
-
-    def answer(code: ErrorCode) -> None:
-        pending.complete(
-            _commit_answer(
-                request,
-                lambda topic, partition: refused.get((topic.topic_id if by_id else topic.name, partition), code),
+    for place, (name, partition) in asked.items():
+        metadata = partition.committed_metadata or ""
+        if len(metadata.encode()) > metadata_max_bytes:
+            refused[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            offsets[(name, partition.partition_index)] = CommittedOffset(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, wall_ms, expire_ms
             )
-        )
-
-    if offsets:
-        shard.commit_offsets(request.group_id, offsets, answer)
-    else:
-        answer(ErrorCode.NONE)
+    if not offsets:
+        return answered(ErrorCode.NONE)
+    pending: Pending[Any] = Pending()
+    shard.commit_offsets(request.group_id, offsets, lambda code: pending.complete(answered(code)))
     return pending
 
 
-def _commit_refusal(shard: Shard, request: OffsetCommitRequest) -> ErrorCode:
+def _commit_refusal(shard: Shard, request: OffsetCommitRequest, version: int) -> ErrorCode:
     """Why this client may not commit for the group, if so."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None:
+        if generation < 0:
+            return ErrorCode.NONE
         # a generation of a group that is gone
-        return ErrorCode.ILLEGAL_GENERATION if generation >= 0 else ErrorCode.NONE
+        return ErrorCode.GROUP_ID_NOT_FOUND if version >= NOT_FOUND_VERSION else ErrorCode.ILLEGAL_GENERATION
     if generation < 0 and group.is_empty:
         return ErrorCode.NONE
     if generation < 0 and not request.member_id and request.group_instance_id is None:
@@ -266,6 +273,8 @@ def _place(
 
 def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending[Any]:
     """What no member reads may be forgotten; with members whose subscriptions cannot be read, nothing."""
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     shard = coordinator.shard_of(request.group_id)
     if isinstance(shard, ErrorCode):
         return OffsetDeleteResponse(error_code=shard)
