@@ -26,7 +26,7 @@ def book(
         made.commits[token] = Commit(0, offset, sent, sent_ms=sent, answered=answered)
     if read is not None:
         token, sent = read
-        made.reads.append(Read(0, token, made.commits[token].offset if token else -1, sent))
+        made.reads.append(Read(0, token, made.commits[token].offset if token else -1, sent, confirmed=True))
     return made
 
 
@@ -64,7 +64,7 @@ def test_a_commit_that_was_refused_is_not_stored() -> None:
 
 def test_what_nobody_committed_is_not_read() -> None:
     made_up = book({"a": (1, 2)})
-    made_up.reads.append(Read(0, "z", 7, 5))
+    made_up.reads.append(Read(0, "z", 7, 5, confirmed=True))
     assert checks(made_up) == [LOST_COMMIT]
 
 
@@ -76,7 +76,7 @@ def test_a_lossy_election_of_the_offsets_topic_takes_what_was_committed_before()
 
 
 def owned(generation: int, member: str, partitions: tuple[int, ...], sent: int) -> Owned:
-    return Owned(generation, member, partitions, sent, answered=sent + 1, sent_ms=sent)
+    return Owned(generation, member, partitions, sent, answered=sent + 1, sent_ms=sent, confirmed=True)
 
 
 def test_a_generation_shares_out_each_partition_once() -> None:
@@ -93,5 +93,15 @@ def test_generations_do_not_go_back() -> None:
 
 
 def test_an_answer_that_was_on_its_way_may_name_a_former_generation() -> None:
-    late = GroupBook("g", owned=[Owned(3, "a", (0,), 4, 5, 4), Owned(2, "b", (0,), 1, 9, 1)])
+    late = GroupBook("g", owned=[Owned(3, "a", (0,), 4, 5, 4), Owned(2, "b", (0,), 1, 9, 1, True)])
     assert checks(late) == []
+
+
+def test_what_a_former_coordinator_says_from_memory_counts_only_once_a_commit_confirms_it() -> None:
+    stale = GroupBook("g", owned=[owned(3, "a", (0,), 1), Owned(2, "b", (0,), 5, 6, 5)])
+    assert checks(stale) == []
+    stale.owned[1].confirmed = True
+    assert checks(stale) == [GENERATION]
+    read = book({"a": (1, 2), "b": (3, 4)}, read=("a", 5))
+    read.reads[0].confirmed = False
+    assert checks(read) == []

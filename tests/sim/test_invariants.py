@@ -148,3 +148,18 @@ def test_r1_fires_on_committed_metadata_that_are_gone_or_changed() -> None:
     assert "are gone" in (invariants.r1_committed_metadata_stays(before, {0: 11}, 0, 3) or "")
     assert "have changed" in (invariants.r1_committed_metadata_stays(before, {0: 11, 3: 23}, 0, 5) or "")
     assert invariants.r1_committed_metadata_stays(before, {3: 22}, 3, 5) is None, "a snapshot covers what is below"
+
+
+def test_compaction_may_reach_the_high_watermark_and_not_pass_it() -> None:
+    assert invariants.t13_compaction_is_below_the_high_watermark(1, 10, 10) is None
+    sentence = invariants.t13_compaction_is_below_the_high_watermark(1, 11, 10)
+    assert sentence == "broker 1 compacted up to 11, above its high watermark 10"
+
+
+def test_a_disk_holds_the_replicas_of_its_broker_and_no_others() -> None:
+    mine, deleted, made_again = ("t", 0, b"a"), ("r", 0, b"a"), ("r", 0, b"b")
+    assert invariants.t14_disks_hold_what_is_assigned(1, [mine], [mine]) is None
+    stays = invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine])
+    assert stays == "broker 1 still has logs of partitions that are not its own, or no more: [('r', 0)]"
+    assert invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine, made_again]) is not None
+    assert invariants.t14_disks_hold_what_is_assigned(1, [], [mine]) == "broker 1 has no log for [('t', 0)]"

@@ -32,7 +32,7 @@ from heirlog.sim.cluster import Cluster, Machine
 from heirlog.sim.history import History, Loss, partition_name
 from heirlog.sim.invariants import Watermark
 from heirlog.sim.truth import Truth
-from heirlog.sim.world import Process
+from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 400
 NOTHING_EXPOSED = Watermark(0, -1)
@@ -77,6 +77,7 @@ class Checker:
         self._process_of: dict[Uuid, Process] = {}
         """Who ran as which incarnation."""
         self._until_sweep = SWEEP_EVENTS
+        self.world.on_log = self._on_log
 
     def observe(self, process: Process | None) -> None:
         if process is None:
@@ -98,6 +99,34 @@ class Checker:
             node = machine.running
             if node is not None:
                 self._look_at(machine, node)
+
+    def misplaced(self) -> str | None:
+        """T14 of every running broker. Deletions take their time, so this is for a cluster that is quiet again."""
+        image = self.truth.image
+        for machine, node in self._running_brokers():
+            broker = BrokerId(machine.node_id)
+            held = {
+                (log.topic, log.partition, log.topic_id)
+                for directory in node.directories
+                for log in directory.logs.values()
+            }
+            assigned = {(image.topics[key].name, index, key) for key, index, _ in image.replicas_on(broker)}
+            sentence = invariants.t14_disks_hold_what_is_assigned(broker, held, assigned)
+            if sentence is not None:
+                return sentence
+        return None
+
+    def _on_log(self, line: LogLine) -> None:
+        if line.event != "log-compacted":
+            return
+        machine = self.cluster.machines_by_host[line.node]
+        assert machine.node is not None
+        for partition in machine.node.broker.replicas.all_partitions():
+            if (partition.topic, partition.index) == (line.values["topic"], line.values["partition"]):
+                sentence = invariants.t13_compaction_is_below_the_high_watermark(
+                    machine.node_id, int(str(line.values["clean_offset"])), partition.high_watermark
+                )
+                self._must_not("T13", sentence, f"{partition.topic}-{partition.index}")
 
     def _broken(self, rule: str, sentence: str) -> None:
         raise Violation(rule, sentence)

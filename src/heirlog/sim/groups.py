@@ -9,6 +9,10 @@ Every commit has a token of its own, stored as its metadata. Time is the order i
 was refused as coming from a stranger never does. So a read may return a commit unless another one was *sent* after it
 was answered, and answered before the read was sent.
 
+A coordinator that does not know yet that another one has been elected answers SyncGroup and OffsetFetch from memory,
+as Kafka's does; what it cannot do is commit. So what such an answer said counts only once a commit of the same member,
+in the same generation, was answered: it is *confirmed*.
+
 An election on a lossy basis of a partition of `__consumer_offsets` takes what it takes: nothing that was sent before is
 held against the group afterwards.
 """
@@ -38,7 +42,7 @@ class Commit:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Read:
     """One partition of an answer to OffsetFetch. `token` None: nothing was committed."""
 
@@ -46,9 +50,10 @@ class Read:
     token: str | None
     offset: int
     sent: int
+    confirmed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Owned:
     """An answer to SyncGroup."""
 
@@ -58,6 +63,7 @@ class Owned:
     sent: int
     answered: int
     sent_ms: int
+    confirmed: bool = False
 
 
 @dataclass(slots=True)
@@ -100,6 +106,8 @@ def generation_went_back(book: GroupBook, lost_ms: int) -> list[Finding]:
     """Whoever asked after a generation was told may not be told a former one. lost_ms: see `lossy_moments`."""
     found = []
     for one in book.owned:
+        if not one.confirmed:
+            continue
         for other in book.owned:
             if other.sent_ms > lost_ms and other.answered < one.sent and other.generation > one.generation:
                 sentence = (
@@ -114,6 +122,8 @@ def lost_commit(book: GroupBook, lost_ms: int) -> list[Finding]:
     """lost_ms: see `lossy_moments`."""
     found = []
     for read in book.reads:
+        if not read.confirmed:
+            continue
         sentence = _misread(book, read, lost_ms)
         if sentence is not None:
             found.append(Finding(LOST_COMMIT, f"{book.group}, partition {read.partition}: {sentence}"))

@@ -6,7 +6,8 @@ has (`Partition` with its log), and what was told to clients.
     T1   states are in their domain, fetchers agree with them     T7   applied metadata are a prefix of the committed
     T2   seats (ISR, ELR) are consistent                          T9   reads do not change (`heirlog.sim.history`)
     T4   members of ISR and ELR hold what is committed            T11  nobody sits down after an unclean stop unseen
-    T5   leaders hold what was acknowledged                       R1   committed metadata stay
+    T5   leaders hold what was acknowledged                       T13  compaction stays below the high watermark
+    R1   committed metadata stay                                  T14  disks hold no replicas of nobody
 
 *True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
 lineage at the winner's log end.
@@ -160,6 +161,26 @@ def t11_returned_uncleanly(broker: int, state: PartitionState, not_caught_up: bo
     for seat, members in (("ISR", state.isr), ("ELR", state.elr)):
         if broker in members:
             return f"broker {broker} is in the {seat} {members} and has not caught up since it stopped uncleanly"
+    return None
+
+
+def t13_compaction_is_below_the_high_watermark(broker: int, clean_offset: int, high_watermark: int) -> str | None:
+    """What may still be cut off must not have replaced anything."""
+    if clean_offset > high_watermark:
+        return f"broker {broker} compacted up to {clean_offset}, above its high watermark {high_watermark}"
+    return None
+
+
+def t14_disks_hold_what_is_assigned(
+    broker: int, held: Collection[tuple[str, int, bytes | None]], assigned: Collection[tuple[str, int, bytes | None]]
+) -> str | None:
+    """Judged when a run is quiet again: (topic, partition, topic id) of the logs of a broker, and of its seats."""
+    strangers = sorted((topic, index) for topic, index, topic_id in set(held) - set(assigned))
+    if strangers:
+        return f"broker {broker} still has logs of partitions that are not its own, or no more: {strangers}"
+    missing = sorted((topic, index) for topic, index, topic_id in set(assigned) - set(held))
+    if missing:
+        return f"broker {broker} has no log for {missing}"
     return None
 
 

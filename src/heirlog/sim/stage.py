@@ -40,6 +40,7 @@ COMPACTED_CONFIG = {
 }
 GROUP_LIMIT_MS = 30_000
 ELECTION_ATTEMPTS = 5
+DELETION_LIMIT_MS = 10_000
 START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
 AUDIT_LIMIT_MS = 20_000
@@ -247,6 +248,8 @@ class Stage:
         # a broker that was slow to come back may have been fenced once more
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
         self._audit_group()
+        if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):
+            raise Violation("T14", self.checker.misplaced() or "")
         auditor = self._reader("auditor")
         ends = self._ends()
         self.wait(

@@ -71,8 +71,8 @@ class GroupClient(Client):
     def partitions(self) -> list[Leader]:
         return [leader for _, leader in sorted(self.leaders.items())]
 
-    def fetch_offsets(self, indexes: Sequence[int], then: Callable[[dict[int, int] | None], None]) -> None:
-        """then(committed offset per partition), or then(None) if nobody could tell."""
+    def fetch_offsets(self, indexes: Sequence[int], then: Callable[[list[Read] | None], None]) -> None:
+        """then(None) if nobody could tell."""
         sent = self.book.tick()
 
         def answered(response: Any) -> None:
@@ -83,10 +83,17 @@ class GroupClient(Client):
             if any(partition.error_code != ErrorCode.NONE for partition in found):
                 then(None)
                 return
-            for partition in found:
-                token = partition.metadata if partition.committed_offset >= 0 else None
-                self.book.reads.append(Read(partition.partition_index, token, partition.committed_offset, sent))
-            then({partition.partition_index: partition.committed_offset for partition in found})
+            reads = [
+                Read(
+                    partition.partition_index,
+                    partition.metadata if partition.committed_offset >= 0 else None,
+                    partition.committed_offset,
+                    sent,
+                )
+                for partition in found
+            ]
+            self.book.reads.extend(reads)
+            then(reads)
 
         topic_id = self.partitions()[0].topic_id
         topics = [
@@ -112,10 +119,14 @@ class OffsetsReader(GroupClient):
             return
         self.find(lambda: self.fetch_offsets([leader.index for leader in self.partitions()], self._answered))
 
-    def _answered(self, offsets: dict[int, int] | None) -> None:
-        self.done = offsets is not None
-        if not self.done:
+    def _answered(self, reads: list[Read] | None) -> None:
+        if reads is None:
             self.env.call_later(RETRY_MS, self._begin)
+            return
+        # asked when all is quiet: everybody knows who the coordinator is
+        for read in reads:
+            read.confirmed = True
+        self.done = True
 
 
 class Member(GroupClient):
@@ -133,6 +144,8 @@ class Member(GroupClient):
         self.owned: dict[int, int] = {}
         """What this member owns, and the offset that it committed or found last."""
         self._timers: list[Cancel] = []
+        self._unconfirmed: list[Owned | Read] = []
+        """What this life was told, until a commit is answered."""
 
     @property
     def generation(self) -> int:
@@ -231,7 +244,9 @@ class Member(GroupClient):
                 self._again(forget=response.error_code == ErrorCode.UNKNOWN_MEMBER_ID)
             else:
                 mine = tuple(response.assignment)
-                self.book.owned.append(Owned(generation, self._member_id, mine, sent, self.book.tick(), sent_ms))
+                owned = Owned(generation, self._member_id, mine, sent, self.book.tick(), sent_ms)
+                self.book.owned.append(owned)
+                self._unconfirmed = [owned]
                 self._settle(generation, mine)
 
         self.ask("group", request, self._unless_over(synced), REBALANCE_MS + REQUEST_TIMEOUT_MS)
@@ -247,15 +262,16 @@ class Member(GroupClient):
     def _take_over(self, mine: tuple[int, ...]) -> None:
         """Where did the former owner stop?"""
 
-        def told(offsets: dict[int, int] | None) -> None:
-            if offsets is None:
+        def told(reads: list[Read] | None) -> None:
+            if reads is None:
                 self._timers.append(self.env.call_later(RETRY_MS, lambda: self._take_over(mine)))
                 return
-            self.owned = {index: max(offset, 0) for index, offset in offsets.items()}
+            self._unconfirmed += reads
+            self.owned = {read.partition: max(read.offset, 0) for read in reads}
             self._every(COMMIT_MS, self._commit)
 
         life = self._life
-        self.fetch_offsets(mine, lambda offsets: told(offsets) if life == self._life else None)
+        self.fetch_offsets(mine, lambda reads: told(reads) if life == self._life else None)
 
     def _every(self, interval_ms: int, fn: Callable[[Callable[[], None]], None]) -> None:
         """fn(again): once more, `interval_ms` after `again` was called."""
@@ -299,20 +315,23 @@ class Member(GroupClient):
             topics=[topic],
         )
         committed = self._unless_over(lambda response: self._committed(response, again))
+        unconfirmed = list(self._unconfirmed)
 
         def answered(response: Any) -> None:
             # also for a life that is over: what was answered was answered
             if not isinstance(response, SendFailure):
-                self._write_down(response, made)
+                self._write_down(response, made, unconfirmed)
             committed(response)
 
         self.ask("commit", request, answered, REQUEST_TIMEOUT_MS)
 
-    def _write_down(self, response: Any, made: dict[int, Commit]) -> None:
+    def _write_down(self, response: Any, made: dict[int, Commit], unconfirmed: list[Owned | Read]) -> None:
         for partition in response.topics[0].partitions:
             commit = made[partition.partition_index]
             if partition.error_code == ErrorCode.NONE:
                 commit.answered = self.book.tick()
+                for told in unconfirmed:
+                    told.confirmed = True
             else:
                 commit.refused = partition.error_code in _STRANGER
 
