@@ -14,6 +14,7 @@ from heirlog.blocking.data import (
     DataClient,
     EpochEnd,
     Fetched,
+    LogTruncated,
     OffsetAt,
     OffsetOutOfRange,
     TopicRecreated,
@@ -21,6 +22,7 @@ from heirlog.blocking.data import (
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3
@@ -49,6 +51,10 @@ def create(client: DataClient, name: str | None = None) -> str:
     response = client._peers.ask_any(CreateTopicsRequest(topics=[topic], timeout_ms=10000), 10)
     assert response.topics[0].error_code == 0, response
     return name
+
+
+def by_name(topic: str) -> DeleteTopicsRequest.DeleteTopicState:
+    return DeleteTopicsRequest.DeleteTopicState(name=topic)
 
 
 def batch(numbers: range, timestamp_ms: int = 1_700_000_000_000) -> bytearray:
@@ -121,7 +127,7 @@ def test_who_stops_reading_early_disturbs_nobody(client: DataClient) -> None:
 def test_what_cannot_be_read_says_why(client: DataClient) -> None:
     topic = create(client)
     written(client, topic)
-    with pytest.raises(OffsetOutOfRange, match="no offset 1000"):
+    with pytest.raises(OffsetOutOfRange, match="no offset 1000; it holds 0 to 30"):
         next(client.fetch(topic, 0, 1000, 1001))
     with pytest.raises(TimeoutError, match=r"nothing came at offset 30 .* 31 was to be reached"):
         next(client.fetch(topic, 0, 30, 31, stall_timeout_s=0.2))
@@ -129,6 +135,28 @@ def test_what_cannot_be_read_says_why(client: DataClient) -> None:
         next(client.fetch(topic, 0, 0, 30, topic_id=b"x" * 16))
     with pytest.raises(KafkaError, match="no partition 9"):
         next(client.fetch(topic, 9, 0, 30, stall_timeout_s=0.2))
+
+
+def test_another_history_is_noticed_by_its_epoch(client: DataClient) -> None:
+    topic = create(client)
+    written(client, topic)
+    assert values(client.fetch(topic, 0, 20, 30, last_epoch=0)) == list(range(20, 30))
+    with pytest.raises(LogTruncated, match="records of leader epoch 7 were read") as failed:
+        next(client.fetch(topic, 0, 20, 30, last_epoch=7))
+    assert (failed.value.offset, failed.value.end) == (20, EpochEnd(-1, -1))
+
+
+def test_a_topic_made_again_under_its_name_is_not_read_on(client: DataClient) -> None:
+    topic = create(client)
+    written(client, topic)
+    reading = client.fetch(topic, 0, 0, 40, max_bytes=1)
+    next(reading)
+    client._peers.ask_any(DeleteTopicsRequest(topics=[by_name(topic)], topic_names=[topic], timeout_ms=10000), 10)
+    create(client, topic)
+    with pytest.raises(TopicRecreated, match="was deleted"):
+        list(reading)
+    written(client, topic)
+    assert values(client.fetch(topic, 0, 0, 30)) == list(range(30)), "whoever asks anew gets the new one"
 
 
 def test_a_batch_that_is_too_large_fails_the_producer_once_and_for_all(client: DataClient) -> None:

@@ -25,11 +25,11 @@ class OffsetOutOfRange(KafkaError):
     def __init__(
         self, topic: str, partition: int, offset: int, log_start_offset: int = -1, high_watermark: int = -1
     ) -> None:
-        bounds = "" if log_start_offset < 0 else f": it holds {log_start_offset} to {high_watermark}"
-        super().__init__(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{topic}-{partition} has no offset {offset}{bounds}; it was deleted by retention, or truncated",
-        )
+        reason = "it was deleted by retention, or truncated"
+        if log_start_offset >= 0:
+            gone = "what lies before was deleted" if offset < log_start_offset else "the log was longer, or another one"
+            reason = f"it holds {log_start_offset} to {high_watermark}: {gone}"
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic}-{partition} has no offset {offset}; {reason}")
         self.topic = topic
         self.partition = partition
         self.offset = offset
@@ -44,10 +44,13 @@ class LogTruncated(KafkaError):
     """
 
     def __init__(self, topic: str, partition: int, offset: int, epoch: int, end: EpochEnd) -> None:
+        now = "its leader knows nothing of that epoch"
+        if end.end_offset >= 0:
+            now = f"the log now has epoch {end.leader_epoch} up to {end.end_offset}"
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{topic}-{partition} was truncated below offset {offset}: records of leader epoch {epoch} were read up to "
-            f"there, and the log now has epoch {end.leader_epoch} up to {end.end_offset}",
+            f"there, and {now}",
         )
         self.topic = topic
         self.partition = partition
