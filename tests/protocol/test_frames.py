@@ -11,6 +11,7 @@ from kio.serial import entity_writer
 from protocol import oracle
 
 from heirlog.env import Region
+from heirlog.protocol import frames
 from heirlog.protocol.api import APIS, Api, UnknownApi
 from heirlog.protocol.frames import (
     RequestHeader,
@@ -21,9 +22,9 @@ from heirlog.protocol.frames import (
     parse_header,
 )
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.fetch import FetchResponse
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from heirlog.protocol.primitives import Malformed, UnsupportedVersion
+from heirlog.protocol.primitives import ITEMS_MAX, Malformed, UnsupportedVersion, uvarint
 
 CASES = [(api, version) for api, kind, version in oracle.cases() if kind == "request"]
 
@@ -124,3 +125,59 @@ def test_the_length_counts_regions() -> None:
     sizes = [part.size if isinstance(part, Region) else len(part) for part in parts]
     assert struct.unpack_from(">i", parts[0])[0] == sum(sizes) - 4  # type: ignore[arg-type]  # the first is bytes
     assert region in parts
+
+
+def wide(key: int, version: int, body: bytes) -> memoryview:
+    return memoryview(struct.pack(">hhih", key, version, 1, -1) + b"\0" + body)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "before", "item"),
+    [
+        (3, 9, b"", b"\x02a\0"),
+        (0, 9, b"\0" + bytes(6), b"\x02a\x01\0"),
+        (15, 5, b"", b"\x02g"),
+        (3, 9, b"\0\0\0\0", b"\x63\x00"),
+    ],
+    ids=["structs", "of Produce", "strings", "unknown tags"],
+)
+def test_a_request_of_more_items_than_anybody_needs_is_refused_before_it_is_read(
+    key: int, version: int, before: bytes, item: bytes
+) -> None:
+    tags = before == b"\0\0\0\0"
+    frame = wide(key, version, before + uvarint(ITEMS_MAX + 2 - tags) + item * (ITEMS_MAX + 1) + bytes(10))
+    header, position = parse_header(frame)
+    with pytest.raises(Malformed, match=f"more than {ITEMS_MAX} items"):
+        decode_request(header, frame, position)
+    # the next one has its own
+    small = wide(3, 9, b"\x02\x02a\0\0\0\0\0")
+    assert decode_request(*((parsed := parse_header(small))[0], small, parsed[1])) is not None
+
+
+def test_items_are_counted_through_all_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "ITEMS_MAX", 100)
+    topics = [
+        FetchRequest.FetchTopic(topic="t", partitions=[FetchRequest.FetchPartition(partition=n) for n in range(11)])
+        for _ in range(9)
+    ]
+    for count in (8, 9):
+        request = b"".join(encode_request(RequestHeader(1, 11, 1, None), FetchRequest(topics=topics[:count])))[4:]  # type: ignore[arg-type]
+        header, position = parse_header(memoryview(request))
+        if count == 8:
+            decode_request(header, memoryview(request), position)
+        else:
+            with pytest.raises(Malformed, match="items"):
+                decode_request(header, memoryview(request), position)
+
+
+def test_the_tags_of_a_header_are_counted_too() -> None:
+    frame = struct.pack(">hhih", 3, 9, 1, -1) + uvarint(ITEMS_MAX + 1) + b"\x63\x00" * (ITEMS_MAX + 1) + bytes(10)
+    with pytest.raises(Malformed, match="items"):
+        parse_header(memoryview(frame))
+
+
+def test_answers_may_have_any_number_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "ITEMS_MAX", 100)
+    topics = [MetadataResponse.MetadataResponseTopic(name="t") for _ in range(1000)]
+    parts = encode_response(3, 9, 1, MetadataResponse(topics=topics))
+    assert decode_response(3, 9, b"".join(parts)[4:])[0] == 1  # type: ignore[arg-type]

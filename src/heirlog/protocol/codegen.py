@@ -241,6 +241,10 @@ class Codec:
         parameters = "buf: memoryview, pos: int, count: int, version: int"
         yield f"def _read{self.function(struct)}({parameters}) -> tuple[list[{cls}], int]:"
         yield f"    items: list[{cls}] = []"
+        if self.function(struct).startswith("_request_"):
+            # an item that stands alone is free: it can only triple what was counted
+            yield "    if count > 1:"
+            yield "        p.spend(count)"
         yield from (f"    {line}" for line in self._branches(struct, self._read_body))
         yield "    return items, pos"
 

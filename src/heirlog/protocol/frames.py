@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from heirlog.env import Buffer
 from heirlog.protocol.api import API_VERSIONS, api, request_class, response_class
 from heirlog.protocol.primitives import (
+    ITEMS_MAX,
     Malformed,
     Message,
     Part,
+    allow,
     decode,
     encode,
     part_size,
@@ -72,7 +74,8 @@ def parse_header(frame: memoryview) -> tuple[RequestHeader, int]:
     try:
         client_id, position = read_nullable_string(frame, _FIXED.size)
         if api_version >= known.flexible_version:
-            position = skip_tags(frame, position + 1, frame[position])
+            tags = frame[position]
+            position = _skip_header_tags(frame, position + 1, tags) if tags else position + 1
         if position > len(frame):
             raise Malformed(f"the header of a {known.name} request ends in the middle of a field")
     except (struct.error, IndexError, UnicodeDecodeError, Malformed) as error:
@@ -82,9 +85,22 @@ def parse_header(frame: memoryview) -> tuple[RequestHeader, int]:
     return RequestHeader(api_key, api_version, correlation_id, client_id), position
 
 
+def _skip_header_tags(frame: memoryview, position: int, first: int) -> int:
+    allow(ITEMS_MAX)
+    try:
+        return skip_tags(frame, position, first)
+    finally:
+        allow(None)
+
+
 def decode_request(header: RequestHeader, frame: memoryview, position: int) -> Message:
-    """Raises UnsupportedVersion, Malformed."""
-    return decode(request_class(header.api_key), frame, header.api_version, position)
+    """Raises UnsupportedVersion, Malformed; the latter also for more than `ITEMS_MAX` items."""
+    cls = request_class(header.api_key)
+    allow(ITEMS_MAX)
+    try:
+        return decode(cls, frame, header.api_version, position)
+    finally:
+        allow(None)
 
 
 def encode_request(header: RequestHeader, message: Message) -> list[Part]:

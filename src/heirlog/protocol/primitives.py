@@ -10,6 +10,10 @@ not ask whether the bytes are there. Three facts make that safe:
 
 Only what could allocate by its claimed size alone (an array of numbers) compares first.
 
+What is really there may be too much, too: an item of two bytes becomes an object of a hundred, and a frame of
+`socket.request.max.bytes` full of them would hold up a node for a minute. So the items of a request are counted
+(`allow`, `spend`); more than `ITEMS_MAX` are refused.
+
 Writing makes many small `bytes` and joins them once. Record sets are not copied: they become parts of their own
 between the joined ones, either buffers or a `Region` of a file that the body sends without reading it.
 
@@ -235,6 +239,25 @@ def _check_version(cls: type[Message], version: int) -> None:
 
 # ----------------------------------------------------------------------------------------------------------- reading
 
+ITEMS_MAX: Final = 500_000
+"""Array elements of one request: a request about each of a hundred thousand partitions has fewer."""
+_UNLIMITED: Final = 2**62
+_items_left = _UNLIMITED
+
+
+def allow(items: int | None) -> None:
+    """How many items the next message may have; None: any number, as of answers that were asked for."""
+    global _items_left
+    _items_left = _UNLIMITED if items is None else items
+
+
+def spend(count: int) -> None:
+    """`count` items come now."""
+    global _items_left
+    _items_left -= count
+    if _items_left < 0:
+        raise Malformed(f"a request of more than {ITEMS_MAX} items")
+
 
 def read_uvarint(buf: memoryview, pos: int) -> tuple[int, int]:
     first = buf[pos]
@@ -386,6 +409,7 @@ def read_int32s(buf: memoryview, pos: int, count: int) -> tuple[list[int], int]:
     if count < 16:
         shape = _INT32S[count]
         return list(shape.unpack_from(buf, pos)), pos + shape.size
+    spend(count)
     end = pos + 4 * count
     if end > len(buf):
         raise Malformed(f"an array of {count} numbers has only {len(buf) - pos} bytes")
@@ -403,6 +427,7 @@ def read_uuids(buf: memoryview, pos: int, count: int) -> tuple[list[bytes], int]
     if count < 16:
         shape = _UUIDS[count]
         return list(shape.unpack_from(buf, pos)), pos + shape.size
+    spend(count)
     end = pos + 16 * count
     if end > len(buf):
         raise Malformed(f"an array of {count} UUIDs has only {len(buf) - pos} bytes")
@@ -410,6 +435,7 @@ def read_uuids(buf: memoryview, pos: int, count: int) -> tuple[list[bytes], int]
 
 
 def read_strings(buf: memoryview, pos: int, count: int) -> tuple[list[str], int]:
+    spend(count)
     values = []
     for _ in range(count):
         value, pos = read_string(buf, pos)
@@ -418,6 +444,7 @@ def read_strings(buf: memoryview, pos: int, count: int) -> tuple[list[str], int]
 
 
 def read_compact_strings(buf: memoryview, pos: int, count: int) -> tuple[list[str], int]:
+    spend(count)
     values = []
     for _ in range(count):
         value, pos = read_compact_string(buf, pos)
@@ -430,6 +457,7 @@ def skip_tags(buf: memoryview, pos: int, first: int) -> int:
     count = first
     if first >= 128:
         count, pos = more_uvarint(buf, pos, first)
+    spend(count)
     for _ in range(count):
         _, pos = read_uvarint(buf, pos)
         pos = read_tag_end(buf, pos)[1]

@@ -78,6 +78,8 @@ class AlterConfigsRequest(Message):
 
 def _read_request_alterable_config(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[AlterConfigsRequest.AlterableConfig], int]:
     items: list[AlterConfigsRequest.AlterableConfig] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(AlterConfigsRequest.AlterableConfig)
@@ -112,6 +114,8 @@ def _write_request_alterable_config(out: Out, items: Sequence[AlterConfigsReques
 
 def _read_request_alter_configs_resource(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[AlterConfigsRequest.AlterConfigsResource], int]:
     items: list[AlterConfigsRequest.AlterConfigsResource] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(AlterConfigsRequest.AlterConfigsResource)

@@ -112,6 +112,8 @@ class AlterPartitionRequest(Message):
 
 def _read_request_broker_state(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[AlterPartitionRequest.BrokerState], int]:
     items: list[AlterPartitionRequest.BrokerState] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(AlterPartitionRequest.BrokerState)
         (x.broker_id, x.broker_epoch, tags) = _unpack_iqB(buf, pos)
@@ -130,6 +132,8 @@ def _write_request_broker_state(out: Out, items: Sequence[AlterPartitionRequest.
 
 def _read_request_partition_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[AlterPartitionRequest.PartitionData], int]:
     items: list[AlterPartitionRequest.PartitionData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 3:
         for _ in range(count):
             x = new(AlterPartitionRequest.PartitionData)
@@ -193,6 +197,8 @@ def _write_request_partition_data(out: Out, items: Sequence[AlterPartitionReques
 
 def _read_request_topic_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[AlterPartitionRequest.TopicData], int]:
     items: list[AlterPartitionRequest.TopicData] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(AlterPartitionRequest.TopicData)
         (x.topic_id,) = _unpack_u(buf, pos)

@@ -109,6 +109,8 @@ class BeginQuorumEpochRequest(Message):
 
 def _read_request_leader_endpoint(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BeginQuorumEpochRequest.LeaderEndpoint], int]:
     items: list[BeginQuorumEpochRequest.LeaderEndpoint] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(BeginQuorumEpochRequest.LeaderEndpoint)
         x.name, pos = p.read_compact_string(buf, pos)
@@ -131,6 +133,8 @@ def _write_request_leader_endpoint(out: Out, items: Sequence[BeginQuorumEpochReq
 
 def _read_request_partition_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BeginQuorumEpochRequest.PartitionData], int]:
     items: list[BeginQuorumEpochRequest.PartitionData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(BeginQuorumEpochRequest.PartitionData)
@@ -161,6 +165,8 @@ def _write_request_partition_data(out: Out, items: Sequence[BeginQuorumEpochRequ
 
 def _read_request_topic_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BeginQuorumEpochRequest.TopicData], int]:
     items: list[BeginQuorumEpochRequest.TopicData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(BeginQuorumEpochRequest.TopicData)

@@ -111,6 +111,8 @@ class BrokerRegistrationRequest(Message):
 
 def _read_request_feature(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BrokerRegistrationRequest.Feature], int]:
     items: list[BrokerRegistrationRequest.Feature] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(BrokerRegistrationRequest.Feature)
         x.name, pos = p.read_compact_string(buf, pos)
@@ -131,6 +133,8 @@ def _write_request_feature(out: Out, items: Sequence[BrokerRegistrationRequest.F
 
 def _read_request_listener(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BrokerRegistrationRequest.Listener], int]:
     items: list[BrokerRegistrationRequest.Listener] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(BrokerRegistrationRequest.Listener)
         x.name, pos = p.read_compact_string(buf, pos)

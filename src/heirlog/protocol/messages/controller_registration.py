@@ -91,6 +91,8 @@ class ControllerRegistrationRequest(Message):
 
 def _read_request_feature(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ControllerRegistrationRequest.Feature], int]:
     items: list[ControllerRegistrationRequest.Feature] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(ControllerRegistrationRequest.Feature)
         x.name, pos = p.read_compact_string(buf, pos)
@@ -111,6 +113,8 @@ def _write_request_feature(out: Out, items: Sequence[ControllerRegistrationReque
 
 def _read_request_listener(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ControllerRegistrationRequest.Listener], int]:
     items: list[ControllerRegistrationRequest.Listener] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(ControllerRegistrationRequest.Listener)
         x.name, pos = p.read_compact_string(buf, pos)

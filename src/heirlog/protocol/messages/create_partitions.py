@@ -76,6 +76,8 @@ class CreatePartitionsRequest(Message):
 
 def _read_request_create_partitions_assignment(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[CreatePartitionsRequest.CreatePartitionsAssignment], int]:
     items: list[CreatePartitionsRequest.CreatePartitionsAssignment] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(CreatePartitionsRequest.CreatePartitionsAssignment)
@@ -122,6 +124,8 @@ def _write_request_create_partitions_assignment(out: Out, items: Sequence[Create
 
 def _read_request_create_partitions_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[CreatePartitionsRequest.CreatePartitionsTopic], int]:
     items: list[CreatePartitionsRequest.CreatePartitionsTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(CreatePartitionsRequest.CreatePartitionsTopic)

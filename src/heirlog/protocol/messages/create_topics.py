@@ -106,6 +106,8 @@ class CreateTopicsRequest(Message):
 
 def _read_request_creatable_topic_config(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[CreateTopicsRequest.CreatableTopicConfig], int]:
     items: list[CreateTopicsRequest.CreatableTopicConfig] = []
+    if count > 1:
+        p.spend(count)
     if version >= 5:
         for _ in range(count):
             x = new(CreateTopicsRequest.CreatableTopicConfig)
@@ -140,6 +142,8 @@ def _write_request_creatable_topic_config(out: Out, items: Sequence[CreateTopics
 
 def _read_request_creatable_replica_assignment(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[CreateTopicsRequest.CreatableReplicaAssignment], int]:
     items: list[CreateTopicsRequest.CreatableReplicaAssignment] = []
+    if count > 1:
+        p.spend(count)
     if version >= 5:
         for _ in range(count):
             x = new(CreateTopicsRequest.CreatableReplicaAssignment)
@@ -192,6 +196,8 @@ def _write_request_creatable_replica_assignment(out: Out, items: Sequence[Create
 
 def _read_request_creatable_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[CreateTopicsRequest.CreatableTopic], int]:
     items: list[CreateTopicsRequest.CreatableTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 5:
         for _ in range(count):
             x = new(CreateTopicsRequest.CreatableTopic)

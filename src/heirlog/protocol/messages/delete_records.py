@@ -77,6 +77,8 @@ class DeleteRecordsRequest(Message):
 
 def _read_request_delete_records_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DeleteRecordsRequest.DeleteRecordsPartition], int]:
     items: list[DeleteRecordsRequest.DeleteRecordsPartition] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(DeleteRecordsRequest.DeleteRecordsPartition)
@@ -106,6 +108,8 @@ def _write_request_delete_records_partition(out: Out, items: Sequence[DeleteReco
 
 def _read_request_delete_records_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DeleteRecordsRequest.DeleteRecordsTopic], int]:
     items: list[DeleteRecordsRequest.DeleteRecordsTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(DeleteRecordsRequest.DeleteRecordsTopic)

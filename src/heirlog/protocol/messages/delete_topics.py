@@ -65,6 +65,8 @@ class DeleteTopicsRequest(Message):
 
 def _read_request_delete_topic_state(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DeleteTopicsRequest.DeleteTopicState], int]:
     items: list[DeleteTopicsRequest.DeleteTopicState] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DeleteTopicsRequest.DeleteTopicState)
         x.name, pos = p.read_compact_nullable_string(buf, pos)

@@ -72,6 +72,8 @@ class DescribeConfigsRequest(Message):
 
 def _read_request_describe_configs_resource(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeConfigsRequest.DescribeConfigsResource], int]:
     items: list[DescribeConfigsRequest.DescribeConfigsResource] = []
+    if count > 1:
+        p.spend(count)
     if version >= 4:
         for _ in range(count):
             x = new(DescribeConfigsRequest.DescribeConfigsResource)

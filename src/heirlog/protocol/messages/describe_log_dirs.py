@@ -59,6 +59,8 @@ class DescribeLogDirsRequest(Message):
 
 def _read_request_describable_log_dir_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeLogDirsRequest.DescribableLogDirTopic], int]:
     items: list[DescribeLogDirsRequest.DescribableLogDirTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(DescribeLogDirsRequest.DescribableLogDirTopic)

@@ -53,6 +53,8 @@ class DescribeProducersRequest(Message):
 
 def _read_request_topic_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeProducersRequest.TopicRequest], int]:
     items: list[DescribeProducersRequest.TopicRequest] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DescribeProducersRequest.TopicRequest)
         x.name, pos = p.read_compact_string(buf, pos)

@@ -79,6 +79,8 @@ class DescribeQuorumRequest(Message):
 
 def _read_request_partition_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeQuorumRequest.PartitionData], int]:
     items: list[DescribeQuorumRequest.PartitionData] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DescribeQuorumRequest.PartitionData)
         (x.partition_index, tags) = _unpack_iB(buf, pos)
@@ -97,6 +99,8 @@ def _write_request_partition_data(out: Out, items: Sequence[DescribeQuorumReques
 
 def _read_request_topic_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeQuorumRequest.TopicData], int]:
     items: list[DescribeQuorumRequest.TopicData] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DescribeQuorumRequest.TopicData)
         x.topic_name, pos = p.read_compact_string(buf, pos)

@@ -76,6 +76,8 @@ class DescribeTopicPartitionsRequest(Message):
 
 def _read_request_cursor(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeTopicPartitionsRequest.Cursor], int]:
     items: list[DescribeTopicPartitionsRequest.Cursor] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DescribeTopicPartitionsRequest.Cursor)
         x.topic_name, pos = p.read_compact_string(buf, pos)
@@ -96,6 +98,8 @@ def _write_request_cursor(out: Out, items: Sequence[DescribeTopicPartitionsReque
 
 def _read_request_topic_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[DescribeTopicPartitionsRequest.TopicRequest], int]:
     items: list[DescribeTopicPartitionsRequest.TopicRequest] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(DescribeTopicPartitionsRequest.TopicRequest)
         x.name, pos = p.read_compact_string(buf, pos)

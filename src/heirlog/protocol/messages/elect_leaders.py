@@ -61,6 +61,8 @@ class ElectLeadersRequest(Message):
 
 def _read_request_topic_partitions(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ElectLeadersRequest.TopicPartitions], int]:
     items: list[ElectLeadersRequest.TopicPartitions] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(ElectLeadersRequest.TopicPartitions)

@@ -124,6 +124,8 @@ class EndQuorumEpochRequest(Message):
 
 def _read_request_leader_endpoint(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[EndQuorumEpochRequest.LeaderEndpoint], int]:
     items: list[EndQuorumEpochRequest.LeaderEndpoint] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(EndQuorumEpochRequest.LeaderEndpoint)
         x.name, pos = p.read_compact_string(buf, pos)
@@ -146,6 +148,8 @@ def _write_request_leader_endpoint(out: Out, items: Sequence[EndQuorumEpochReque
 
 def _read_request_replica_info(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[EndQuorumEpochRequest.ReplicaInfo], int]:
     items: list[EndQuorumEpochRequest.ReplicaInfo] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(EndQuorumEpochRequest.ReplicaInfo)
         (x.candidate_id, x.candidate_directory_id, tags) = _unpack_iuB(buf, pos)
@@ -164,6 +168,8 @@ def _write_request_replica_info(out: Out, items: Sequence[EndQuorumEpochRequest.
 
 def _read_request_partition_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[EndQuorumEpochRequest.PartitionData], int]:
     items: list[EndQuorumEpochRequest.PartitionData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(EndQuorumEpochRequest.PartitionData)
@@ -218,6 +224,8 @@ def _write_request_partition_data(out: Out, items: Sequence[EndQuorumEpochReques
 
 def _read_request_topic_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[EndQuorumEpochRequest.TopicData], int]:
     items: list[EndQuorumEpochRequest.TopicData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(EndQuorumEpochRequest.TopicData)

@@ -190,6 +190,8 @@ _DEFAULT_REQUEST_REPLICA_STATE: Final = p.frozen_default(FetchRequest.ReplicaSta
 
 def _read_request_forgotten_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchRequest.ForgottenTopic], int]:
     items: list[FetchRequest.ForgottenTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 13:
         for _ in range(count):
             x = new(FetchRequest.ForgottenTopic)
@@ -269,6 +271,8 @@ def _write_request_forgotten_topic(out: Out, items: Sequence[FetchRequest.Forgot
 
 def _read_request_fetch_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchRequest.FetchPartition], int]:
     items: list[FetchRequest.FetchPartition] = []
+    if count > 1:
+        p.spend(count)
     if version >= 18:
         for _ in range(count):
             x = new(FetchRequest.FetchPartition)
@@ -406,6 +410,8 @@ def _write_request_fetch_partition(out: Out, items: Sequence[FetchRequest.FetchP
 
 def _read_request_fetch_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchRequest.FetchTopic], int]:
     items: list[FetchRequest.FetchTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 13:
         for _ in range(count):
             x = new(FetchRequest.FetchTopic)
@@ -485,6 +491,8 @@ def _write_request_fetch_topic(out: Out, items: Sequence[FetchRequest.FetchTopic
 
 def _read_request_replica_state(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchRequest.ReplicaState], int]:
     items: list[FetchRequest.ReplicaState] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(FetchRequest.ReplicaState)
         (x.replica_id, x.replica_epoch, tags) = _unpack_iqB(buf, pos)

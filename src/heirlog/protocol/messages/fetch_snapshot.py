@@ -115,6 +115,8 @@ class FetchSnapshotRequest(Message):
 
 def _read_request_snapshot_id(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchSnapshotRequest.SnapshotId], int]:
     items: list[FetchSnapshotRequest.SnapshotId] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(FetchSnapshotRequest.SnapshotId)
         (x.end_offset, x.epoch, tags) = _unpack_qiB(buf, pos)
@@ -133,6 +135,8 @@ def _write_request_snapshot_id(out: Out, items: Sequence[FetchSnapshotRequest.Sn
 
 def _read_request_partition_snapshot(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchSnapshotRequest.PartitionSnapshot], int]:
     items: list[FetchSnapshotRequest.PartitionSnapshot] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(FetchSnapshotRequest.PartitionSnapshot)
@@ -197,6 +201,8 @@ def _write_request_partition_snapshot(out: Out, items: Sequence[FetchSnapshotReq
 
 def _read_request_topic_snapshot(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[FetchSnapshotRequest.TopicSnapshot], int]:
     items: list[FetchSnapshotRequest.TopicSnapshot] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(FetchSnapshotRequest.TopicSnapshot)
         x.name, pos = p.read_compact_string(buf, pos)

@@ -81,6 +81,8 @@ class IncrementalAlterConfigsRequest(Message):
 
 def _read_request_alterable_config(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[IncrementalAlterConfigsRequest.AlterableConfig], int]:
     items: list[IncrementalAlterConfigsRequest.AlterableConfig] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(IncrementalAlterConfigsRequest.AlterableConfig)
@@ -121,6 +123,8 @@ def _write_request_alterable_config(out: Out, items: Sequence[IncrementalAlterCo
 
 def _read_request_alter_configs_resource(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[IncrementalAlterConfigsRequest.AlterConfigsResource], int]:
     items: list[IncrementalAlterConfigsRequest.AlterConfigsResource] = []
+    if count > 1:
+        p.spend(count)
     if version >= 1:
         for _ in range(count):
             x = new(IncrementalAlterConfigsRequest.AlterConfigsResource)

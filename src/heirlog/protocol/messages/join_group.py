@@ -78,6 +78,8 @@ class JoinGroupRequest(Message):
 
 def _read_request_join_group_request_protocol(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[JoinGroupRequest.JoinGroupRequestProtocol], int]:
     items: list[JoinGroupRequest.JoinGroupRequestProtocol] = []
+    if count > 1:
+        p.spend(count)
     if version >= 6:
         for _ in range(count):
             x = new(JoinGroupRequest.JoinGroupRequestProtocol)

@@ -63,6 +63,8 @@ class LeaveGroupRequest(Message):
 
 def _read_request_member_identity(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[LeaveGroupRequest.MemberIdentity], int]:
     items: list[LeaveGroupRequest.MemberIdentity] = []
+    if count > 1:
+        p.spend(count)
     if version >= 5:
         for _ in range(count):
             x = new(LeaveGroupRequest.MemberIdentity)

@@ -92,6 +92,8 @@ class ListOffsetsRequest(Message):
 
 def _read_request_list_offsets_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ListOffsetsRequest.ListOffsetsPartition], int]:
     items: list[ListOffsetsRequest.ListOffsetsPartition] = []
+    if count > 1:
+        p.spend(count)
     if version >= 6:
         for _ in range(count):
             x = new(ListOffsetsRequest.ListOffsetsPartition)
@@ -131,6 +133,8 @@ def _write_request_list_offsets_partition(out: Out, items: Sequence[ListOffsetsR
 
 def _read_request_list_offsets_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ListOffsetsRequest.ListOffsetsTopic], int]:
     items: list[ListOffsetsRequest.ListOffsetsTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 6:
         for _ in range(count):
             x = new(ListOffsetsRequest.ListOffsetsTopic)

@@ -54,6 +54,8 @@ class ListPartitionReassignmentsRequest(Message):
 
 def _read_request_list_partition_reassignments_topics(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics], int]:
     items: list[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics)
         x.name, pos = p.read_compact_string(buf, pos)

@@ -80,6 +80,8 @@ class MetadataRequest(Message):
 
 def _read_request_metadata_request_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[MetadataRequest.MetadataRequestTopic], int]:
     items: list[MetadataRequest.MetadataRequestTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 10:
         for _ in range(count):
             x = new(MetadataRequest.MetadataRequestTopic)

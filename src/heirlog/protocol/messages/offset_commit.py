@@ -100,6 +100,8 @@ class OffsetCommitRequest(Message):
 
 def _read_request_offset_commit_request_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetCommitRequest.OffsetCommitRequestPartition], int]:
     items: list[OffsetCommitRequest.OffsetCommitRequestPartition] = []
+    if count > 1:
+        p.spend(count)
     if version >= 8:
         for _ in range(count):
             x = new(OffsetCommitRequest.OffsetCommitRequestPartition)
@@ -148,6 +150,8 @@ def _write_request_offset_commit_request_partition(out: Out, items: Sequence[Off
 
 def _read_request_offset_commit_request_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetCommitRequest.OffsetCommitRequestTopic], int]:
     items: list[OffsetCommitRequest.OffsetCommitRequestTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 10:
         for _ in range(count):
             x = new(OffsetCommitRequest.OffsetCommitRequestTopic)

@@ -68,6 +68,8 @@ class OffsetDeleteRequest(Message):
 
 def _read_request_offset_delete_request_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetDeleteRequest.OffsetDeleteRequestPartition], int]:
     items: list[OffsetDeleteRequest.OffsetDeleteRequestPartition] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(OffsetDeleteRequest.OffsetDeleteRequestPartition)
         (x.partition_index,) = _unpack_i(buf, pos)
@@ -84,6 +86,8 @@ def _write_request_offset_delete_request_partition(out: Out, items: Sequence[Off
 
 def _read_request_offset_delete_request_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetDeleteRequest.OffsetDeleteRequestTopic], int]:
     items: list[OffsetDeleteRequest.OffsetDeleteRequestTopic] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(OffsetDeleteRequest.OffsetDeleteRequestTopic)
         x.name, pos = p.read_string(buf, pos)

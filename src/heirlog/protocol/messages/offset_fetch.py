@@ -109,6 +109,8 @@ class OffsetFetchRequest(Message):
 
 def _read_request_offset_fetch_request_topics(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetFetchRequest.OffsetFetchRequestTopics], int]:
     items: list[OffsetFetchRequest.OffsetFetchRequestTopics] = []
+    if count > 1:
+        p.spend(count)
     if version >= 10:
         for _ in range(count):
             x = new(OffsetFetchRequest.OffsetFetchRequestTopics)
@@ -171,6 +173,8 @@ def _write_request_offset_fetch_request_topics(out: Out, items: Sequence[OffsetF
 
 def _read_request_offset_fetch_request_group(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetFetchRequest.OffsetFetchRequestGroup], int]:
     items: list[OffsetFetchRequest.OffsetFetchRequestGroup] = []
+    if count > 1:
+        p.spend(count)
     if version >= 9:
         for _ in range(count):
             x = new(OffsetFetchRequest.OffsetFetchRequestGroup)
@@ -245,6 +249,8 @@ def _write_request_offset_fetch_request_group(out: Out, items: Sequence[OffsetFe
 
 def _read_request_offset_fetch_request_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetFetchRequest.OffsetFetchRequestTopic], int]:
     items: list[OffsetFetchRequest.OffsetFetchRequestTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 6:
         for _ in range(count):
             x = new(OffsetFetchRequest.OffsetFetchRequestTopic)

@@ -78,6 +78,8 @@ class OffsetForLeaderEpochRequest(Message):
 
 def _read_request_offset_for_leader_partition(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition], int]:
     items: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = []
+    if count > 1:
+        p.spend(count)
     if version >= 4:
         for _ in range(count):
             x = new(OffsetForLeaderEpochRequest.OffsetForLeaderPartition)
@@ -107,6 +109,8 @@ def _write_request_offset_for_leader_partition(out: Out, items: Sequence[OffsetF
 
 def _read_request_offset_for_leader_topic(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic], int]:
     items: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = []
+    if count > 1:
+        p.spend(count)
     if version >= 4:
         for _ in range(count):
             x = new(OffsetForLeaderEpochRequest.OffsetForLeaderTopic)

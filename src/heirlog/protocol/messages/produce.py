@@ -89,6 +89,8 @@ class ProduceRequest(Message):
 
 def _read_request_partition_produce_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ProduceRequest.PartitionProduceData], int]:
     items: list[ProduceRequest.PartitionProduceData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 9:
         for _ in range(count):
             x = new(ProduceRequest.PartitionProduceData)
@@ -125,6 +127,8 @@ def _write_request_partition_produce_data(out: Out, items: Sequence[ProduceReque
 
 def _read_request_topic_produce_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ProduceRequest.TopicProduceData], int]:
     items: list[ProduceRequest.TopicProduceData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 13:
         for _ in range(count):
             x = new(ProduceRequest.TopicProduceData)

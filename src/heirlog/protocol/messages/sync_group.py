@@ -71,6 +71,8 @@ class SyncGroupRequest(Message):
 
 def _read_request_sync_group_request_assignment(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[SyncGroupRequest.SyncGroupRequestAssignment], int]:
     items: list[SyncGroupRequest.SyncGroupRequestAssignment] = []
+    if count > 1:
+        p.spend(count)
     if version >= 4:
         for _ in range(count):
             x = new(SyncGroupRequest.SyncGroupRequestAssignment)

@@ -100,6 +100,8 @@ class VoteRequest(Message):
 
 def _read_request_partition_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[VoteRequest.PartitionData], int]:
     items: list[VoteRequest.PartitionData] = []
+    if count > 1:
+        p.spend(count)
     if version >= 2:
         for _ in range(count):
             x = new(VoteRequest.PartitionData)
@@ -146,6 +148,8 @@ def _write_request_partition_data(out: Out, items: Sequence[VoteRequest.Partitio
 
 def _read_request_topic_data(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[VoteRequest.TopicData], int]:
     items: list[VoteRequest.TopicData] = []
+    if count > 1:
+        p.spend(count)
     for _ in range(count):
         x = new(VoteRequest.TopicData)
         x.topic_name, pos = p.read_compact_string(buf, pos)
