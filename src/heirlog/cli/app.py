@@ -23,6 +23,7 @@ from heirlog.cli import (
     elect,
     groups,
     log_dirs,
+    pipeline,
     produce,
     simulate,
     storage,
@@ -55,6 +56,7 @@ app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)
 app.command("doctor")(doctor.doctor)
 app.command("dump")(dump.dump)
+app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(drill.app, name="drill")
 app.add_typer(simulate.app, name="sim")
 

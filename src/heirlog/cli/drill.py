@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -37,6 +38,7 @@ BLAME = (
     "changed_values",
     "watermark_went_back",
     "elected_before_caught_up",
+    "wrong_modules",
     "failures",
 )
 """Members of a verdict that name a broken promise when they are not zero or empty."""
@@ -57,6 +59,8 @@ def _needs() -> Iterator[None]:
 
         yield
     except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] in ("pyarrow", "pyspark"):
+            raise CommandError(f"this drill needs {error.name}: pip install 'heirlog[spark]'") from error
         if error.name != "confluent_kafka":
             raise
         raise CommandError(
@@ -134,6 +138,24 @@ def soak(
         with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster:
             say = _quiet if as_json else print
             verdict = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
+    result = verdict.as_json()
+    _print_verdict(result, as_json)
+    if not verdict.passed:
+        raise CommandError(_blame(result))
+
+
+@app.command("pipeline")
+def pipeline(
+    records: Annotated[int | None, typer.Option(min=1000, help="How many lines; default: every one.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Python's standard library from files through a topic and SQL into Parquet, the job killed three times."""
+    with _needs(), signals_interrupt(), tempfile.TemporaryDirectory(prefix="heirlog-pipeline-") as folder:
+        from heirlog.testing.cluster import Cluster
+        from heirlog.testing.drill.pipeline import run
+
+        with Cluster(nodes=3, ledger=False) as cluster:
+            verdict = run(cluster, Path(folder), records=records, say=_quiet if as_json else print)
     result = verdict.as_json()
     _print_verdict(result, as_json)
     if not verdict.passed:

@@ -81,8 +81,11 @@ def _show_report(pipeline: Pipeline, report: Report, json: bool) -> None:
     for topic, partitions in report.offsets.items():
         for partition, (first, after) in partitions.items():
             print(f"  {topic}-{partition}: offsets {first} to {after - 1}")
-    for loss in report.losses:
-        print(f"  lost: {loss}")
+    if report.losses:
+        from heirlog.spark.loss import Loss
+
+        for loss in report.losses:
+            print(f"  {Loss.from_json(loss)}")
 
 
 @app.command("check")

@@ -35,11 +35,22 @@ def test_a_batch_is_invisible_until_it_is_published(table: BatchTable) -> None:
 
 def test_a_rerun_begins_with_nothing_of_the_attempt_before(table: BatchTable) -> None:
     staged(table, 4, "half a batch")
-    (table.staging / "batch_id=4" / "part-1.parquet").write_text("from the first attempt")
+    (first,) = table.staging.iterdir()
+    (first / "part-1.parquet").write_text("from the first attempt")
     staged(table, 4, "whole")
     table.publish(4, {})
     files = sorted(entry.name for entry in table.directory(4).iterdir())
     assert files == ["_batch.json", "part-0.parquet"]
+
+
+def test_executors_of_a_killed_driver_do_not_write_into_the_rerun(table: BatchTable) -> None:
+    staged(table, 4)
+    (late,) = table.staging.iterdir()
+    rerun = BatchTable(str(table.path))
+    staged(rerun, 4)
+    (late / "part-1.parquet").write_text("late")
+    rerun.publish(4, {})
+    assert sorted(entry.name for entry in table.directory(4).iterdir()) == ["_batch.json", "part-0.parquet"]
 
 
 def test_an_empty_batch_is_published_too(table: BatchTable) -> None:
@@ -50,8 +61,9 @@ def test_an_empty_batch_is_published_too(table: BatchTable) -> None:
 
 def test_sparks_checksums_and_marks_do_not_become_visible(table: BatchTable) -> None:
     staged(table, 0)
+    (place,) = table.staging.iterdir()
     for name in ("_SUCCESS", ".part-0.parquet.crc"):
-        (table.staging / "batch_id=0" / name).write_text("")
+        (place / name).write_text("")
     table.publish(0, {})
     assert sorted(entry.name for entry in table.directory(0).iterdir()) == ["_batch.json", "part-0.parquet"]
 

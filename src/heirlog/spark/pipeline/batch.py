@@ -21,7 +21,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
 
-from heirlog.spark.pipeline.report import Batch, Journal, Offsets, covered_by, offset_log
+from heirlog.spark.options import TopicPartition
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by, offset_log
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable
 from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
@@ -58,10 +59,10 @@ class BatchBody:
         if self.prepared:
             counted = _Counted(Parsed(rows, False), None, [])
         else:
-            fresh = _not_in(before, after) if isinstance(pipeline.source, Topics) else []
+            fresh = sorted(set(after.offsets) - set(before.offsets))
             counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh)
-        self._write(pipeline.sink, counted.out, batch_id)
-        self._write_rejected(counted, batch_id)
+        self._write(pipeline.sink, counted.out, batch_id, tables)
+        self._write_rejected(counted, batch_id, tables)
         self.on_step("staged", batch_id)
         done = Batch(
             batch_id,
@@ -71,6 +72,7 @@ class BatchBody:
             covered_by(before, after, counted.first_offsets),
             int(started * 1000),
             int((time.time() - started) * 1000),
+            [loss.as_json() for loss in after.losses],
         )
         counted.release()
         for table in tables:
@@ -79,7 +81,7 @@ class BatchBody:
         self.on_step("renamed", batch_id)
         Journal(pipeline.checkpoint).add(done)
 
-    def _write_rejected(self, counted: _Counted, batch_id: int) -> None:
+    def _write_rejected(self, counted: _Counted, batch_id: int, tables: list[BatchTable]) -> None:
         letters = self.pipeline.dead_letters
         if not counted.rejected:
             return
@@ -90,9 +92,9 @@ class BatchBody:
                 f"{counted.rejected} of {counted.rows_in} rows do not parse ({where}): mend [value], or give "
                 "[dead_letters] a table or topic that takes such rows"
             )
-        self._write(letters, counted.parsed.bad, batch_id)
+        self._write(letters, counted.parsed.bad, batch_id, tables)
 
-    def _write(self, sink: Table | TopicSink, rows: DataFrame, batch_id: int) -> None:
+    def _write(self, sink: Table | TopicSink, rows: DataFrame, batch_id: int, tables: list[BatchTable]) -> None:
         if isinstance(sink, TopicSink):
             write_to_topic(sink, rows)
             return
@@ -101,7 +103,7 @@ class BatchBody:
             if expression:
                 rows = rows.withColumn(name, f.expr(expression))
         if sink.format == "parquet":
-            table = BatchTable(sink.path)
+            (table,) = (table for table in tables if str(table.path) == sink.path)
             if not table.holds(batch_id):
                 rows.write.partitionBy(*columns).parquet(str(table.stage(batch_id)))
             return
@@ -115,14 +117,14 @@ class BatchBody:
 class _Counted:
     """The rows to write, counted on their way; the counts are there once the rows are written."""
 
-    def __init__(self, parsed: Parsed, query: Query | None, fresh: list[tuple[str, str]]) -> None:
+    def __init__(self, parsed: Parsed, query: Query | None, fresh: list[TopicPartition]) -> None:
         self._fresh = fresh
         self._input, self._output = Observation(), Observation()
         counts = [f.count(f.lit(1)).alias("rows")]
         if parsed.may_reject:
             counts.append(f.count_if(f.col(REASON).isNotNull()).alias("rejected"))
         for index, (topic, partition) in enumerate(fresh):
-            here = (f.col("topic") == topic) & (f.col("partition") == int(partition))
+            here = (f.col("topic") == topic) & (f.col("partition") == partition)
             counts.append(f.min(f.when(here, f.col("offset"))).alias(f"first_{index}"))
         self.parsed = Parsed(parsed.rows.observe(self._input, *counts), parsed.may_reject)
         out = self.parsed.good
@@ -147,24 +149,14 @@ class _Counted:
         return int(self._output.get["rows"] or 0)
 
     @property
-    def first_offsets(self) -> Offsets:
+    def first_offsets(self) -> dict[TopicPartition, int]:
         """The first offset read of each partition that has no earlier batch."""
-        found: Offsets = {}
-        for index, (topic, partition) in enumerate(self._fresh):
-            first = self._input.get.get(f"first_{index}")
-            if first is not None:
-                found.setdefault(topic, {})[partition] = [int(first)]
-        return found
+        found = ((where, self._input.get.get(f"first_{index}")) for index, where in enumerate(self._fresh))
+        return {where: int(first) for where, first in found if first is not None}
 
     def release(self) -> None:
         if self._kept is not None:
             self._kept.unpersist()
-
-
-def _not_in(before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str]]:
-    return [
-        (topic, partition) for topic in after for partition in after[topic] if partition not in before.get(topic, {})
-    ]
 
 
 def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from heirlog.blocking.data import DataClient, security_from_properties
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark.options import read_options, write_options
+from heirlog.spark.options import read_options, sink_options
 from heirlog.spark.pipeline.batch import apply_sql, checkpoint_id, meaning, parsed_by, partition_columns, tables_of
 from heirlog.spark.pipeline.run import parts_of, read, sentence_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink, load
@@ -58,7 +58,7 @@ def _options(pipeline: Pipeline) -> list[Problem]:
             found.append(Problem(pipeline.line_of("source", "options"), str(error)))
     for name, sink in _topic_sinks(pipeline):
         try:
-            write_options({"kafka.bootstrap.servers": sink.bootstrap_servers, "topic": sink.topic, **sink.options})
+            sink_options({"kafka.bootstrap.servers": sink.bootstrap_servers, "topic": sink.topic, **sink.options})
         except ValueError as error:
             found.append(Problem(pipeline.line_of(name, "options"), str(error)))
     return found
@@ -123,10 +123,10 @@ def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
 
 def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[Problem]:
     """Spark resolves the schema, the SQL and the partition columns; nothing is read."""
-    place: tuple[str, ...] = ("source",)
+    place: tuple[str, ...] = ("source", "schema")
     try:
         rows = read(spark, pipeline)
-        place = ("value",) if isinstance(pipeline.source, Topics) else ("source", "schema")
+        place = ("value", "schema")
         rows = parsed_by(pipeline, rows).good
         if pipeline.query is not None:
             place = ("query", "sql")

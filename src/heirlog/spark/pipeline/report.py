@@ -14,7 +14,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heirlog.spark.offsets import StreamOffset, stream_offset
+from heirlog.spark.options import TopicPartition
+
 KEPT_BATCHES = 100
+KEPT_LOSSES = 100
 Offsets = dict[str, dict[str, list[int]]]
 """topic -> partition -> [first offset, offset after the last]"""
 
@@ -30,6 +34,8 @@ class Batch:
     offsets: Offsets
     started_ms: int
     took_ms: int
+    losses: list[dict[str, Any]] = field(default_factory=list)
+    """What the source stepped over before this batch (heirlog.spark.loss)."""
 
 
 @dataclass(slots=True)
@@ -42,13 +48,14 @@ class Report:
     rejected: int = 0
     offsets: Offsets = field(default_factory=dict)
     losses: list[dict[str, Any]] = field(default_factory=list)
-    """What the source found missing under `onDataLoss`, as it says it: topic, partition, offsets, kind."""
+    """Those of all batches; the last hundred are kept."""
 
     def add(self, batch: Batch) -> None:
         self.batches += 1
         self.rows_in += batch.rows_in
         self.rows_out += batch.rows_out
         self.rejected += batch.rejected
+        self.losses = [*self.losses, *batch.losses][-KEPT_LOSSES:]
         for topic, partitions in batch.offsets.items():
             covered = self.offsets.setdefault(topic, {})
             for partition, (first, after) in partitions.items():
@@ -91,28 +98,30 @@ class Journal:
         os.replace(temporary, self.path)
 
 
-def offset_log(checkpoint: str, batch_id: int) -> dict[str, dict[str, int]]:
+def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
     """Where a batch of a topic source ends, as Spark noted it before the batch began; empty where there is none."""
     try:
         text = (Path(checkpoint) / "offsets" / str(batch_id)).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return StreamOffset({})
     last = json.loads(text.splitlines()[-1])
-    if not isinstance(last, dict):
-        return {}
-    return {topic: ends for topic, ends in last.items() if not topic.startswith("@") and isinstance(ends, dict)}
+    # a source of files notes something else
+    return stream_offset(last) if isinstance(last, dict) and "logOffset" not in last else StreamOffset({})
 
 
-def covered_by(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]], first_seen: Offsets
-) -> Offsets:
+def covered_by(before: StreamOffset, after: StreamOffset, first_seen: Mapping[TopicPartition, int]) -> Offsets:
     """The offsets of a batch between two ends; `first_seen` stands in for partitions that `before` does not know."""
-    covered: Offsets = {}
-    for topic, ends in sorted(after.items()):
-        for partition, end in ends.items():
-            start = before.get(topic, {}).get(partition)
-            if start is None:
-                start = first_seen.get(topic, {}).get(partition, [end])[0]
-            if end > start:
-                covered.setdefault(topic, {})[partition] = [start, end]
-    return covered
+    starts = {**first_seen, **after.resumed(before)}
+    covered: dict[TopicPartition, list[int]] = {}
+    for where, end in sorted(after.offsets.items()):
+        start = starts.get(where, end)
+        if end > start:
+            covered[where] = [start, end]
+    return _by_topic(covered)
+
+
+def _by_topic(covered: Mapping[TopicPartition, list[int]]) -> Offsets:
+    grouped: Offsets = {}
+    for (topic, partition), span in covered.items():
+        grouped.setdefault(topic, {})[str(partition)] = span
+    return grouped

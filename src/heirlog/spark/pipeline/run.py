@@ -169,7 +169,7 @@ def _difference(before: Report, after: Report) -> Report:
         after.rows_out - before.rows_out,
         after.rejected - before.rejected,
         offsets,
-        after.losses[len(before.losses) :],
+        [loss for loss in after.losses if loss not in before.losses],
     )
 
 

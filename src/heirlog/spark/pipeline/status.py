@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from heirlog.blocking.data import LATEST, DataClient, security_from_properties
+from heirlog.spark.options import TopicPartition
 from heirlog.spark.pipeline.report import Batch, Journal, Report, offset_log
 from heirlog.spark.pipeline.spec import Pipeline, Topics
 
@@ -49,8 +51,8 @@ def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
     """One look. Never raises for brokers that cannot be reached: `trouble` says so."""
     _, sums, batches = Journal(pipeline.checkpoint).read()
     committed = last_commit(pipeline.checkpoint)
-    position = offset_log(pipeline.checkpoint, committed) if isinstance(pipeline.source, Topics) else {}
-    ends: dict[tuple[str, int], int] = {}
+    position = offset_log(pipeline.checkpoint, committed).offsets if isinstance(pipeline.source, Topics) else {}
+    ends: dict[TopicPartition, int] = {}
     trouble = None
     if isinstance(pipeline.source, Topics) and position:
         try:
@@ -58,9 +60,8 @@ def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
         except (OSError, ValueError) as error:
             trouble = str(error)
     partitions = [
-        PartitionStatus(topic, int(partition), offset, ends.get((topic, int(partition))))
-        for topic, known in sorted(position.items())
-        for partition, offset in sorted(known.items(), key=lambda item: int(item[0]))
+        PartitionStatus(topic, partition, offset, ends.get((topic, partition)))
+        for (topic, partition), offset in sorted(position.items())
     ]
     return Status(pipeline.name, committed, partitions, sums, batches, _rate(batches), trouble)
 
@@ -73,12 +74,12 @@ def last_commit(checkpoint: str) -> int:
     return max((int(name) for name in os.listdir(commits) if name.isdigit()), default=-1)
 
 
-def _latest(source: Topics, position: dict[str, dict[str, int]], timeout_s: float) -> dict[tuple[str, int], int]:
+def _latest(source: Topics, position: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
     properties = {name.removeprefix("kafka."): value for name, value in source.options.items() if name[:6] == "kafka."}
     security = security_from_properties(properties)
     with DataClient(source.bootstrap_servers, security=security, timeout_s=timeout_s) as client:
-        wanted = {(topic, int(partition)): LATEST for topic, known in position.items() for partition in known}
-        return {where: found.offset for where, found in client.list_offsets(wanted).items()}
+        found = client.list_offsets(dict.fromkeys(position, LATEST))
+        return {where: end.offset for where, end in found.items()}
 
 
 def _rate(batches: list[Batch]) -> float | None:

@@ -4,14 +4,17 @@
         _pipeline.json                which checkpoint and query fill this table
         batch_id=7/<partition columns>/part-….parquet
         batch_id=7/_batch.json        what went into the batch
-    .table.staging/batch_id=8/        beside it, on the same file system: a batch being written
+    .table.staging/batch_id=8.x1y2/   beside it, on the same file system: a batch being written
 
 A batch becomes visible by one rename, whole or not at all. Everything in it is flushed before the rename and the
 directory after it, so that neither a kill nor a power cut shows half of it. Spark gives a batch that was cut short the
 same number and the same rows again, if the checkpoint and the query are the same; so a rerun deletes what was staged,
-and has nothing to do where the number is there already. Both conditions are what `_pipeline.json` guards: with another
-checkpoint the numbers begin again at 0 and would be taken for old batches (rows lost), with another query a rerun would
-differ from what readers have seen.
+and has nothing to do where the number is there already. It stages in a place of its own: executors of a driver that was
+killed may go on writing for a while, and what they write must not mix with what the rerun writes.
+
+That the checkpoint and the query are the same is what `_pipeline.json` guards: with another checkpoint the numbers
+begin again at 0 and would be taken for old batches (rows lost), with another query a rerun would differ from what
+readers have seen.
 
     staging gone -> files staged -> renamed -> (Spark commits the number to its checkpoint)
 
@@ -27,7 +30,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +47,7 @@ class BatchTable:
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.staging = self.path.parent / f".{self.path.name}.staging"
+        self._attempt = os.urandom(4).hex()
 
     def batches(self) -> list[int]:
         """Numbers of the batch directories, ascending; after a compaction only the last one of each merged run."""
@@ -62,15 +66,15 @@ class BatchTable:
         return _read_json(self.directory(batch_id) / MANIFEST)
 
     def stage(self, batch_id: int) -> Path:
-        """An empty place for the files of a batch: what an earlier attempt left there is gone. It is not made."""
-        place = self.staging / f"batch_id={batch_id}"
+        """A place for the files of a batch; it is not made, and it is empty unless this object staged there before."""
+        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
         shutil.rmtree(place, ignore_errors=True)
         self.staging.mkdir(parents=True, exist_ok=True)
         return place
 
     def publish(self, batch_id: int, manifest: Mapping[str, Any]) -> None:
         """Make the staged batch visible. Everything of it is on the disk before, the rename itself afterwards."""
-        place = self.staging / f"batch_id={batch_id}"
+        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
         place.mkdir(parents=True, exist_ok=True)
         _write_json(place / MANIFEST, manifest)
         _remove_spark_leftovers(place)
@@ -78,6 +82,9 @@ class BatchTable:
         self.path.mkdir(parents=True, exist_ok=True)
         os.rename(place, self.directory(batch_id))
         sync_directory(self.path)
+        with suppress(OSError):
+            # kept where another batch is staged
+            self.staging.rmdir()
 
     def clear_staging(self) -> None:
         """Remove what killed runs left. Only under the lock: a living run stages there too."""

@@ -27,6 +27,8 @@ CORRUPT_COLUMN = "_heirlog_corrupt"
 """Where Spark's readers put the text of a row that they could not read."""
 FILE = "_heirlog_file"
 """Which file a row of a file source came from, for its dead letter."""
+READ = "_heirlog_read"
+"""What of a row could be read, as JSON. Spark refuses to read a file for its unreadable rows alone, too."""
 _FRAME_BYTES = 5
 
 
@@ -41,7 +43,7 @@ class Parsed:
     def good(self) -> DataFrame:
         if not self.may_reject:
             return self.rows
-        return self.rows.where(f.col(REASON).isNull()).drop(REASON, RAW, FILE)
+        return self.rows.where(f.col(REASON).isNull()).drop(REASON, RAW, FILE, READ)
 
     @property
     def strict(self) -> DataFrame:
@@ -50,18 +52,22 @@ class Parsed:
             return self.rows
         hint = f.lit(": mend [value], or give [dead_letters] a table or topic that takes such rows")
         fails = f.raise_error(f.concat(f.lit("PipelineError: "), f.col(REASON), hint)).cast("boolean")
-        return self.rows.where(f.when(f.col(REASON).isNull(), True).otherwise(fails)).drop(REASON, RAW, FILE)
+        return self.rows.where(f.when(f.col(REASON).isNull(), True).otherwise(fails)).drop(REASON, RAW, FILE, READ)
 
     @property
     def bad(self) -> DataFrame:
         """What came, unread, and `reason`."""
         names = [name for name in self.rows.columns if name in _ORIGIN]
-        kept = [f.col(name).alias("file" if name == FILE else name) for name in names]
+        kept = [f.col(name).alias(_ORIGIN[name]) for name in names]
         rejected = self.rows.where(f.col(REASON).isNotNull())
         return rejected.select(*kept, f.col(RAW).alias("value"), f.col(REASON).alias("reason"))
 
 
-_ORIGIN = ("key", "topic", "partition", "offset", "timestamp", "headers", FILE)
+_ORIGIN = {name: name for name in ("key", "topic", "partition", "offset", "timestamp", "headers")} | {
+    FILE: "file",
+    READ: "read",
+}
+"""Columns of a rejected row that its dead letter keeps, and their names there."""
 
 
 def parse(rows: DataFrame, values: Values) -> Parsed:
@@ -119,4 +125,6 @@ def parse_files(rows: DataFrame, source: Files) -> Parsed:
     if CORRUPT_COLUMN not in rows.columns:
         return Parsed(rows, False)
     reason = f.when(f.col(CORRUPT_COLUMN).isNotNull(), f.lit(f"the row is not {source.format.upper()} of the schema"))
-    return Parsed(rows.withColumn(REASON, reason).withColumnRenamed(CORRUPT_COLUMN, RAW), True)
+    columns = [name for name in rows.columns if name not in (CORRUPT_COLUMN, FILE)]
+    rows = rows.withColumn(REASON, reason).withColumn(READ, f.to_json(f.struct(*columns)))
+    return Parsed(rows.withColumnRenamed(CORRUPT_COLUMN, RAW), True)

@@ -68,14 +68,17 @@ class Verdict:
         }
 
 
-def stdlib_lines() -> list[bytes]:
-    """Every line, with its line ending, of every .py file of the running Python's standard library, by path."""
+def stdlib_modules() -> Iterator[tuple[str, list[bytes]]]:
+    """The running Python's standard library, by path: each .py file's path in it, and its lines with their endings."""
     root = Path(sysconfig.get_path("stdlib"))
-    lines: list[bytes] = []
     for path in sorted(root.rglob("*.py")):
         if "site-packages" not in path.parts:
-            lines.extend(path.read_bytes().splitlines(keepends=True))
-    return lines
+            yield path.relative_to(root).as_posix(), path.read_bytes().splitlines(keepends=True)
+
+
+def stdlib_lines() -> list[bytes]:
+    """Every line of every module."""
+    return [line for _, text in stdlib_modules() for line in text]
 
 
 def run(

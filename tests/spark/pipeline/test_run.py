@@ -1,0 +1,188 @@
+"""Pipelines that really run: files in, Parquet out, judged with PyArrow on the bare directory."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+from pyspark.sql import SparkSession
+
+from heirlog.spark.pipeline.check import check
+from heirlog.spark.pipeline.compact import compact
+from heirlog.spark.pipeline.report import Journal
+from heirlog.spark.pipeline.run import run
+from heirlog.spark.pipeline.spec import PipelineError, load
+
+FILE = """\
+name = "numbers"
+checkpoint = "checkpoint"
+
+[source]
+files = "in"
+format = "json"
+schema = "id BIGINT, kind STRING"
+options = { maxFilesPerTrigger = 1 }
+
+[query]
+sql = "SELECT id, kind FROM input"
+
+[sink]
+table = "out"
+partition_by = ["kind"]
+
+[dead_letters]
+table = "refused"
+"""
+
+
+class Folder:
+    """A folder with a pipeline file, its input, and a look at its tables without Spark."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path / "p.toml"
+        self.file.write_text(FILE)
+        (path / "in").mkdir()
+
+    def put(self, name: str, ids: range, *more: str) -> None:
+        rows = [json.dumps({"id": number, "kind": f"k{number % 2}"}) for number in ids]
+        (self.path / "in" / name).write_text("\n".join([*rows, *more]) + "\n")
+
+    def ids(self, table: str = "out") -> list[int]:
+        return sorted(self.rows(table).column("id").to_pylist())
+
+    def rows(self, table: str) -> pyarrow.Table:
+        return pyarrow.dataset.dataset(self.path / table, format="parquet", partitioning="hive").to_table()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_a_batch_pipeline_reads_what_is_there_and_next_time_what_is_new(folder: Folder, spark: SparkSession) -> None:
+    folder.put("a.json", range(10), "no JSON at all")
+    report = run(folder.file, spark)
+    assert (report.batches, report.rows_in, report.rows_out, report.rejected) == (1, 11, 10, 1)
+    assert folder.ids() == list(range(10))
+    (refused,) = folder.rows("refused").to_pylist()
+    assert refused["value"] == "no JSON at all" and refused["file"].endswith("a.json")
+    assert refused["reason"] == "the row is not JSON of the schema"
+    folder.put("b.json", range(10, 15))
+    assert run(folder.file, spark).rows_out == 5
+    assert folder.ids() == list(range(15))
+    assert Journal(str(folder.path / "checkpoint")).read()[1].rows_out == 15
+
+    # many files of finished batches become few, each row once
+    before = folder.rows("out").num_rows
+    (lake, _) = sorted(compact(load(folder.file)), key=lambda table: table.table)
+    assert (lake.batches, lake.files_before, lake.files_after) == (2, 4, 2)
+    assert folder.rows("out").num_rows == before and folder.ids() == list(range(15))
+    folder.put("c.json", range(15, 20))
+    run(folder.file, spark)
+    assert folder.ids() == list(range(20))
+
+    # the same table with another query, or without its checkpoint, would mix batches up
+    folder.file.write_text(FILE.replace("SELECT id, kind", "SELECT id + 1 AS id, kind"))
+    with pytest.raises(PipelineError, match="query changed"):
+        run(folder.file, spark)
+    folder.file.write_text(FILE.replace('checkpoint = "checkpoint"', 'checkpoint = "elsewhere"'))
+    with pytest.raises(PipelineError, match="has not begun"):
+        run(folder.file, spark)
+    assert folder.ids() == list(range(20))
+
+
+def test_a_row_that_does_not_parse_stops_a_pipeline_without_dead_letters(folder: Folder, spark: SparkSession) -> None:
+    folder.file.write_text(FILE.partition("[dead_letters]")[0])
+    folder.put("a.json", range(3), "broken")
+    with pytest.raises(PipelineError, match=r"1 of 4 rows do not parse .*mend \[value\]"):
+        run(folder.file, spark)
+    assert not (folder.path / "out" / "batch_id=0").exists()
+    folder.put("a.json", range(3))
+    assert run(folder.file, spark).rows_out == 3
+    assert folder.ids() == [0, 1, 2]
+
+
+KILLED = """\
+import os, signal, sys
+from heirlog.spark.pipeline.run import run
+def kill(step, number):
+    if [step, str(number)] == sys.argv[2:]:
+        os.kill(os.getpid(), signal.SIGKILL)
+run(sys.argv[1], master="local[2]", on_step=kill)
+"""
+
+
+def test_killed_at_each_step_and_run_again_each_row_is_there_once(folder: Folder, spark: SparkSession) -> None:
+    for number, name in enumerate("abcd"):
+        folder.put(f"{name}.json", range(number * 10, number * 10 + 10), f"broken {name}")
+    for step, batch_id, visible in (("staged", 0, 0), ("renamed", 1, 20), ("committed", 2, 30)):
+        command = [sys.executable, "-c", KILLED, str(folder.file), step, str(batch_id)]
+        # not through pipes: the JVM outlives its driver for a moment and would hold them open
+        with open(folder.path / "output", "w+") as output:
+            ended = subprocess.run(command, stdout=output, stderr=output, timeout=120)
+            output.seek(0)
+            assert ended.returncode == -signal.SIGKILL, output.read()
+        seen = folder.ids() if visible else []
+        # after a commit the next batch may have become visible before the kill
+        assert len(seen) == len(set(seen)) and (step == "committed" or len(seen) == visible)
+    run(folder.file, spark)
+    assert folder.ids() == list(range(40))
+    assert sorted(folder.rows("refused").column("value").to_pylist()) == [f"broken {name}" for name in "abcd"]
+    _, sums, batches = Journal(str(folder.path / "checkpoint")).read()
+    assert (sums.rows_in, sums.rows_out, sums.rejected) == (44, 40, 4)
+    assert [batch.batch_id for batch in batches] == [0, 1, 2, 3]
+    assert not list((folder.path / ".out.staging").glob("*"))
+
+
+def test_a_query_over_the_stream_keeps_its_state_and_its_rejected_rows(folder: Folder, spark: SparkSession) -> None:
+    text = FILE.replace("SELECT id, kind FROM input", "SELECT kind, count(*) AS n FROM input GROUP BY kind")
+    text = text.replace("sql =", 'over = "stream"\noutput_mode = "complete"\nsql =').replace('["kind"]', "[]")
+    folder.file.write_text(text)
+    folder.put("a.json", range(10), "broken")
+    folder.put("b.json", range(10, 20))
+    run(folder.file, spark)
+    last = [row for row in folder.rows("out").to_pylist() if row["batch_id"] == 1]
+    assert {row["kind"]: row["n"] for row in last} == {"k0": 10, "k1": 10}
+    assert folder.rows("refused").column("value").to_pylist() == ["broken"]
+
+
+def test_a_continuous_pipeline_runs_until_it_is_told_to_end(folder: Folder, spark: SparkSession) -> None:
+    folder.file.write_text(FILE.replace("checkpoint =", 'mode = "continuous"\ncheckpoint ='))
+    folder.put("a.json", range(5))
+    enough = threading.Event()
+
+    def look(step: str, number: int) -> None:
+        if (step, number) == ("committed", 0):
+            folder.put("b.json", range(5, 8))
+        if (step, number) == ("committed", 1):
+            enough.set()
+
+    assert run(folder.file, spark, until=enough.is_set, on_step=look).rows_out == 8
+    assert folder.ids() == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "part"),
+    [
+        ('"SELECT id, kind FROM input"', '"""\nSELECT id,\n  kindd FROM input"""', 13, "kindd"),
+        ("SELECT id, kind FROM input", "SELEC id", 11, "SELEC"),
+        ("kind STRING", "kind STRNG", 7, "STRNG"),
+        ('["kind"]', '["color"]', 15, "color"),
+        ('files = "in"', 'files = "nowhere"', 5, "there is no directory"),
+    ],
+)
+def test_check_names_the_line(folder: Folder, spark: SparkSession, old: str, new: str, line: int, part: str) -> None:
+    folder.file.write_text(FILE.replace(old, new))
+    found = check(folder.file, spark)
+    assert [problem.line for problem in found] == [line] and part in found[0].sentence, found
+
+
+def test_check_finds_nothing_wrong_with_a_good_file(folder: Folder, spark: SparkSession) -> None:
+    assert check(folder.file, spark) == []
