@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from heirlog.protocol.batch import Record
-from heirlog.sim.compacted import KEYS, LOST_KEY, NUMBER_HEADER, is_tombstone, key_of, lost_key, number_in
+from heirlog.sim.compacted import COLD_EVERY, KEYS, LOST_KEY, NUMBER_HEADER, is_tombstone, key_of, lost_key, number_in
 from heirlog.sim.history import Acknowledged, Loss
 
 FIRST = 1
 SECOND = FIRST + KEYS
 assert key_of(FIRST) == key_of(SECOND) and not is_tombstone(FIRST) and not is_tombstone(SECOND)
-TOMBSTONE = next(number for number in range(FIRST, 1000, KEYS) if is_tombstone(number))
+TOMBSTONE = next(number for number in range(FIRST, 1000) if key_of(number) == key_of(FIRST) and is_tombstone(number))
 
 
 def acknowledged(*numbers: int) -> list[Acknowledged]:
@@ -43,6 +43,10 @@ def test_a_tombstone_of_unknown_fate_may_have_taken_the_key() -> None:
 def test_a_lossy_election_excuses_what_was_sent_before() -> None:
     assert lost((FIRST, SECOND), FIRST, Loss("c-0.x", 1, 3, time_ms=1)) == []
     assert lost((FIRST, SECOND), FIRST, Loss("c-0.x", 1, 3, time_ms=0)) == [LOST_KEY]
+
+
+def test_some_keys_are_written_rarely() -> None:
+    assert [key_of(number) for number in (COLD_EVERY, 2 * COLD_EVERY)] == [KEYS + 1, KEYS + 2]
 
 
 def test_a_tombstone_carries_its_number_in_a_header() -> None:

@@ -23,13 +23,19 @@ from heirlog.protocol.batch import Record
 from heirlog.sim.history import Acknowledged, Finding, Loss
 
 KEYS = 12
+"""Written again and again."""
+COLD_EVERY = 37
+COLD_KEYS = 60
+"""Written so rarely that their last record lies deep in what is compacted again and again."""
 TOMBSTONE_EVERY = 11
-"""No divisor of `KEYS`: every key gets some."""
+"""No divisor of the others: every key gets some."""
 NUMBER_HEADER = "number"
 LOST_KEY = "lost-key"
 
 
 def key_of(number: int) -> int:
+    if number % COLD_EVERY == 0:
+        return KEYS + number // COLD_EVERY % COLD_KEYS
     return number % KEYS
 
 
