@@ -7,6 +7,7 @@ fsync, EIO) is in tests/sim.
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import shutil
@@ -159,6 +160,23 @@ def test_a_directory_that_cannot_be_opened_or_loaded_is_offline_and_its_replicas
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
     assert read(cluster, topic) == [b"kept", b"later"]
     assert list(more.glob(f"{topic}-0.*-stray")) and not (more / f"{topic}-0").exists()
+
+
+def test_a_segment_that_is_cut_while_the_node_runs_takes_its_directory_offline(cluster: Cluster) -> None:
+    home = cluster.data / "broker-1"
+    topic = topic_in(cluster, home / "more")
+    for _ in range(4):
+        assert write(cluster, topic, BIG).error_code == 0
+    os.truncate(home / "more" / f"{topic}-0" / f"{0:020d}.log", 60_000)
+    assert read(cluster, topic) == [BIG] * 4, "from another replica, once the first has found out"
+    wait_for(cluster, topic, lambda view: view.leader in (2, 3) and 1 not in view.isr)
+    assert 1 in cluster.pids
+    cluster.stop(1)
+    cluster.start(1)
+    cluster.wait_until_ready()
+    wait_for(cluster, topic, lambda view: len(view.isr) == 3)
+    assert '"log-cut-by-recovery"' in cluster.output(1)
+    assert read(cluster, topic) == [BIG] * 4
 
 
 def test_damaged_helpers_are_made_again_and_a_cut_log_gives_up_its_seat(cluster: Cluster) -> None:

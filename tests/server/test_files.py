@@ -209,3 +209,16 @@ def test_a_renamed_file_stays_usable(files: OsFiles, tmp_path: Path) -> None:
     file.append(b"2")
     assert (tmp_path / "b").read_bytes() == b"12"
     file.close()
+
+
+def test_a_file_that_somebody_else_has_cut_is_an_error_and_no_short_read(files: OsFiles, tmp_path: Path) -> None:
+    file = files.open(str(tmp_path / "log"), create=True)
+    file.append(b"x" * 100)
+    os.truncate(tmp_path / "log", 40)
+    assert file.pread(40, 0) == b"x" * 40
+    for size, position in ((50, 0), (10, 60)):
+        with pytest.raises(OSError, match="shorter than what was written"):
+            file.pread(size, position)
+    file.truncate(40)
+    assert file.pread(50, 0) == b"x" * 40, "what we cut ourselves is the end of the file"
+    file.close()

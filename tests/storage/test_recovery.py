@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from storage.logs import DIR, batch, contents, open_log
 from storage.memory_files import MemoryFiles
 
+from heirlog.protocol.batch import InvalidBatch
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 
@@ -327,3 +328,38 @@ def test_a_base_offset_that_no_index_can_name_is_damage_also_after_a_clean_stop(
     data[at : at + 8] = (2**40).to_bytes(8, "big")
     files.unlink(path.replace(".log", ".index"))  # so that it has to be made again
     assert contents(open_log(files, LogConfig(), clean=True)) == expected("abcde")
+
+
+def test_an_index_that_looks_whole_and_is_wrong_changes_nothing_that_is_read() -> None:
+    config = LogConfig(segment_bytes=800, index_interval_bytes=60)
+    files = MemoryFiles()
+    log = filled(files, "abcdefghijklmnop", config)
+    log.finish(lambda error: None)
+    files.run()
+    path = min(path for path in files.inodes if path.endswith(".index"))
+    whole = bytes(files.inodes[path].data)
+    assert len(whole) >= 3 * 8
+    for at in range(len(whole)):
+        for bits in (1, 2, 0x7F):
+            files.inodes[path].data[:] = whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :]
+            again = open_log(files, config, clean=True, recovery_point=16)
+            for offset in range(16):
+                assert contents(again, offset) == expected("abcdefghijklmnop")[offset:]
+                result = again.read(offset, 200, 16)  # ends at a boundary that is looked up
+                assert result.size == sum(len(region.read()) for region in result.regions) > 0
+            again.close()
+
+
+def test_a_damaged_log_is_walked_once_for_its_indexes_and_says_so_ever_after() -> None:
+    config = LogConfig(segment_bytes=800, index_interval_bytes=60)
+    files = MemoryFiles()
+    log = filled(files, "abcdefghijklmnop", config)
+    log.finish(lambda error: None)
+    files.run()
+    path = min(path for path in files.inodes if path.endswith(".log"))
+    log = open_log(files, config, clean=True, recovery_point=16)
+    files.inodes[path].data[2 * 69 + 16] = 99  # no batch begins with that: damage in what was trusted
+    for _ in range(2):
+        with pytest.raises(InvalidBatch):
+            contents(log, 2)
+        assert contents(log, 5) == expected("abcdefghijklmnop")[5:]

@@ -164,6 +164,17 @@ class Broker:
 
     def _tell_what_is_missing(self) -> None:
         for directory in self._directories:
+            for (topic, partition), log in sorted(directory.logs.items()):
+                if log.cut_bytes:
+                    self._env.log(
+                        "warning",
+                        "log-cut-by-recovery",
+                        directory=directory.path,
+                        topic=topic,
+                        partition=partition,
+                        end_offset=log.log_end_offset,
+                        bytes=log.cut_bytes,
+                    )
             for (topic, partition), flushed, end in directory.missing:
                 self._env.log(
                     "error",

@@ -63,4 +63,10 @@ def read_bootstrap_records(files: Files, log_dir: str) -> list[Message]:
     data = read_file(files, f"{log_dir}/{BOOTSTRAP_RECORDS}")
     if data is None:
         return []
-    return list(snapshot.check(snapshot.BOOTSTRAP, data).records())
+    try:
+        return list(snapshot.check(snapshot.BOOTSTRAP, data).records())
+    except snapshot.InvalidSnapshot as error:
+        raise snapshot.InvalidSnapshot(
+            f"{log_dir}/{BOOTSTRAP_RECORDS} is damaged ({error}): remove it if the cluster has run before, since only "
+            f"its first controller reads it; else empty the directory and run `heirlog storage format` again"
+        ) from error

@@ -241,6 +241,8 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
         log_start_offset=0,
         wall_ms=env.wall_ms(),
     )
+    if log.cut_bytes:
+        env.log("error", "metadata-log-cut-by-recovery", end_offset=log.log_end_offset, bytes=log.cut_bytes)
     log.set_topic_id(METADATA_TOPIC_ID)
     if loaded is not None and not _continues(log, loaded.id):
         # a downloaded snapshot was durable, and the crash came before that of the log which began again at its end

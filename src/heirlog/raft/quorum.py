@@ -145,7 +145,13 @@ class Quorum:
         try:
             log = open_log(self._env, self._directory, self._config)
             state = QuorumStateFile(self._env.files, self._directory)
-        except (OSError, MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
+        except OSError as error:
+            self._fatal(
+                f"the metadata log in {self._directory} cannot be opened: {error}; repair what it names. A broker may "
+                f"also start with this directory empty: it fetches everything again"
+            )
+            return
+        except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
             self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
             return
         self._log = log

@@ -17,6 +17,7 @@ Traps:
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -98,7 +99,11 @@ class OsFile:
             raise
 
     def pread(self, size: int, position: int) -> bytes:
-        return os.pread(self._fd, size, position)
+        """Raises OSError also where the file has become shorter than what was written to it."""
+        data = os.pread(self._fd, size, position)
+        if len(data) < size and position + len(data) < self._size:
+            raise cut_from_outside(self.path)
+        return data
 
     def pwrite(self, data: Buffer, position: int) -> None:
         assert position + len(data) <= self._size, "pwrite never extends a file"
@@ -141,6 +146,11 @@ class OsFile:
         if self._closing and not self._holders and self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def cut_from_outside(path: str) -> OSError:
+    """Somebody else has shortened a file of ours, or its disk has: what else it says cannot be believed either."""
+    return OSError(errno.EIO, "the file is shorter than what was written to it", path)
 
 
 def drop(parts: list[memoryview], count: int) -> list[memoryview]:

@@ -86,7 +86,7 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
                 os.close(held)
             raise Refused(f"{path} is in use by another process; stop that one or give this node its own") from None
         except OSError as error:
-            unusable[path] = f"{path} cannot be locked: {error.strerror}"
+            unusable[path] = f"{path} cannot be locked: {error.strerror}; {LOCK_NAME} in it must be a file of ours"
     return locks
 
 

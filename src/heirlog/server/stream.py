@@ -23,9 +23,9 @@ sends nothing and takes nothing is closed by its owner (`last_active`).
 
 Traps. `write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one
 call. A `Region` that cannot be sent at once holds its file open, since the segment may be closed before the peer reads
-on; a descriptor of its own for each would let slow readers use up those of the process. A file shorter than promised
-ends the connection: the frame's size is out or about to be. So does one that was closed while the answer waited for
-those before it: its log is gone, and the disk is not to blame.
+on; a descriptor of its own for each would let slow readers use up those of the process. A file that was cut since it
+was promised ends the connection: the frame's size is out or about to be. So does one that was closed while the answer
+waited for those before it: its log is gone. The disk is to blame only where we did not cut the file ourselves.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from time import monotonic
 from typing import Protocol, cast
 
 from heirlog.env import Buffer, Region
+from heirlog.server.files import cut_from_outside
 
 STAGING_SIZE = 64 * 1024
 LARGE_FRAME = 32 * 1024
@@ -65,6 +66,10 @@ FRAME_SIZE = struct.Struct(">i")
 class Descriptor(Protocol):
     @property
     def path(self) -> str: ...
+
+    @property
+    def size(self) -> int:
+        """Of what was written; there is less where somebody else has cut it."""
 
     def fileno(self) -> int:
         """Negative once it is closed."""
@@ -432,6 +437,8 @@ class FrameStream:
     def _send_file(self, part: FilePart) -> int:
         sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, WRITE_PER_TURN))
         if not sent:
+            if part.file.size >= part.position + part.size:
+                raise cut_from_outside(part.file.path)
             raise OSError(FILE_TOO_SHORT)
         part.position += sent
         part.size -= sent

@@ -90,6 +90,8 @@ class Log:
         """Everything below it is flushed."""
         self.scanned_from = 0
         """From here on every batch was read when the log was opened; the log end after a clean stop."""
+        self.cut_bytes = 0
+        """How much of it recovery had to cut off then."""
         self.epochs = LeaderEpochCache(files, dir_path, self._background_done)
         self.producers = ProducerStates()
         self.failure: OSError | None = None
@@ -158,7 +160,7 @@ class Log:
         )
         self._set_segments(loaded.segments)
         self.log_start_offset, self.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
-        self.scanned_from = loaded.scanned_from
+        self.scanned_from, self.cut_bytes = loaded.scanned_from, loaded.cut_bytes
         trusted = clean and loaded.scanned_from == loaded.log_end_offset
         self.recovery_point = loaded.log_end_offset if trusted else min(recovery_point, loaded.scanned_from)
         self._flush_requested = self.recovery_point

@@ -121,9 +121,7 @@ class LogDirectory:
 
         remove_clean_shutdown(self._files, self.path, synced)
 
-    def _load_all(
-        self, config_for: Callable[[str], LogConfig], wall_ms: int, on_log: Callable[[Log], None]
-    ) -> None:
+    def _load_all(self, config_for: Callable[[str], LogConfig], wall_ms: int, on_log: Callable[[Log], None]) -> None:
         recovery_points = read_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
         log_starts = read_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}")
         for name in self._files.list(self.path):

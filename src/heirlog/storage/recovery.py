@@ -44,6 +44,8 @@ class Loaded(NamedTuple):
     log_end_offset: int
     scanned_from: int
     """First offset whose batch was read; the log end after a clean stop."""
+    cut_bytes: int
+    """Of segments: torn, damaged, or behind what was."""
 
 
 def load_segments(
@@ -60,6 +62,7 @@ def load_segments(
     segments = [Segment.open(files, dir_path, base) for base in _tidy(files, dir_path)]
     if not segments:
         segments = [Segment.create(files, dir_path, log_start_offset)]
+    found_bytes = sum(segment.size for segment in segments)
     log_end_offset = _open_trusted(segments) if clean else None
     scanned_from = log_end_offset
     if log_end_offset is None or scanned_from is None:
@@ -75,7 +78,8 @@ def load_segments(
     epochs.truncate_from_start(log_start_offset)
     _complete_epochs(segments, epochs, log_start_offset, log_end_offset)
     epochs.loaded()
-    return Loaded(segments, log_start_offset, log_end_offset, scanned_from)
+    cut_bytes = found_bytes - sum(segment.size for segment in segments)
+    return Loaded(segments, log_start_offset, log_end_offset, scanned_from, cut_bytes)
 
 
 def _tidy(files: Files, dir_path: str) -> list[int]:

@@ -42,6 +42,7 @@ class Segment:
     __slots__ = (
         "_bytes_since_index",
         "_files",
+        "_indexes_remade",
         "_offset_index",
         "_recent_offsets",
         "_recent_positions",
@@ -64,6 +65,8 @@ class Segment:
         self.created_ms = created_ms
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
+        self._indexes_remade = False
+        """Since the segment was opened, because what they said was not so."""
         self._bytes_since_index = 0
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
@@ -194,10 +197,44 @@ class Segment:
         resume = self._resumes.get(offset)
         if resume is not None:
             return resume
-        for position, header in self.headers_from(self.offset_index.floor(offset)):
+        try:
+            return self._position_after(self.offset_index.floor(offset), offset)
+        except InvalidBatch:
+            self._distrust_indexes()
+            return self._position_after(self.offset_index.floor(offset), offset)
+
+    def _position_after(self, floor: int, offset: int) -> int:
+        """Raises InvalidBatch if no batch at or below `offset` begins at `floor`, or the log is damaged behind it."""
+        for position, header in self._headers_from_index(floor):
+            if position == floor and floor and header.base_offset > offset:
+                raise InvalidBatch(f"byte {floor} is no place to look for offset {offset}: a later batch is there")
             if header.next_offset > offset:
                 return position
         return self.log.size
+
+    def _headers_from_index(self, floor: int) -> Iterator[tuple[int, BatchHeader]]:
+        """`headers_from`; bytes that only happen to look like a header seldom name a size that is there, too."""
+        for position, header in self.headers_from(floor):
+            if position == floor and floor + header.size > self.log.size:
+                raise InvalidBatch(f"byte {floor} of {self.log.path} is inside a batch")
+            yield position, header
+
+    def _distrust_indexes(self) -> None:
+        """What they point at is no batch: their files looked whole and are not of this log, or the log is damaged.
+
+        Raises InvalidBatch in the second case, which is looked for once only: it costs a walk over the segment.
+        """
+        if self._indexes_remade:
+            raise InvalidBatch(f"{self.log.path} is damaged")
+        self._indexes_remade = True
+        kept = self._offset_index, self._time_index, self.max_timestamp, self.max_timestamp_offset
+        try:
+            self._rebuild_indexes()
+        except InvalidBatch:
+            self._offset_index, self._time_index, self.max_timestamp, self.max_timestamp_offset = kept
+            self._recent_offsets.clear()
+            self._recent_positions.clear()
+            raise
 
     def boundary_at(self, start: int, limit: int) -> int:
         """The last boundary between batches at or before `limit`, not before the boundary `start`."""
@@ -206,8 +243,14 @@ class Segment:
         recent = self._recent_positions
         if recent and limit >= recent[0]:
             return max(start, recent[bisect_right(recent, limit) - 1])
-        floor = max(start, self.offset_index.floor_of_position(limit))
-        for position, header in self.headers_from(floor):
+        try:
+            return self._boundary_after(max(start, self.offset_index.floor_of_position(limit)), limit)
+        except InvalidBatch:
+            self._distrust_indexes()
+            return self._boundary_after(max(start, self.offset_index.floor_of_position(limit)), limit)
+
+    def _boundary_after(self, floor: int, limit: int) -> int:
+        for position, header in self._headers_from_index(floor):
             if position + header.size > limit:
                 self._remember_resume(header.base_offset, position)
                 return position

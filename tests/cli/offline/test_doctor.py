@@ -124,8 +124,8 @@ def compare(path: Path) -> None:
     assert ("log-unreadable" in kinds) == bool(failure)
     cut = {finding.values["partition"]: finding.values for finding in report.findings if finding.kind == "log-cut"}
     for (_, partition), log in directory.logs.items():
-        if partition in cut:
-            assert cut[partition]["end_offset"] == log.log_end_offset
+        values = cut.get(partition, {"bytes": 0, "end_offset": log.log_end_offset})
+        assert (values["bytes"], values["end_offset"]) == (log.cut_bytes, log.log_end_offset)
     if not failure:
         lost = sizes({name: content for name, (*_, content) in before.items()}) - sizes(recovered)
         assert sum(values["bytes"] for values in cut.values()) == lost
@@ -212,7 +212,7 @@ CASES: dict[str, tuple[bool, Callable[[Path], None]]] = {
     "batch-damaged": (True, lambda path: flip(oldest(path, ".log"), 63)),
     "index-damaged": (True, lambda path: os.truncate(oldest(path, ".index"), 5)),
     "index-missing": (True, lambda path: oldest(path, ".timeindex").unlink()),
-    "index-wrong": (True, lambda path: flip(oldest(path, ".index"), 3, 1)),
+    "index-wrong": (True, lambda path: flip(oldest(path, ".index"), 7, 1)),
     "leader-epochs-damaged": (True, lambda path: flip(path / "orders-0/leader-epoch-checkpoint", 0)),
     "producer-snapshot-damaged": (True, lambda path: flip(newest(path, ".snapshot"), 8)),
     "checkpoint-damaged": (True, lambda path: flip(path / "replication-offset-checkpoint", 0)),
