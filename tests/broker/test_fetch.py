@@ -83,7 +83,18 @@ def test_a_followers_long_poll_ends_as_soon_as_the_leader_appends() -> None:
     rig = leader([1, 2])
     result = rig.fetch(0, replica=2, max_wait_ms=500)
     rig.produce(1)
+    rig.env.advance(0)
     assert records_of(result) == [0]
+
+
+def test_what_one_turn_of_the_loop_brings_reaches_a_waiting_follower_in_one_answer() -> None:
+    rig = leader([1, 2])
+    result = rig.fetch(0, replica=2, max_wait_ms=500)
+    rig.produce(1)
+    rig.produce(1)
+    assert not result.done
+    rig.env.advance(0)
+    assert records_of(result) == [0, 1]
 
 
 def test_appends_to_several_partitions_reach_a_waiting_follower_in_one_answer() -> None:
@@ -91,6 +102,7 @@ def test_appends_to_several_partitions_reach_a_waiting_follower_in_one_answer() 
     rig.show(state([1, 2]), index=1)
     result = rig.fetch(0, replica=2, max_wait_ms=500, partitions=[0, 1])
     rig.produce(1, batch(), batch())
+    rig.env.advance(0)
     assert records_of(result, 0) == [0]
     assert records_of(result, 1) == [0]
 

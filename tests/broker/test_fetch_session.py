@@ -219,7 +219,17 @@ def test_appends_to_several_partitions_reach_a_waiting_follower_in_one_answer() 
     follower.full({0: 0, 1: 0, 2: 0})
     waiting = follower.more(max_wait_ms=500)
     rig.produce(1, batch(), batch(), batch())
+    rig.env.advance(0)
     assert {index: offsets(data) for index, data in shown(waiting).items()} == {0: [0], 1: [0], 2: [0]}
+
+
+def test_a_fetch_that_comes_in_the_turn_of_an_append_brings_its_records() -> None:
+    rig = leader([1, 2])
+    follower = Client(rig, replica=2)
+    follower.full({0: 0})
+    assert shown(follower.more()) == {}
+    rig.produce(1)
+    assert {index: offsets(data) for index, data in shown(follower.more()).items()} == {0: [0]}
 
 
 def test_a_consumer_hears_of_all_partitions_that_one_fetch_of_a_follower_commits() -> None:

@@ -54,7 +54,9 @@ class _Fetch:
         "_handler",
         "context",
         "entries",
+        "from_follower",
         "has_final",
+        "limit",
         "number",
         "pending",
         "replica_epoch",
@@ -77,15 +79,14 @@ class _Fetch:
         else:
             self.replica_id = request.replica_id
             self.replica_epoch = -1
+        self.from_follower = self.replica_id >= 0
+        self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
+        """The most bytes that the answer holds."""
         self.session: FetchSession | None = None
         self.entries: list[FetchEntry] | list[SessionEntry] = []
         """What this request has to look at: of a session, what is hot."""
         self.size = 0
         self.has_final = False
-
-    @property
-    def from_follower(self) -> bool:
-        return self.replica_id >= 0
 
     @property
     def is_full(self) -> bool:
@@ -124,6 +125,10 @@ class _Fetch:
     # with a session: it brings the news
 
     def heard(self, entry: SessionEntry) -> None:
+        # the answer reads everything anew; a look before it is only needed where one byte is not enough
+        if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
+            self.end()
+            return
         self._handler.read_within_limits(self, entry)
         if self.is_enough:
             self.end()
@@ -138,7 +143,7 @@ class FetchHandler:
         """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
         self._env = env
         self._replicas = replicas
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._sessions = sessions
         self._rotation = 0
 
@@ -192,8 +197,7 @@ class FetchHandler:
 
     def _read_all(self, fetch: _Fetch) -> None:
         entries = fetch.entries
-        limit = self._limit_of(fetch)
-        left = limit
+        left = fetch.limit
         first = True
         # a session has its own order
         start = self._rotation % len(entries) if len(entries) > 1 and fetch.session is None else 0
@@ -205,12 +209,18 @@ class FetchHandler:
         if left == 0 and len(entries) > 1:
             self._rotation += 1
 
-    def _limit_of(self, fetch: _Fetch) -> int:
-        return fetch.request.max_bytes if fetch.from_follower else min(fetch.request.max_bytes, self._max_bytes)
-
     def read_within_limits(self, fetch: _Fetch, entry: FetchEntry) -> None:
         """Of a waiting request: what is there for one partition now."""
-        self._read(fetch, entry, self._limit_of(fetch), True)
+        self._read(fetch, entry, fetch.limit, True)
+
+    def has_more(self, fetch: _Fetch, entry: FetchEntry) -> bool:
+        """Whether there is anything behind what the request has asked for already."""
+        partition = entry.partition
+        return (
+            partition is not None
+            and partition.role is Role.LEADER
+            and self._end_for(fetch, partition) > entry.asked.fetch_offset
+        )
 
     def _read(self, fetch: _Fetch, entry: FetchEntry, left: int, min_one: bool) -> None:
         partition = entry.partition
@@ -232,7 +242,7 @@ class FetchHandler:
                 data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 entry.final = fetch.has_final = True
                 return
-            upto = self._end_for(fetch, partition)
+            upto = log.log_end_offset if fetch.from_follower else partition.high_watermark
             # before the look at what is left: a follower's offset counts although nothing is read for it
             if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
                 raise partition.out_of_range(asked.fetch_offset)
@@ -328,7 +338,7 @@ class FetchHandler:
         if session is not None:
             session.waiting = None
             fetch.entries = list(session.hot)
-        left = self._limit_of(fetch)
+        left = fetch.limit
         first = True
         for entry in fetch.entries:
             partition = entry.partition

@@ -403,9 +403,12 @@ class Partition:
 
         Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or for an epoch we cannot place.
         """
-        if fetch_offset < self.log.log_start_offset:
+        log = self.log
+        if fetch_offset < log.log_start_offset:
             raise self.out_of_range(fetch_offset)
-        epoch, end_offset = self.log.end_offset_for_epoch(last_fetched_epoch)
+        if last_fetched_epoch == log.epochs.latest and fetch_offset <= log.log_end_offset:
+            return None
+        epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)
         if end_offset == -1:
             raise self.out_of_range(fetch_offset)
         if epoch < last_fetched_epoch or end_offset < fetch_offset:

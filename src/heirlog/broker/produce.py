@@ -8,8 +8,8 @@
               NOT_LEADER_OR_FOLLOWER when leadership is lost
     others   INVALID_REQUIRED_ACKS for every partition
 
-Each partition of a request stands for itself. Followers that wait for records are woken once, after all appends of the
-request, so that one fetch carries them all.
+Each partition of a request stands for itself. Followers that wait for records are woken once, after all requests that
+this turn of the loop has brought, so that one fetch carries them all.
 
 Trap: a failed batch must leave nothing behind that the watermark could expose; `Log.append_as_leader` validates all of
 a partition's batches before it writes any.
@@ -176,8 +176,6 @@ class ProduceHandler:
             if failed:
                 self.name_leaders(response, context)
             result = response
-        if len(appended_to) > 1:
-            replicas.exchange.mark_all((partition.topic_id, partition.index) for partition, _ in appended_to)
         for partition, watermark in appended_to:
             replicas.log_grew(partition, watermark, wall_ms)
         return result

@@ -8,7 +8,8 @@ still wanted, and the others are strays: topics deleted while this broker was aw
 It is the one place that wakes who waits for a partition:
 
     the high watermark moved   produce (acks=all), consumer fetches
-    the log grew               follower fetches
+    the log grew               follower fetches; once per turn of the loop, so that one answer carries what several
+                               requests brought
     a follower fetched         DeleteRecords: its log start may have moved. Also when brokers come or go
     role or leader changed     all of them
 
@@ -81,6 +82,7 @@ class ReplicaManager:
         self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.exchange: Exchange[PartitionKey] = Exchange()
+        self._grown: dict[PartitionKey, None] = {}
         for directory in directories:
             directory.on_failure = partial(self.directory_failed, directory)
         self.on_brokers_changed: Callable[[set[BrokerId] | None], None] = lambda changed: None
@@ -364,9 +366,18 @@ class ReplicaManager:
         """A producer's batch was appended."""
         self.flush_if_due(partition, wall_ms)
         key = (partition.topic_id, partition.index)
-        self.follower_fetch_waits.wake(key)
-        self.exchange.tell(key, News.LOG_GREW)
+        # a fetch that comes before the turn is over has to look at it as well
+        self.exchange.mark(key)
+        if not self._grown:
+            self._env.call_later(0, self._tell_of_growth)
+        self._grown[key] = None
         self.watermark_may_have_moved(partition, watermark_before)
+
+    def _tell_of_growth(self) -> None:
+        grown, self._grown = self._grown, {}
+        for key in grown:
+            self.follower_fetch_waits.wake(key)
+            self.exchange.tell(key, News.LOG_GREW)
 
     def watermark_may_have_moved(self, partition: Partition, watermark_before: int) -> None:
         if partition.high_watermark != watermark_before:

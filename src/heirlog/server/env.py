@@ -47,6 +47,8 @@ class ServerEnv:
         self._pool.send(to, channel, request, self._unless_stopped(on_result), timeout_ms)
 
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
+        if not delay_ms:
+            return self._loop.call_soon(self._run, fn).cancel
         return self._loop.call_later(delay_ms / 1000, self._run, fn).cancel
 
     def stop(self, exit_code: int, reason: str) -> None:

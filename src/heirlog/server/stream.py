@@ -11,10 +11,12 @@ descriptor (no sendfile beside it) and copy what it cannot send. No task, no thr
 Reading. All streams of a loop share one staging buffer. What arrives is cut into frames there and each frame is copied
 into a buffer of its own (its receiver keeps it and may write into it). A frame of which only a part has arrived gets
 its buffer at once and the rest is received straight into that, so that a large frame is never copied. That buffer
-grows with what arrives: an announced size costs nothing. After a large frame the next read asks for little: more would
-be the start of the next large one, copied for nothing.
+grows with what arrives: an announced size costs nothing. One call receives the rest of a large frame and a little of
+what follows it: more would be the start of the next large one, copied for nothing. As long as a read brings all that it
+asked for there is more, and the next one follows in the same turn: what a producer has sent ahead is taken in at once,
+answered in one call, and told to followers together.
 
-Fairness. One read (two if the first brought the start of a large frame), at most `FRAMES_PER_TURN` frames and at most
+Fairness. At most `READ_PER_TURN` bytes (and what the last read brings), `FRAMES_PER_TURN` frames of one read and
 `WRITE_PER_TURN` bytes per turn of the loop; what is left waits for the next turn, behind everybody else.
 
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
@@ -47,6 +49,7 @@ STAGING_SIZE = 64 * 1024
 LARGE_FRAME = 32 * 1024
 AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
+READ_PER_TURN = 256 * 1024
 OUTPUT_LIMIT = 1024 * 1024
 WRITE_PER_TURN = 1024 * 1024
 FIRST_BUFFER = 64 * 1024
@@ -182,44 +185,80 @@ class FrameStream:
         self._reading = wanted
 
     def _readable(self) -> None:
-        if self._frame:
-            self._read_on()
-            return
+        share = READ_PER_TURN
+        while share > 0:
+            asked, count = self._read_on() if self._frame else self._read_anew()
+            if count < asked or self._is_held_up:
+                break
+            share -= count
+        if self._corked:
+            self._uncork()
+
+    @property
+    def _is_held_up(self) -> bool:
+        return (
+            self._paused
+            or self._throttled
+            or self._closing
+            or self._backlog is not None
+            or self._out_size > OUTPUT_LIMIT
+        )
+
+    def _read_anew(self) -> tuple[int, int]:
+        """At the beginning of a frame, or within its size. How much was asked for, and how much came."""
         target = self._room
         count = self._receive(target)
         if not count:
-            return
+            return 1, 0
         self._room = self._staging
         if self._head or count < 5 or FRAME_SIZE.unpack_from(target)[0] != count - 4 or count > self._frame_limit:
             self._cut(target[:count], 0)
-            if self._frame and count == len(target) and self._reading:
-                self._read_on()  # the rest is there already: waiting for the next turn would cost one more call
         else:
             self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
+        return len(target), count
 
-    def _read_on(self) -> None:
-        """The rest of a frame that has a buffer of its own."""
+    def _read_on(self) -> tuple[int, int]:
+        """The rest of a frame that has a buffer of its own, and what follows it. As `_read_anew`."""
         frame = self._frame
-        self._filled += self._receive(memoryview(frame)[self._filled :])
-        if self._filled < len(frame) or self._closed:
-            return
-        if self._filled < self._frame_size:
-            frame += bytes(min(self._frame_size, BUFFER_GROWTH * len(frame)) - len(frame))
-        else:
-            self._frame = NO_FRAME
-            self._room = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
+        rest = memoryview(frame)[self._filled :]
+        wanted = len(rest)
+        if len(frame) < self._frame_size:
+            count = self._receive(rest)
+            rest.release()
+            self._filled += count
+            if count == wanted:
+                frame += bytes(min(self._frame_size, BUFFER_GROWTH * len(frame)) - len(frame))
+            return wanted, count
+        behind = self._staging[:AFTER_LARGE_FRAME] if len(frame) >= LARGE_FRAME else self._staging
+        count = self._receive(rest, behind)
+        if count < wanted:
+            self._filled += count
+            return wanted, count
+        self._frame = NO_FRAME
+        self._room = behind
+        if count == wanted:
             self._hand_over(frame)
+        else:
+            self._corked = True
+            self._hand_over(frame)
+            self._cut(behind[: count - wanted], 0)
+        return wanted + len(behind), count
 
-    def _receive(self, target: memoryview) -> int:
+    def _receive(self, target: memoryview, behind: memoryview | None = None) -> int:
         """How many bytes came; 0 if none did, also because the connection has ended."""
         try:
-            count = self._sock.recv_into(target)
+            if behind is None:
+                count = self._sock.recv_into(target)
+            else:
+                count = self._sock.recvmsg_into((target, behind))[0]
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
             self._end(f"{error.strerror or error}")
             return 0
         if not count:
+            if self._corked:
+                self._send_corked()  # who has said everything may still listen
             self._end("closed by the peer")
             return 0
         self.last_active = monotonic()
@@ -259,7 +298,6 @@ class FrameStream:
             if not self._receiver.on_frame(memoryview(bytearray(data[start:end]))):
                 self._paused = True
         self._keep(data, at)
-        self._uncork()
 
     def _keep(self, data: memoryview, at: int) -> None:
         left = len(data) - at
@@ -289,6 +327,7 @@ class FrameStream:
         self._working_off = False
         if self._backlog is not None and not (self._paused or self._throttled or self._closing):
             self._cut(self._backlog, self._backlog_at)
+            self._uncork()
 
     def _refuse(self, length: int) -> None:
         self._corked = False
@@ -371,10 +410,13 @@ class FrameStream:
             self._queue(memoryview(part)[sent:])
             self._want_writes()
 
-    def _uncork(self) -> None:
+    def _send_corked(self) -> None:
         self._corked = False
         if self._out and not self._writing:
             self._send()
+
+    def _uncork(self) -> None:
+        self._send_corked()
         self._throttle()
         if not self._closed:
             self._go_on()
