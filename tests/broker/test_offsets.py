@@ -53,6 +53,15 @@ def test_latest_is_not_told_before_the_watermark_has_reached_the_leaders_own_epo
     assert offset_for(partition, -1, -1, True).offset == 10
 
 
+def test_a_partition_that_is_named_twice_is_refused() -> None:
+    rig = Rig().started()
+    rig.show(state([1]))
+    twice = [ListOffsetsRequest.ListOffsetsPartition(timestamp=position) for position in (-1, -2)]
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="foo", partitions=twice)
+    (answered,) = rig.broker.list_offsets(ListOffsetsRequest(topics=[topic]), context(11)).topics
+    assert {partition.error_code for partition in answered.partitions} == {ErrorCode.INVALID_REQUEST}
+
+
 @pytest.mark.parametrize(
     ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
 )
@@ -92,6 +101,14 @@ def test_producer_ids_come_from_a_block_of_the_controller() -> None:
     assert [(r.producer_id, r.producer_epoch) for r in (answer_of(first), answer_of(second))] == [(2000, 0), (2001, 0)]
     rig.broker.init_producer_id(InitProducerIdRequest(), context(5))
     assert rig.env.take("forward")
+
+
+@pytest.mark.parametrize("half", [{"producer_id": 5}, {"producer_epoch": 1}])
+def test_a_producer_that_names_half_of_itself_is_refused(half: dict[str, int]) -> None:
+    rig = Rig().started()
+    assert rig.broker.init_producer_id(InitProducerIdRequest(**half), context(5)).error_code == (
+        ErrorCode.INVALID_REQUEST
+    )
 
 
 def test_a_transactional_id_is_refused() -> None:

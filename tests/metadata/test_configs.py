@@ -131,8 +131,8 @@ def test_describe_shows_sources_and_synonyms() -> None:
     assert (entry.value, entry.source) == ("7", Source.DYNAMIC_TOPIC)
     assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
         ("retention.ms", "7", Source.DYNAMIC_TOPIC),
-        ("log.retention.hours", "7200000", Source.STATIC_BROKER),
-        ("log.retention.hours", "604800000", Source.DEFAULT),
+        ("log.retention.hours", "2", Source.STATIC_BROKER),
+        ("log.retention.hours", "168", Source.DEFAULT),
     ]
 
 

@@ -275,6 +275,19 @@ def test_a_topics_configuration_names_its_sources(node: Any) -> None:
     assert (other.value, other.config_source, other.synonyms) == ("3", 3, [])
 
 
+def test_a_synonym_is_told_in_its_own_unit_and_the_value_in_the_topics(node: Any) -> None:
+    (entry,) = ask_config(node, 2, "a", ["retention.ms"]).configs
+    assert (entry.value, entry.config_source) == ("604800000", 5)
+    assert [(s.name, s.value) for s in entry.synonyms] == [("log.retention.hours", "168")]
+
+
+def test_no_keys_ask_for_every_configuration_and_internal_ones_are_never_told(node: Any) -> None:
+    for kind, name in ((2, "a"), (4, "1")):
+        everything = [entry.name for entry in ask_config(node, kind, name).configs]
+        assert [entry.name for entry in ask_config(node, kind, name, []).configs] == everything
+        assert "internal.segment.bytes" not in everything
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "code"),
     [
@@ -294,6 +307,7 @@ def test_this_brokers_own_configuration_is_described(node: Any) -> None:
     values = {entry.name: entry.value for entry in ask_config(node, 4, "1").configs}
     assert values["listeners"] == "PLAINTEXT://localhost:9092"
     assert values["num.partitions"] == "1"
+    assert values["broker.id"] == values["node.id"] == "1"
 
 
 def test_api_versions_shows_the_table_and_the_features(node: Any) -> None:

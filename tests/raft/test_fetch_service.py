@@ -172,7 +172,9 @@ def test_describe_lists_the_leader_among_the_voters_with_its_end_and_observers_w
     answer = describe(world)
     data = answer.topics[0].partitions[0]
     assert (data.leader_id, data.leader_epoch, data.high_watermark) == (100, 1, 3)
-    assert [(v.replica_id, v.log_end_offset) for v in data.current_voters] == [(100, 3)]
+    (leader,) = data.current_voters
+    assert (leader.replica_id, leader.log_end_offset) == (100, 3)
+    assert leader.last_caught_up_timestamp == leader.last_fetch_timestamp > 0
     assert [(o.replica_id, o.log_end_offset) for o in data.observers] == [(7, 3)]
     assert data.observers[0].last_caught_up_timestamp == data.observers[0].last_fetch_timestamp > 0
     assert [(n.node_id, n.listeners[0].port) for n in answer.nodes] == [(100, 9093)]

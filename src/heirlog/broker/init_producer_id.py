@@ -8,7 +8,7 @@ the process; that is what makes an id unique without writing each one down.
 
 A producer that names its current id and epoch (v3, KIP-360) gets a new id as well, as on Apache Kafka: an idempotent
 producer raises its epoch by itself, and a broker cannot know whether another one already has the raised epoch.
-A transactional id is refused with INVALID_REQUEST: transactions are not there yet.
+An id without an epoch, or the reverse, is INVALID_REQUEST. So is a transactional id: transactions are not there yet.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from heirlog.protocol.types import Endpoint
 
 CHANNEL = "forward"
 RETRY_BACKOFF_MS = 50
+NONE = -1
+"""No producer id, no epoch."""
 WAITING_MAX = 1000
 """Beyond that many waiting producers new ones are told to come again."""
 
@@ -50,6 +52,8 @@ class ProducerIds:
             self._env.log(
                 "info", "transactional-id-refused", transactional_id=request.transactional_id, why="no transactions yet"
             )
+            return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        if (request.producer_id == NONE) != (request.producer_epoch == NONE):
             return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
         if self._next_id < self._end_id:
             return self._take()

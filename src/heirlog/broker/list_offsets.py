@@ -8,6 +8,7 @@
 
 Each name has a version of the API that brought it; in an older one, or for any other negative number, the answer is
 UNSUPPORTED_VERSION. A client takes that for "this broker cannot", and does not use offset -1 as a position.
+A partition that is asked for twice is INVALID_REQUEST.
 
 Trap: a new leader's high watermark may be lower than the one its predecessor showed. Until it has reached the start of
 the leader's own epoch, "latest" would go back before a client's eyes; the answer is OFFSET_NOT_AVAILABLE, which clients
@@ -15,6 +16,8 @@ retry (LEADER_NOT_AVAILABLE below version 5).
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.replica_manager import ReplicaManager
@@ -44,12 +47,15 @@ _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     topics = []
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     for topic in request.topics:
         partitions = replicas.partitions_named(topic.name)
         answers = []
         for asked in topic.partitions:
             partition = partitions.get(asked.partition_index)
             try:
+                if times[topic.name, asked.partition_index] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name}-{asked.partition_index} is named twice")
                 if partition is None:
                     raise replicas.no_partition(topic.name, asked.partition_index)
                 _check_supported(asked.timestamp, context.api_version)

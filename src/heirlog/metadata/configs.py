@@ -14,7 +14,7 @@ A topic configuration takes its server-level values from the synonyms of its def
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -23,6 +23,9 @@ from heirlog.metadata.definition import ConfigType, Definition, Update
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+
+NAMES_OF_THE_NODE = ("broker.id", "node.id")
+"""One configuration with two names: whichever was given, both are told."""
 
 
 class Source(IntEnum):
@@ -59,8 +62,8 @@ class ConfigEntry:
 def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
     """The typed value that counts for the topic. KeyError for a name that is no topic configuration."""
     definition = TOPIC_CONFIGS[name]
-    for synonym in _topic_levels(image, static, topic, definition, static.node_id):
-        return None if synonym.value is None else definition.read_stored(synonym.value)
+    for synonym, factor in _topic_levels(image, static, topic, definition, static.node_id):
+        return None if synonym.value is None else definition.read_stored(_scaled(synonym.value, factor))
     return definition.default_value()
 
 
@@ -82,8 +85,13 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
     entries = []
     for name in sorted(TOPIC_CONFIGS):
         definition = TOPIC_CONFIGS[name]
+        if definition.is_internal:
+            continue
         levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
-        entries.append(_entry(definition, levels, read_only=False))
+        entry = _entry(definition, tuple(synonym for synonym, _ in levels), read_only=False)
+        if levels and entry.value is not None:
+            entry = replace(entry, value=_scaled(entry.value, levels[0][1]))
+        entries.append(entry)
     return entries
 
 
@@ -102,6 +110,8 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
     entries = []
     for name in sorted(SERVER_CONFIGS):
         definition = SERVER_CONFIGS[name]
+        if definition.is_internal:
+            continue
         levels = tuple(_server_levels(image, static, int(broker), name))
         entries.append(_entry(definition, levels, read_only=definition.update is Update.READ_ONLY))
     return entries
@@ -136,20 +146,20 @@ def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool)
 
 def _topic_levels(
     image: Image, static: StaticConfig, topic: str, definition: Definition, node_id: int
-) -> Iterator[Synonym]:
-    """Every level that says something about a topic configuration, strongest first, in the topic's unit."""
+) -> Iterator[tuple[Synonym, int]]:
+    """Every level that says something about a topic configuration, strongest first, and its unit in the topic's."""
     own = image.config(TOPIC_RESOURCE, topic, definition.name)
     if own is not None:
-        yield Synonym(definition.name, own, Source.DYNAMIC_TOPIC)
+        yield Synonym(definition.name, own, Source.DYNAMIC_TOPIC), 1
     for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
         for name, factor in definition.synonyms:
             value = _level(image, static, node_id, name, kind)
             if value is not None:
-                yield Synonym(name, _scaled(value, factor), kind)
+                yield Synonym(name, value, kind), factor
     for name, factor in definition.synonyms:
         default = SERVER_CONFIGS[name].default
         if default is not None:
-            yield Synonym(name, _scaled(default, factor), Source.DEFAULT)
+            yield Synonym(name, default, Source.DEFAULT), factor
 
 
 def _server_levels(image: Image, static: StaticConfig, node_id: int, name: str) -> Iterator[Synonym]:
@@ -167,6 +177,8 @@ def _level(image: Image, static: StaticConfig, node_id: int, name: str, kind: So
         return image.config(BROKER_RESOURCE, str(node_id), name)
     if kind is Source.DYNAMIC_DEFAULT_BROKER:
         return image.config(BROKER_RESOURCE, "", name)
+    if name in NAMES_OF_THE_NODE:
+        return str(static.node_id)
     return static.given.get(name)
 
 

@@ -79,6 +79,11 @@ class Definition:
     def is_sensitive(self) -> bool:
         return self.type is ConfigType.PASSWORD
 
+    @property
+    def is_internal(self) -> bool:
+        """For tests: it can be set and is never shown."""
+        return self.name.startswith("internal.")
+
     def parse(self, text: str) -> Any:
         """The typed value. Raises ConfigError."""
         self._check_refused(text.strip())

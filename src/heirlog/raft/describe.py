@@ -51,7 +51,7 @@ def described(
     wall_ms: int,
 ) -> Answer:
     """`end_offset` is the leader's own."""
-    leader = Progress(end_offset, -1, wall_ms)
+    leader = Progress(end_offset, wall_ms, wall_ms)
     states = [
         _state(v.id, v.directory_id, leader if v.id == leadership.leader_id else progress.of_voter(v)) for v in voters
     ]

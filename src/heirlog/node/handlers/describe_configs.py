@@ -42,14 +42,14 @@ def _result(
     except KafkaError as error:
         result.error_code, result.error_message = error.code, str(error)
         return result
-    asked = None if resource.configuration_keys is None else set(resource.configuration_keys)
+    asked = set(resource.configuration_keys or ())
     result.error_message = None
     if resource.resource_type == BROKER_LOGGER:
         entries = _loggers(node)
     else:
         known = describe(node.image, node.config, resource.resource_type, resource.resource_name)
         entries = [_entry(entry, with_synonyms) for entry in known]
-    result.configs = [entry for entry in entries if asked is None or entry.name in asked]
+    result.configs = [entry for entry in entries if not asked or entry.name in asked]
     return result
 
 

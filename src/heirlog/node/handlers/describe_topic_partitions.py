@@ -14,7 +14,7 @@ from heirlog.context import Context
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import TopicState
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
-from heirlog.node.describe import TOPIC_OPERATIONS, leader_error, offline_replicas
+from heirlog.node.describe import NOT_ASKED, TOPIC_OPERATIONS, leader_error, offline_replicas
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -88,6 +88,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitio
     return Topic(
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if malformed else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
+        topic_authorized_operations=NOT_ASKED if malformed else TOPIC_OPERATIONS,
     )
 
 
