@@ -62,9 +62,17 @@ def ways_in(kafka: SecuredKafka) -> list[tuple[str, Properties]]:
         "ssl.keystore.location": kafka.file("client.jks"),
         "ssl.keystore.password": STORE_PASSWORD,
     }
+    pkcs12 = {
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": kafka.file("trust.p12"),
+        "ssl.truststore.password": STORE_PASSWORD,
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": kafka.file("client.p12"),
+        "ssl.keystore.password": STORE_PASSWORD,
+    }
     tls = {"security.protocol": "SSL"}
     ways: list[tuple[str, Properties]] = [("PLAIN", {}), ("TLS", {**tls, **ca})]
-    ways += [("MTLS", {**tls, **store}) for store in ({**ca, **pem}, {**ca, **locked}, inline, java)]
+    ways += [("MTLS", {**tls, **store}) for store in ({**ca, **pem}, {**ca, **locked}, inline, java, pkcs12)]
     ways += [("SASLP", sasl("SASL_PLAINTEXT", mechanism)) for mechanism in MECHANISMS]
     ways += [("SASLS", {**sasl("SASL_SSL", mechanism), **ca}) for mechanism in MECHANISMS]
     return ways

@@ -184,11 +184,12 @@ def make_certificates(directory: Path) -> None:
 
 
 def make_java_stores(kafka: SecuredKafka) -> None:
-    """trust.jks and client.jks in Java's old format. Raises jars.Missing."""
+    """trust.jks and client.jks in Java's old format, trust.p12 in its present one. Raises jars.Missing."""
     jars.need("keytool", install="a JDK (on Debian: apt install openjdk-17-jdk-headless)")
     secret = ["-storepass", STORE_PASSWORD, "-noprompt"]
     for arguments in (
         ["-importcert", "-alias", "ca", "-file", "ca.pem", "-keystore", "trust.jks", "-storetype", "JKS", *secret],
+        ["-importcert", "-alias", "ca", "-file", "ca.pem", "-keystore", "trust.p12", "-storetype", "PKCS12", *secret],
         [
             "-importkeystore", "-srckeystore", "client.p12", "-srcstoretype", "PKCS12", "-srcstorepass", STORE_PASSWORD,
             "-destkeystore", "client.jks", "-deststoretype", "JKS", "-deststorepass", STORE_PASSWORD, "-noprompt",

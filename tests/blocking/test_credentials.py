@@ -190,6 +190,8 @@ def test_a_token_opens_and_a_refused_one_says_why() -> None:
 def test_a_certificate_is_checked_for_its_authority_and_its_name() -> None:
     with door(tls=True) as at:
         assert enter(at, Security("SSL", trust=CA)) == ["let-in"]
+        java = Store("JKS", str(CERTIFICATES / "trust.jks"), password="store-password")
+        assert enter(at, Security("SSL", trust=java)) == ["let-in"]
         assert enter(at, Security("SSL", trust=CA, check_host_name=False), "127.0.0.1") == ["let-in"]
         assert enter(at, Security("SSL", trust=CA, tls_versions=("TLSv1.2",))) == ["let-in"]
         with pytest.raises(AuthenticationFailed, match=r"not valid for '127\.0\.0\.1'"):
@@ -204,10 +206,12 @@ def test_a_certificate_is_checked_for_its_authority_and_its_name() -> None:
         CLIENT,
         Store("PEM", pem=Path(CLIENT.location).read_text()),
         Store("JKS", str(CERTIFICATES / "client.jks"), password="store-password"),
+        Store("PKCS12", str(CERTIFICATES / "java.p12"), password="store-password"),
+        Store("JKS", str(CERTIFICATES / "client.p12"), password="store-password"),
     ],
 )
 def test_a_server_that_wants_a_certificate_gets_ours(key: Store) -> None:
-    trust = Store("JKS", str(CERTIFICATES / "trust.jks"), password="store-password")
+    trust = Store("JKS", str(CERTIFICATES / "trust.p12"), password="store-password")
     with door(tls=True, wants_certificate=True) as at:
         assert enter(at, Security("SSL", trust=trust, key=key)) == ["let-in"]
 
@@ -237,8 +241,14 @@ def test_a_port_of_the_other_kind_is_suspected() -> None:
         (Security("SSL", trust=Store("PEM", "/nowhere/ca.pem")), "/nowhere/ca.pem"),
         (Security("SSL", trust=Store("PEM", pem="hunter2")), "no certificate"),
         (Security("SSL", key=Store("PEM", pem="hunter2")), "no private key"),
-        (Security("SSL", key=Store("PKCS12", str(CERTIFICATES / "client.p12"), password="hunter2")), "openssl pkcs12"),
-        (Security("SSL", key=Store("JKS", str(CERTIFICATES / "client.p12"), password="hunter2")), "openssl pkcs12"),
+        (
+            Security("SSL", key=Store("PKCS12", str(CERTIFICATES / "client.p12"), password="hunter2")),
+            "password is wrong",
+        ),
+        (
+            Security("SSL", key=Store("JKS", str(CERTIFICATES / "old.p12"), password="hunter2")),
+            "openssl pkcs12 -legacy",
+        ),
         (Security("SSL", key=Store("JKS", str(CERTIFICATES / "client.jks"), password="hunter2")), "password is wrong"),
     ],
 )

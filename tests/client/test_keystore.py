@@ -1,12 +1,15 @@
-"""Java's old key stores, made by keytool (tests/blocking/certificates)."""
+"""Key stores made by keytool and openssl (tests/blocking/certificates)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from heirlog.client.keystore import NotReadable, read_jks
+from heirlog.client.keystore import NotReadable, OldForm, is_pkcs12, read_jks
+from heirlog.client.pkcs12 import read_pkcs12
 
 STORES = Path(__file__).resolve().parent.parent / "blocking" / "certificates"
 PASSWORD = "store-password"
@@ -41,7 +44,7 @@ def test_a_key_store_yields_the_key_and_its_chain() -> None:
         (content("trust.jks"), "other", "password is wrong"),
         (content("trust.jks")[:200], "", "middle of an entry"),
         (content("trust.jks").replace(b"X.509", b"X.510"), "", "not X.509"),
-        (content("client.p12"), PASSWORD, "PKCS12"),
+        (content("client.p12"), PASSWORD, "no JKS"),
         (b"nonsense", "", "no JKS store"),
         (b"", "", "middle of an entry"),
     ],
@@ -49,3 +52,51 @@ def test_a_key_store_yields_the_key_and_its_chain() -> None:
 def test_what_cannot_be_read_says_why(data: bytes, password: str, complaint: str) -> None:
     with pytest.raises(NotReadable, match=complaint):
         read_jks(data, password)
+
+
+@pytest.mark.parametrize("name", ["client.p12", "java.p12"])
+def test_a_pkcs12_store_yields_the_key_and_its_chain(name: str) -> None:
+    assert is_pkcs12(content(name))
+    store = read_pkcs12(content(name), PASSWORD)
+    assert store.key_pem("").split() == content("client.pem").decode().split()
+
+
+def test_a_pkcs12_trust_store_yields_its_certificates() -> None:
+    store = read_pkcs12(content("trust.p12"), PASSWORD)
+    assert store.trusted_pem().split() == content("ca.pem").decode().split()
+    assert not is_pkcs12(content("trust.jks"))
+
+
+@pytest.mark.parametrize(
+    ("data", "password", "complaint"),
+    [
+        (content("client.p12"), "other", "password is wrong"),
+        (content("trust.p12"), "", "password is wrong"),
+        (content("client.p12")[:-300], PASSWORD, "damaged"),
+        (content("client.p12")[:1], PASSWORD, "damaged"),
+        (b"0\x03\x02\x01\x03", PASSWORD, "damaged"),
+        (b"0\x06\x02\x01\x040\x01\x00", PASSWORD, "version 3"),
+    ],
+)
+def test_a_pkcs12_store_that_cannot_be_read_says_why(data: bytes, password: str, complaint: str) -> None:
+    with pytest.raises(NotReadable, match=complaint):
+        read_pkcs12(data, password)
+
+
+def test_a_pkcs12_store_of_old_times_is_told_apart() -> None:
+    with pytest.raises(OldForm, match="RC2"):
+        read_pkcs12(content("old.p12"), PASSWORD)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_damage_is_never_another_error(data: st.DataObject) -> None:
+    for name, read in (("client.p12", read_pkcs12), ("client.jks", read_jks)):
+        damaged = bytearray(content(name))
+        at = data.draw(st.integers(0, len(damaged) - 1))
+        damaged[at] ^= data.draw(st.integers(1, 255))
+        try:
+            store = read(bytes(damaged), "" if name == "client.jks" else PASSWORD)
+            store.key_pem(PASSWORD)
+        except NotReadable:
+            continue

@@ -14,15 +14,16 @@ import tempfile
 from pathlib import Path
 
 from heirlog.blocking.tokens import Tokens
-from heirlog.client.keystore import NotReadable, read_jks
+from heirlog.client.keystore import NotReadable, OldForm, is_pkcs12, read_jks
+from heirlog.client.pkcs12 import read_pkcs12
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
 from heirlog.client.security import Security, SecurityError, Store
 
 NONCE_BYTES = 24
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CONVERT = (
-    "convert it: `openssl pkcs12 -in STORE -nodes -out store.pem` "
-    "(trust stores: add -nokeys), then set the type to PEM and the location to store.pem"
+    "write it anew with Java 17 or later (`keytool -importkeystore -srckeystore OLD -destkeystore NEW`), or as PEM "
+    "(`openssl pkcs12 -legacy -in OLD -nodes -out NEW.pem`) with the type PEM"
 )
 
 
@@ -117,11 +118,10 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
         raise SecurityError(f"{name}.location cannot be read: {error.strerror}: {store.location}") from error
     if store.type == "PEM":
         return data.decode("ascii", "replace")
-    if store.type == "PKCS12":
-        raise SecurityError(f"{name}.type PKCS12 cannot be read without Java; {CONVERT}")
     try:
-        content = read_jks(data, store.password)
+        # as in Java, the content says which of the two it is, whatever the type says
+        content = read_pkcs12(data, store.password) if is_pkcs12(data) else read_jks(data, store.password)
         return content.trusted_pem() if name == "ssl.truststore" else content.key_pem(key_password or store.password)
     except NotReadable as error:
-        hint = f"; {CONVERT}" if "PKCS12" in str(error) else ""
+        hint = f"; {CONVERT}" if isinstance(error, OldForm) else ""
         raise SecurityError(f"{name}.location {store.location}: {error}{hint}") from error

@@ -1,11 +1,11 @@
-"""Java's old key store format (JKS), read with the standard library alone; and PEM, which everything becomes.
+"""Key stores, read with the standard library alone, and PEM, which everything becomes; here Java's old format (JKS).
 
     0xFEEDFEED | version | count | entries | SHA-1 over password, "Mighty Aphrodite" and all before it
     entry      1: private key, protected, with its chain      2: a certificate of somebody who is trusted
 
 A key is protected by XOR with a chain of SHA-1 hashes of the password and a salt, and proved by one more hash: weak,
 hence the file's permissions are what protects it. Since Java 9 `keytool` writes PKCS12 unless told otherwise, also into
-files named .jks: those begin with the byte 0x30 and cannot be read here (`NotReadable` says how to convert them).
+files named .jks, and Java looks at the content, not at the name: `is_pkcs12`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ from __future__ import annotations
 import hashlib
 import hmac
 from binascii import b2a_base64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 MAGIC = 0xFEEDFEED
 PRIVATE_KEY, TRUSTED = 1, 2
 WHITENER = b"Mighty Aphrodite"
 SHA1_BYTES = 20
-DER_SEQUENCE = 0x30
-PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
-"""1.3.6.1.4.1.42.2.17.1.1, Sun's key protector, as DER."""
+DER_SEQUENCE, DER_OCTETS, DER_OID = 0x30, 0x04, 0x06
+PROTECTOR = "2b060104012a02110101"
+"""1.3.6.1.4.1.42.2.17.1.1, Sun's key protector."""
 MAX_ENTRIES = 100_000
 
 
 class NotReadable(ValueError):
     """Not a key store, another format, or another password; holds nothing of either."""
+
+
+class OldForm(NotReadable):
+    """It could be read if it were written anew."""
 
 
 @dataclass(slots=True)
@@ -35,8 +41,8 @@ class KeyStore:
 
     certificates: list[bytes] = field(default_factory=list)
     """Of trusted entries, and the own certificates of keys: whom Java trusts for such a store."""
-    keys: list[tuple[bytes, list[bytes]]] = field(default_factory=list)
-    """Protected key and chain, its own certificate first."""
+    keys: list[tuple[Callable[[str], bytes], list[bytes]]] = field(default_factory=list)
+    """What yields PKCS 8 for the key's password, and the chain, the key's own certificate first."""
 
     def trusted_pem(self) -> str:
         return "".join(pem("CERTIFICATE", certificate) for certificate in self.certificates)
@@ -45,9 +51,14 @@ class KeyStore:
         """The first private key with its chain. Raises NotReadable without one, or if the password is another."""
         if not self.keys:
             raise NotReadable("it holds no private key")
-        protected, chain = self.keys[0]
-        key = _unprotected(protected, password.encode("utf-16-be"))
-        return pem("PRIVATE KEY", key) + "".join(pem("CERTIFICATE", certificate) for certificate in chain)
+        unprotect, chain = self.keys[0]
+        return pem("PRIVATE KEY", unprotect(password)) + "".join(
+            pem("CERTIFICATE", certificate) for certificate in chain
+        )
+
+
+def is_pkcs12(data: bytes) -> bool:
+    return data[:1] == bytes([DER_SEQUENCE])
 
 
 def pem(label: str, der: bytes) -> str:
@@ -58,8 +69,6 @@ def pem(label: str, der: bytes) -> str:
 
 def read_jks(data: bytes, password: str) -> KeyStore:
     """password "": the check of the whole is left out, as Java does. Raises NotReadable."""
-    if data[:1] == bytes([DER_SEQUENCE]):
-        raise NotReadable("it is a PKCS12 store")
     reader = _Reader(data)
     if reader.number(4) != MAGIC or reader.number(4) != 2:
         raise NotReadable("it is no JKS store")
@@ -77,7 +86,7 @@ def read_jks(data: bytes, password: str) -> KeyStore:
         elif kind == PRIVATE_KEY:
             protected = reader.counted(4)
             chain = [reader.certificate() for _ in range(min(reader.number(4), MAX_ENTRIES))]
-            store.keys.append((protected, chain))
+            store.keys.append((partial(_unprotected, protected), chain))
             store.certificates += chain[:1]
         else:
             raise NotReadable(f"it has an entry of the unknown kind {kind}")
@@ -113,12 +122,17 @@ class _Reader:
         return self.counted(4)
 
 
-def _unprotected(protected: bytes, secret: bytes) -> bytes:
+def _unprotected(protected: bytes, password: str) -> bytes:
     """PKCS 8 out of EncryptedPrivateKeyInfo: a sequence of the algorithm and an octet string."""
-    inside = _Der(_Der(protected).value(DER_SEQUENCE))
-    if not inside.value(DER_SEQUENCE).startswith(PROTECTOR_OID):
+    try:
+        (info,) = elements(protected)
+        algorithm, content = info.children()
+        protector, *_ = algorithm.children()
+    except ValueError as error:
+        raise NotReadable("its private key is damaged") from error
+    if protector.oid() != PROTECTOR:
         raise NotReadable("its private key is protected in an unknown way")
-    data = inside.value(0x04)
+    secret, data = password.encode("utf-16-be"), content.content(DER_OCTETS)
     salt, body, check = data[:SHA1_BYTES], data[SHA1_BYTES:-SHA1_BYTES], data[-SHA1_BYTES:]
     stream, link = bytearray(), salt
     while len(stream) < len(body):
@@ -130,16 +144,44 @@ def _unprotected(protected: bytes, secret: bytes) -> bytes:
     return key
 
 
-class _Der:
-    """The elements of one DER value, one after the other."""
+# ------------------------------------------------------------------------------------------------------------- DER
 
-    def __init__(self, data: bytes) -> None:
-        self._reader = _Reader(data)
 
-    def value(self, tag: int) -> bytes:
-        if self._reader.number(1) != tag:
-            raise NotReadable("its private key is not what it should be")
-        size = self._reader.number(1)
-        if size & 0x80:
-            size = self._reader.number(size & 0x7F)
-        return self._reader.take(size)
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One value of DER: a tag, and what it holds."""
+
+    tag: int
+    whole: bytes
+    inside: bytes
+
+    def content(self, tag: int) -> bytes:
+        if self.tag != tag:
+            raise NotReadable(f"it has an element {self.tag:#x} where {tag:#x} belongs")
+        return self.inside
+
+    def oid(self) -> str:
+        """An object identifier, in hexadecimal."""
+        return self.content(DER_OID).hex()
+
+    def children(self) -> list[Element]:
+        return list(elements(self.inside))
+
+    def only_child(self) -> Element:
+        (child,) = elements(self.inside)
+        return child
+
+
+def elements(data: bytes) -> Iterator[Element]:
+    """The values that stand one behind the other. Raises NotReadable."""
+    position = 0
+    while position < len(data):
+        head = data[position : position + 2]
+        length_bytes = head[1] & 0x7F if len(head) == 2 and head[1] & 0x80 else 0
+        size = int.from_bytes(data[position + 2 : position + 2 + length_bytes], "big") if length_bytes else head[-1]
+        start = position + 2 + length_bytes
+        end = start + size
+        if len(head) < 2 or head[1] == 0x80 or end > len(data):
+            raise NotReadable("it is damaged, or not DER")
+        yield Element(head[0], data[position:end], data[start:end])
+        position = end
