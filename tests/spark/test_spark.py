@@ -163,7 +163,7 @@ def split_columns(expression: str) -> list[str]:
 def test_save_modes_that_would_replace_a_topic_are_refused(spark: SparkSession, topics: Topics) -> None:
     rows = spark.range(1).selectExpr("'a' value")
     for mode in ("overwrite", "error"):
-        with pytest.raises(Exception, match="(?i)overwrite is not allowed|does not support|errorifexists"):
+        with pytest.raises(Exception, match=r"(?i)overwrite is not allowed|does not support|errorifexists"):
             rows.write.format("heirlog").mode(mode).option("topic", "t").option(
                 "kafka.bootstrap.servers", topics.servers
             ).save()

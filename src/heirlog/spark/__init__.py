@@ -10,7 +10,7 @@ Floor 8, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, offsets.py, plan.py, loss.py  what options and offsets mean, without Spark and without a cluster
     clients.py, resolve.py, read.py           asking the cluster, reading one range
-    source.py, stream.py, sink.py             what Spark calls
+    source.py, stream.py, sink.py, groups.py  what Spark calls
     java.py, session.py                       a Java to run on, a session on this machine
 """
 
@@ -19,9 +19,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Mapping
 
-__all__ = ["register", "write"]
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["commit_progress", "register", "write"]
 
 _REDACTION = "spark.sql.redaction.options.regex"
 _SECRET_OPTIONS = r"(?i)url|secret|passw|token|jaas|keystore\.key|sasl|credential"
@@ -41,3 +44,10 @@ def write(rows: DataFrame, **options: str) -> None:
     """Append the rows to topics: `rows.write.format("heirlog").mode("append")`, since Spark refuses its own default
     save mode for a sink in Python. options: as in docs/spark.md; those with a dot in a mapping, `**{...}`."""
     rows.write.format("heirlog").mode("append").options(**options).save()
+
+
+def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str]) -> None:
+    """Commit what a query that stopped has read to a consumer group. See `heirlog.spark.groups`."""
+    from heirlog.spark import groups
+
+    groups.commit_progress(query, group, options)

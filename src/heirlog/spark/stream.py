@@ -29,8 +29,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from heirlog.blocking.data import CommittedOffset, DataClient
-from heirlog.spark import clients, loss, resolve
+from heirlog.blocking.data import DataClient
+from heirlog.protocol.errors import KafkaError
+from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
@@ -171,15 +172,9 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         group = self._options.commit_group
         if group is None:
             return
-        done = stream_offset(end)
-        committing = {
-            partition: CommittedOffset(offset, done.epochs.get(partition, -1), "")
-            for partition, offset in done.offsets.items()
-        }
         try:
-            with clients.lend(self._options.properties) as client:
-                client.commit(group, committing)
-        except (OSError, RuntimeError) as error:
+            groups.commit(self._options.properties, group, stream_offset(end))
+        except (OSError, KafkaError) as error:
             _log.warning("offsets of group %s could not be committed: %s", group, error)
 
     def stop(self) -> None:

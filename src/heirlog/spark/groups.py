@@ -1,0 +1,43 @@
+"""Offsets of a stream, committed to a consumer group: for tools that watch its lag, never for the stream itself.
+
+Spark tells the source that a batch is done when it begins the next one, so while the stream waits for its trigger the
+group is one batch behind, and after `stop()` it stays so. `commit_progress` closes the gap from outside: a query's
+progress names the offsets of the last batch that is in the sink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from heirlog.blocking.data import CommittedOffset
+from heirlog.spark import clients
+from heirlog.spark.offsets import MEMBER, StreamOffset, stream_offset
+from heirlog.spark.options import kafka_properties
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+def commit(properties: Mapping[str, str], group: str, done: StreamOffset) -> None:
+    """Raises KafkaError, OSError."""
+    committing = {
+        partition: CommittedOffset(offset, done.epochs.get(partition, -1), "")
+        for partition, offset in done.offsets.items()
+    }
+    with clients.lend(properties) as client:
+        client.commit(group, committing)
+
+
+def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str]) -> None:
+    """What the last finished batch of this query read from topics; to be called once it stopped.
+
+    options: those of the source, `kafka.*`. Raises OptionError, KafkaError, OSError.
+    """
+    properties = kafka_properties({name.lower(): value for name, value in options.items()}, {})
+    progress = query.lastProgress
+    for source in progress.sources if progress is not None else ():
+        end = json.loads(source.endOffset) if isinstance(source.endOffset, str) else None
+        if isinstance(end, dict) and MEMBER in end:
+            commit(properties, group, stream_offset(end))
