@@ -88,6 +88,7 @@ class Stage:
         self.churn: TopicChurn | None = None
         self._admins: list[Client] = []
         self._last_read: dict[str, dict[int, int]] = {}
+        self._audited: set[str] = set()
 
     # building
 
@@ -261,6 +262,7 @@ class Stage:
             consumer.stop()
         self.checker.sweep()
         self._last_read = auditor.last_of_key
+        self._audited = set(auditor.positions)
 
     def _audit_group(self) -> None:
         """Its members agree again, and what it has committed is asked for once more."""
@@ -297,7 +299,7 @@ class Stage:
         """The history checks; raises Violation with the first finding."""
         seen, losses = self.history, self.checker.losses
         compacted = [one for one in seen.acknowledged if _is_compacted(one)]
-        kept = [one for one in seen.acknowledged if not _is_compacted(one)]
+        kept = [one for one in seen.acknowledged if not _is_compacted(one) and self._was_read(one)]
         findings = [
             *history.latest_went_back(seen.latest, losses),
             *history.inconsistent_offsets(seen.acknowledged, seen.observed, losses),
@@ -310,6 +312,12 @@ class Stage:
         self._count()
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
+
+    def _was_read(self, one: Acknowledged) -> bool:
+        """From beginning to end by somebody. Whoever was reading when a lossy election gave offsets out anew may have
+        jumped over some, and nobody can read a deleted topic once more.
+        """
+        return one.partition in self._audited or all(loss.partition != one.partition for loss in self.checker.losses)
 
     def _count(self) -> None:
         """What clients made happen, beside what the checker saw."""
