@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from heirlog.blocking.connection import Unsupported
 from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
+from heirlog.client.admin import Ask, Call, To
 from heirlog.client.offsets import find_coordinator, found_coordinator
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.client.security import PLAINTEXT, Security
@@ -29,6 +30,8 @@ from heirlog.protocol.messages.metadata import MetadataResponse
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
+
+R = TypeVar("R")
 
 PAUSE_S = 0.02
 LATEST = -1
@@ -118,6 +121,42 @@ class BlockingClient:
                 if code not in FIND_COORDINATOR_AGAIN:
                     raise failure
             patience.again(failure)
+
+    def run(self, call: Call[R], *, timeout_s: float | None = None) -> R:
+        """The result of a call of `heirlog.client.admin`. timeout_s: without any progress.
+
+        Raises KafkaError where the call does or when there is no time to ask again, OSError when nobody answers.
+        """
+        patience = Patience(self._timeout_s if timeout_s is None else timeout_s)
+        try:
+            ask = next(call)
+            while True:
+                if ask.failure is not None:
+                    patience.again(ask.failure)
+                ask = call.send(self._answer(ask, patience))
+                if ask.failure is None:
+                    patience.progress()
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    def _answer(self, ask: Ask, patience: Patience) -> Any:
+        if ask.to is To.ANY:
+            return self._peers.ask_any(ask.message, patience.left_s())
+        while True:
+            if ask.failure is not None or self._peers.view.controller_id not in self._peers.view.brokers:
+                self._peers.look_elsewhere([], patience.left_s())
+            endpoint = self._peers.view.brokers.get(self._peers.view.controller_id)
+            if endpoint is None:
+                patience.again(KafkaError(ErrorCode.NOT_CONTROLLER, "no broker names a controller"))
+                continue
+            try:
+                return self._peers.ask(endpoint, ask.message, patience.left_s())
+            except Unsupported:
+                raise
+            except OSError as error:
+                self._peers.view.controller_id = -1
+                patience.again(error)
 
     # a partition's leader
 

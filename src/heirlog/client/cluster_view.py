@@ -36,11 +36,14 @@ class KnownTopic:
 class ClusterView:
     def __init__(self) -> None:
         self.brokers: dict[int, Endpoint] = {}
+        self.controller_id = -1
+        """The broker to ask for what only a controller does; with KRaft any of them."""
         self.topics: dict[str, KnownTopic] = {}
 
     def learn(self, response: MetadataResponse) -> dict[str, ErrorCode]:
         """Returns the topics that the answer names with an error; of these nothing is known afterwards."""
         self.brokers = {broker.node_id: Endpoint(broker.host, broker.port) for broker in response.brokers}
+        self.controller_id = response.controller_id
         refused: dict[str, ErrorCode] = {}
         for topic in response.topics:
             name = topic.name or ""

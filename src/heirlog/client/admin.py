@@ -1,0 +1,179 @@
+"""Administration as conversations: each call is a generator that yields what to ask and takes the answer.
+
+    Ask(message, to, failure) --> driver --> answer --> ... --> the result
+
+The driver has sockets, time and patience; the call knows what an answer means, and so what to ask next:
+
+* to=CONTROLLER goes to the broker that Metadata names as controller. With KRaft that may be any (brokers forward), with
+  ZooKeeper only the right one answers; whoever says NOT_CONTROLLER was it once, and the next one is asked.
+* A description comes page by page: the cursor of one page begins the next. Pages are no snapshot: a topic may come and
+  go in between, so one that is described twice counts once.
+* What a server refuses by REQUEST_LIMIT_REACHED, because a request holds too much, goes into the next request; there is
+  a pause only if a request is refused as a whole.
+
+`failure` at an Ask is what the last answer said: the driver pauses before it asks again, and raises that when there is
+no time left.
+
+Source: KIP-966 (cursor, limit), KIP-460 (ElectLeaders), KIP-590 (forwarding).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from heirlog.client.offsets import TopicPartition, by_topic
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from heirlog.protocol.primitives import Message
+
+R = TypeVar("R")
+DescribedTopic: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+
+PAGE_PARTITIONS = 2000
+"""Kafka's default of max.request.partition.size.limit: a larger page would be cut down to it."""
+ELECTIONS_MAX = 1000
+"""KIP-966: what an ElectLeaders request may hold."""
+PASSING = frozenset(
+    {
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.REQUEST_LIMIT_REACHED,
+    }
+)
+
+
+class To(Enum):
+    ANY = "any broker"
+    CONTROLLER = "the controller"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    message: Message
+    to: To = To.ANY
+    failure: KafkaError | None = None
+
+
+Call: TypeAlias = Generator[Ask, Any, R]
+
+
+class Elected(NamedTuple):
+    code: int
+    """0: a leader was elected."""
+    message: str
+
+
+def to_controller(message: Message, codes: Callable[[Any], Iterable[int]]) -> Call[Any]:
+    """The controller's answer. codes: the error codes of an answer; while NOT_CONTROLLER is among them, ask again."""
+    failure: KafkaError | None = None
+    while True:
+        response = yield Ask(message, To.CONTROLLER, failure)
+        if ErrorCode.NOT_CONTROLLER not in list(codes(response)):
+            return response
+        failure = KafkaError(ErrorCode.NOT_CONTROLLER, f"{type(message).__name__} did not find the controller")
+
+
+def describe_topic_partitions(
+    names: Sequence[str] | None = None, page_partitions: int = PAGE_PARTITIONS
+) -> Call[list[DescribedTopic]]:
+    """These topics (None: all), each with all its partitions, by name. Errors of a topic stand at the topic.
+
+    Raises INVALID_REQUEST if the server's cursor does not go forward.
+    """
+    found: dict[str, DescribedTopic] = {}
+    partitions: dict[str, dict[int, Any]] = {}
+    cursor: DescribeTopicPartitionsRequest.Cursor | None = None
+    if names is not None and not names:
+        return []
+    while True:
+        asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names or []))]
+        response: DescribeTopicPartitionsResponse = yield Ask(
+            DescribeTopicPartitionsRequest(topics=asked, response_partition_limit=page_partitions, cursor=cursor)
+        )
+        for topic in response.topics:
+            name = topic.name or ""
+            known = found.get(name)
+            if known is None or known.topic_id != topic.topic_id:
+                partitions[name] = {}
+            found[name] = topic
+            partitions[name].update((partition.partition_index, partition) for partition in topic.partitions)
+        following = response.next_cursor
+        if following is None:
+            break
+        cursor = _after(cursor, following)
+    for name, topic in found.items():
+        topic.partitions = [partitions[name][index] for index in sorted(partitions[name])]
+    return [found[name] for name in sorted(found)]
+
+
+def _after(
+    cursor: DescribeTopicPartitionsRequest.Cursor | None, following: DescribeTopicPartitionsResponse.Cursor
+) -> DescribeTopicPartitionsRequest.Cursor:
+    place = (following.topic_name, following.partition_index)
+    if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"the description does not go on: after {cursor} the server points at {place}"
+        )
+    return DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
+
+
+def elect_leaders(
+    election_type: int, partitions: Iterable[TopicPartition] | None, timeout_ms: int
+) -> Call[dict[TopicPartition, Elected]]:
+    """What became of each partition; None: of those where there was something to elect.
+
+    election_type: 0 the preferred leader, 1 any live replica of a leaderless one. Raises KafkaError if refused.
+    """
+    results: dict[TopicPartition, Elected] = {}
+    # None stays None: the controller chooses, and what it leaves for later it names
+    waiting: list[TopicPartition] | None = None if partitions is None else list(dict.fromkeys(partitions))
+    failure: KafkaError | None = None
+    while waiting is None or waiting:
+        now = None if waiting is None else waiting[:ELECTIONS_MAX]
+        response: ElectLeadersResponse = yield Ask(_election(election_type, now, timeout_ms), To.CONTROLLER, failure)
+        code = error_code(response.error_code)
+        if code in PASSING:
+            failure = KafkaError(code, "the election was put off")
+            continue
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code, "the election was refused")
+        answered = {
+            (result.topic, found.partition_id): Elected(found.error_code, found.error_message or "")
+            for result in response.replica_election_results
+            for found in result.partition_result
+        }
+        later = [partition for partition, result in answered.items() if result.code in PASSING]
+        results.update((partition, result) for partition, result in answered.items() if result.code not in PASSING)
+        failure = _no_progress(answered, later)
+        unnamed = [partition for partition in now or [] if partition not in answered]
+        results.update((partition, Elected(ErrorCode.UNKNOWN_SERVER_ERROR, "no answer")) for partition in unnamed)
+        waiting = [*later, *(waiting or [])[len(now or []) :]]
+    return results
+
+
+def _no_progress(answered: Mapping[TopicPartition, Elected], later: Sequence[TopicPartition]) -> KafkaError | None:
+    """Why to pause before the next request: nothing of this one was done."""
+    if not later or len(later) < len(answered):
+        return None
+    topic, partition = later[0]
+    result = answered[later[0]]
+    return KafkaError(error_code(result.code), f"no leader is elected for {topic}-{partition}: {result.message}")
+
+
+def _election(election_type: int, partitions: Sequence[TopicPartition] | None, timeout_ms: int) -> ElectLeadersRequest:
+    wanted = None
+    if partitions is not None:
+        wanted = [
+            ElectLeadersRequest.TopicPartitions(topic=topic, partitions=indexes)
+            for topic, indexes in by_topic(partitions).items()
+        ]
+    return ElectLeadersRequest(election_type=election_type, topic_partitions=wanted, timeout_ms=timeout_ms)
