@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 
 import cramjam
 import pytest
@@ -73,3 +74,10 @@ def test_an_unassigned_codec_is_refused() -> None:
     with pytest.raises(ValueError, match="not a compression codec"):
         compress(7, b"")
     assert len(compression.CODEC_NAMES) == 5
+
+
+def test_a_batch_of_very_many_gzip_members_is_read_in_its_own_time() -> None:
+    members = compress(GZIP, b"") * 50_000 + compress(GZIP, b"end")
+    started = time.process_time()
+    assert decompress(GZIP, members) == b"end"
+    assert time.process_time() - started < 5, "the time must not grow with the square"

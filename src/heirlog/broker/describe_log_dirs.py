@@ -20,18 +20,18 @@ from heirlog.storage.log_directory import LogDirectory
 
 UNKNOWN_LAG = -1
 
-_Wanted: TypeAlias = Mapping[str, frozenset[int]]
+_Wanted: TypeAlias = Mapping[str, set[int]]
 _Partition: TypeAlias = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
 def describe_log_dirs(
     replicas: ReplicaManager, directories: Iterable[LogDirectory], request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
-    wanted: dict[str, frozenset[int]] | None = None
+    wanted: dict[str, set[int]] | None = None
     if request.topics is not None:
         wanted = {}
         for topic in request.topics:
-            wanted[topic.topic] = wanted.get(topic.topic, frozenset()).union(topic.partitions)
+            wanted.setdefault(topic.topic, set()).update(topic.partitions)
     online = replicas.online_directories
     return DescribeLogDirsResponse(
         results=[_describe(replicas, directory, wanted, directory in online) for directory in directories]

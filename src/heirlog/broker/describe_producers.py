@@ -17,13 +17,16 @@ NO_COORDINATOR_EPOCH = -1
 
 
 def describe_producers(replicas: ReplicaManager, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(
-                name=topic.name,
-                partitions=[_describe(replicas, topic.name, index) for index in topic.partition_indexes],
+                name=name,
+                partitions=[_describe(replicas, name, index) for index in indexes],
             )
-            for topic in request.topics
+            for name, indexes in asked.items()
         ]
     )
 

@@ -60,12 +60,13 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
     twice = {name for name, count in times.items() if count > 1}
     taken = {collision_key(name): name for name in image.topic_ids}
     records: list[Any] = []
+    made = 0
     results: list[Created] = []
     for asked in {topic.name: topic for topic in request.topics}.values():
         try:
             _check_name(image, asked.name, twice, taken)
             creation = _create(image, static, asked, random)
-            if len(records) + len(creation.records) > MAX_RECORDS:
+            if made + len(creation.records) > MAX_RECORDS:
                 raise KafkaError(
                     ErrorCode.POLICY_VIOLATION,
                     f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
@@ -73,6 +74,7 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
         except KafkaError as error:
             results.append(Created(name=asked.name, error_code=error.code, error_message=error.message))
             continue
+        made += len(creation.records)
         taken[collision_key(asked.name)] = asked.name
         if not request.validate_only:
             records += creation.records

@@ -26,6 +26,8 @@ CREATE_TOPICS_VERSION = 7
 TELL_AGAIN_MS = 60_000
 TOLD_MAX = 1000
 """Names remembered for that: clients choose them."""
+ASKED_MAX = 1000
+"""Names that the controller is asked about at a time: whoever wants more asks again, as clients do."""
 
 Topic = CreateTopicsRequest.CreatableTopic
 
@@ -61,7 +63,7 @@ class MissingTopics:
         """Error code and time of the last line about a name."""
 
     def create(self, names: list[str]) -> None:
-        wanted = sorted(set(names) - self._asked)
+        wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
         if not wanted:
             return
         self._asked.update(wanted)

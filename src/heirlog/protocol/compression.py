@@ -46,6 +46,7 @@ _LZ4_STORED = 0x80000000
 _INT32 = Struct(">i")
 _UINT32_LITTLE = Struct("<I")
 _GZIP_WINDOW = 31
+_GZIP_PIECE_BYTES = 16 * 1024
 _FIRST_BUFFER_FACTOR = 4
 _SMALLEST_BUFFER = 16 * 1024
 
@@ -108,21 +109,26 @@ def _too_large(max_bytes: int) -> DecompressionError:
 def _decompress_gzip(data: Buffer, max_bytes: int) -> bytes:
     parts: list[bytes] = []
     room = max_bytes
-    rest: Buffer = data
-    while len(rest):
+    view = memoryview(data)
+    position = 0
+    while position < len(view):
         member = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            # one byte more than allowed: asking for 0 would mean "no bound"
-            part = member.decompress(rest, room + 1)
-        except zlib.error as error:
-            raise DecompressionError(f"damaged gzip data: {error}") from error
-        if len(part) > room:
-            raise _too_large(max_bytes)
-        if not member.eof:
-            raise DecompressionError("truncated gzip data")
-        room -= len(part)
-        parts.append(part)
-        rest = member.unused_data
+        while not member.eof:
+            # in pieces: each member hands back a copy of what it was given beyond its end, and there may be thousands
+            piece = view[position : position + _GZIP_PIECE_BYTES]
+            if not piece:
+                raise DecompressionError("truncated gzip data")
+            try:
+                # one byte more than allowed: asking for 0 would mean "no bound"
+                part = member.decompress(piece, room + 1)
+            except zlib.error as error:
+                raise DecompressionError(f"damaged gzip data: {error}") from error
+            if len(part) > room:
+                raise _too_large(max_bytes)
+            room -= len(part)
+            if part:
+                parts.append(part)
+            position += len(piece) - len(member.unused_data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from heirlog.protocol.batch import BatchHeader, decode_records
+from heirlog.protocol.batch import BatchHeader, iter_records
 from heirlog.storage.segment import Segment
 
 
@@ -41,7 +41,7 @@ def first_at_or_after(
 def _first_in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, start_offset: int
 ) -> TimestampOffset | None:
-    for record in decode_records(segment.log.pread(header.size, position)):
+    for record in iter_records(segment.log.pread(header.size, position)):
         if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
             return TimestampOffset(record.timestamp_ms, record.offset, header.leader_epoch)
     return None

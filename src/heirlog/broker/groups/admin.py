@@ -57,7 +57,10 @@ def describe_groups(
 ) -> DescribeGroupsResponse:
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
     return DescribeGroupsResponse(
-        groups=[_describe(coordinator, group_id, operations, context.api_version) for group_id in request.groups]
+        groups=[
+            _describe(coordinator, group_id, operations, context.api_version)
+            for group_id in dict.fromkeys(request.groups)
+        ]
     )
 
 

@@ -165,7 +165,9 @@ def _commit_answer(
 def fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     if context.api_version >= GROUPS_VERSION:
         by_id = context.api_version >= TOPIC_ID_VERSION
-        return OffsetFetchResponse(groups=[_fetch_group(coordinator, asked, by_id) for asked in request.groups])
+        # everything of a group is told once, however often it is asked for
+        asked_for = {asked.group_id if asked.topics is None else id(asked): asked for asked in request.groups}
+        return OffsetFetchResponse(groups=[_fetch_group(coordinator, asked, by_id) for asked in asked_for.values()])
     return _fetch_one(coordinator, request, context.api_version)
 
 

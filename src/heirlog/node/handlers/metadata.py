@@ -90,7 +90,9 @@ def _topics(
             for name in sorted(image.topic_ids)
         ]
     found = []
-    ids = [Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID or asked.name is None]
+    ids = dict.fromkeys(
+        Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID or asked.name is None
+    )
     for topic_id in dict.fromkeys(ids):
         topic = image.topics.get(topic_id)
         if topic is None:

@@ -15,6 +15,7 @@ Source: Kafka's MemoryRecords.filterTo, DefaultRecordBatch.writeEmptyHeader.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -43,6 +44,10 @@ _HEADER = Struct(">qiibIhiqqqhii")
 _CRC = Struct(">I")
 _CRC_AT = 17
 _CRC_START = 21
+
+
+KEYLESS_TOLD = 1000
+"""Each is a row of the answer to its producer, and a batch of some kilobytes may hold millions."""
 
 
 class RecordSpan(NamedTuple):
@@ -111,11 +116,12 @@ def _damaged(header: BatchHeader) -> InvalidBatch:
 
 
 def keyless(batch: Buffer, header: BatchHeader) -> list[int]:
-    """Which records of a whole batch have no key, by their place in it.
+    """Which records of a whole batch have no key, by their place in it: the first `KEYLESS_TOLD` of them.
 
     Raises InvalidBatch and DecompressionError.
     """
-    return [index for index, span in enumerate(spans(payload_of(batch, header), header)) if span.key is None]
+    found = (index for index, span in enumerate(spans(payload_of(batch, header), header)) if span.key is None)
+    return list(islice(found, KEYLESS_TOLD))
 
 
 def with_records(
