@@ -68,7 +68,8 @@ def test_two_runs_of_a_seed_give_one_hash(scenario: str, seed: int, reports: lis
 
 
 def hash_under(python: str | Path, hash_seed: int, path: list[str]) -> str:
-    program = "from heirlog.sim.run import run_seed; print(run_seed(5, scenario='last-replica-standing').hash)"
+    # a seed that draws a group, a compacted topic, one made again, and changes of min ISR
+    program = "from heirlog.sim.run import run_seed; print(run_seed(1).hash)"
     environment = {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(path)}
     done = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True, check=True)
     return done.stdout.strip()
