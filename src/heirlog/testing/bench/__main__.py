@@ -1,6 +1,6 @@
-"""`make bench`: start, idle cost, throughput, round trips, interruptions; printed as Markdown tables.
+"""`make bench`: start, idle cost, throughput, round trips, interruptions, partitions; printed as Markdown tables.
 
-python -m heirlog.testing.bench [--rounds N] [--quick]
+python -m heirlog.testing.bench [--rounds N] [--quick] [--partitions-only]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from heirlog.testing.bench import interruption, load
+from heirlog.testing.bench import interruption, load, partitions
 from heirlog.testing.bench.gauges import MIB, Cost, brokers, everything
 from heirlog.testing.cluster import Cluster
 
@@ -144,16 +144,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one round and a tenth of the records: does it run?")
+    parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     cores = f"{os.cpu_count()} cores shared by brokers and client"
     print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {rounds}")
+    if options.partitions_only:
+        partitions.report(scale)
+        return
     table("process", "cost")
     start(rounds)
     idle(2.0 if options.quick else 10.0)
     throughput(rounds, scale)
     latency(rounds)
     interruptions(rounds)
+    partitions.report(scale)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,8 @@ def consume(cluster: Nodes, topic: str, *, records: int, value_bytes: int) -> Th
 class RoundTrips:
     p50_us: float
     p99_us: float
+    count: int
+    seconds: float
 
 
 def round_trips(cluster: Nodes, topic: str, *, acks: str, per_s: int = 250, seconds: float = 4.0) -> RoundTrips:
@@ -143,7 +145,7 @@ def round_trips(cluster: Nodes, topic: str, *, acks: str, per_s: int = 250, seco
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks, "linger.ms": 0, "log_level": 2})
     _warm(producer, topic, b"x")
     waits: list[float] = []
-    due = time.perf_counter()
+    began = due = time.perf_counter()
     for _ in range(int(per_s * seconds)):
         sent = time.perf_counter()
         producer.produce(
@@ -153,4 +155,4 @@ def round_trips(cluster: Nodes, topic: str, *, acks: str, per_s: int = 250, seco
         due += 1 / per_s
         time.sleep(max(0.0, due - time.perf_counter()))
     cuts = statistics.quantiles(waits, n=100)
-    return RoundTrips(1e6 * statistics.median(waits), 1e6 * cuts[98])
+    return RoundTrips(1e6 * statistics.median(waits), 1e6 * cuts[98], len(waits), time.perf_counter() - began)
