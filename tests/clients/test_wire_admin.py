@@ -123,6 +123,16 @@ def test_there_are_no_coordinators_of_transactions_and_share_groups(world: World
     assert all(one.error_message for one in found)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_controller_describes_controllers(world: World, version: int) -> None:
+    answer = world.ask_controller("describe_cluster", version, endpoint_type=2)
+    assert (answer.error_code.value, answer.controller_id, answer.endpoint_type) == (0, 100, 2)
+    assert [(found.broker_id, found.port > 0) for found in answer.brokers] == [(100, True)]
+    assert world.ask_controller("describe_cluster", version, endpoint_type=1).error_code.name == (
+        "mismatched_endpoint_type"
+    )
+
+
 @pytest.mark.parametrize("version", range(3))
 def test_describe_cluster(world: World, version: int) -> None:
     answer = world.ask("describe_cluster", version, endpoint_type=1, include_cluster_authorized_operations=True)

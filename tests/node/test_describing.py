@@ -94,6 +94,7 @@ def node() -> Any:
     listener = Listener(LISTENER, address, address, Role.BROKER)
     fake = SimpleNamespace(image=image_with(), config=STATIC, cluster_id="cluster", created=[])
     fake.listener = lambda name: listener
+    fake.on_controller_listener = lambda context: listener.role is Role.CONTROLLER
     fake.sorted_brokers = lambda: Node.sorted_brokers(fake)  # type: ignore[arg-type]
     fake.any_live_broker = lambda: Node.any_live_broker(fake)  # type: ignore[arg-type]
     fake.create_missing_topics = fake.created.extend

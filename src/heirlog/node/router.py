@@ -99,6 +99,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (56, "alter_partition", 2, 3),
         (58, "envelope", 0, 0),
         (59, "fetch_snapshot", 0, 1),
+        (60, "describe_cluster", 0, 2),
         (62, "broker_registration", 0, 4),
         (63, "broker_heartbeat", 0, 1),
         (67, "allocate_producer_ids", 0, 0),

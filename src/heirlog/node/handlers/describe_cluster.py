@@ -1,6 +1,6 @@
-"""DescribeCluster (key 60): the cluster's id, its brokers and its controller (KIP-700).
+"""DescribeCluster (key 60): the cluster's id, and its brokers or its controllers (KIP-700, KIP-919).
 
-v1 endpoint type (1 brokers, 2 controllers: only on a controller listener), v2 fenced brokers on request (KIP-1073).
+v1 endpoint type (1 brokers, on their listeners; 2 controllers, on theirs), v2 fenced brokers on request (KIP-1073).
 """
 
 from __future__ import annotations
@@ -20,16 +20,45 @@ CONTROLLERS = 2
 
 
 def handle(node: Node, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
-    if request.endpoint_type != BROKERS:
-        known = request.endpoint_type == CONTROLLERS
+    mine = CONTROLLERS if node.on_controller_listener(context) else BROKERS
+    if request.endpoint_type != mine:
+        known = request.endpoint_type in (BROKERS, CONTROLLERS)
+        what = "brokers" if mine == BROKERS else "controllers"
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message="this is a broker's listener: it describes brokers (endpoint type 1)",
-            endpoint_type=BROKERS,
+            error_message=f"this is a listener of {what}, and describes them (endpoint type {mine})",
+            endpoint_type=mine,
         )
+    shown = _controllers(node, context.listener) if mine == CONTROLLERS else _brokers(node, request, context.listener)
+    return DescribeClusterResponse(
+        endpoint_type=mine,
+        cluster_id=node.cluster_id,
+        # clients of a controller's listener are told who leads, those of a broker whom to send admin requests
+        controller_id=node.quorum.leader_id if mine == CONTROLLERS else node.any_live_broker(),
+        brokers=shown,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _controllers(node: Node, listener: str) -> list[DescribeClusterResponse.DescribeClusterBroker]:
+    return [
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=controller.id, host=known.endpoint.host, port=known.endpoint.port, rack=None
+        )
+        for _, controller in sorted(node.image.controllers.items())
+        for known in controller.listeners
+        if known.name == listener
+    ]
+
+
+def _brokers(
+    node: Node, request: DescribeClusterRequest, listener: str
+) -> list[DescribeClusterResponse.DescribeClusterBroker]:
     brokers = []
     for broker in node.sorted_brokers():
-        endpoint = broker.endpoint(context.listener)
+        endpoint = broker.endpoint(listener)
         if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
             continue
         brokers.append(
@@ -37,12 +66,4 @@ def handle(node: Node, request: DescribeClusterRequest, context: Context) -> Des
                 broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
             )
         )
-    return DescribeClusterResponse(
-        endpoint_type=BROKERS,
-        cluster_id=node.cluster_id,
-        controller_id=node.any_live_broker(),
-        brokers=brokers,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
-    )
+    return brokers
