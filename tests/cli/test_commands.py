@@ -77,7 +77,7 @@ def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog) -> N
 
 def test_describe_follows_the_cursor_over_all_pages(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
     heirlog("topics", "create", "paged-a", "paged-b", "--partitions", "5")
-    monkeypatch.setattr("heirlog.cli.topics.PAGE_PARTITIONS", 3)
+    monkeypatch.setattr("heirlog.client.admin.PAGE_PARTITIONS", 3)
     outcome = heirlog("topics", "describe", "paged-a", "paged-b", "--json")
     found = [(row["topic"], row["partition"]) for row in json.loads(outcome.out)]
     assert found == [(topic, partition) for topic in ("paged-a", "paged-b") for partition in range(5)]

@@ -12,7 +12,7 @@ import typer
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 
 TIMEOUT_MS = 30_000
 
@@ -41,28 +41,23 @@ def elect(
     as_json: Json = False,
 ) -> None:
     """Elect the preferred leader of partitions, or any live replica of leaderless ones."""
-    from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+    from heirlog.client.admin import elect_leaders
 
     wanted = _partitions(topic, partition, all_topic_partitions, path_to_json_file)
-    asked = None
-    if wanted is not None:
-        asked = [
-            ElectLeadersRequest.TopicPartitions(topic=name, partitions=numbers) for name, numbers in wanted.items()
-        ]
-    request = ElectLeadersRequest(election_type=election_type.code, topic_partitions=asked, timeout_ms=TIMEOUT_MS)
+    chosen = None if wanted is None else [(name, number) for name, numbers in wanted.items() for number in numbers]
     with connected(bootstrap_server) as client:
-        response = client.admin(request)
-    if response.error_code:
-        raise CommandError(f"the election was refused: {error_code(response.error_code).name}")
+        try:
+            results = client.run(elect_leaders(election_type.code, chosen, TIMEOUT_MS))
+        except KafkaError as error:
+            raise CommandError(f"the election was refused: {error.code.name}") from error
     rows = [
         {
-            "topic": result.topic,
-            "partition": found.partition_id,
-            "result": error_code(found.error_code).name if found.error_code else "ELECTED",
-            "message": found.error_message or "",
+            "topic": name,
+            "partition": number,
+            "result": error_code(result.code).name if result.code else "ELECTED",
+            "message": result.message,
         }
-        for result in response.replica_election_results
-        for found in result.partition_result
+        for (name, number), result in results.items()
     ]
     if rows or as_json:
         columns = {"topic": "Topic", "partition": "Partition", "result": "Result", "message": "Message"}

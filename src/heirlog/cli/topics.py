@@ -20,8 +20,6 @@ app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_arg
 
 TIMEOUT_MS = 30_000
 BROKER_DEFAULT = -1
-PAGE_PARTITIONS = 2_000
-"""Partitions per DescribeTopicPartitions answer; brokers may send fewer and a cursor."""
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topic names.")]
 NamedTopics = Annotated[list[str] | None, typer.Option("--topic", help="A topic name; may be repeated.")]
@@ -123,32 +121,22 @@ def describe(
 
 
 def partition_rows(client: BlockingClient, names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """One row per partition, following the cursor from page to page; no names: all topics. Raises CommandError."""
-    from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+    """One row per partition; no names: all topics. Raises CommandError."""
+    from heirlog.client.admin import describe_topic_partitions
 
-    wanted = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names))]
-    cursor = None
-    while True:
-        request = DescribeTopicPartitionsRequest(topics=wanted, response_partition_limit=PAGE_PARTITIONS, cursor=cursor)
-        response = client.admin(request)
-        for topic in response.topics:
-            _raise_first("describe", [(topic.name, topic.error_code, None)])
-            for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
-                yield {
-                    "topic": topic.name,
-                    "partition": partition.partition_index,
-                    "leader": None if partition.leader_id == NO_LEADER else partition.leader_id,
-                    "leader_epoch": partition.leader_epoch,
-                    "replicas": list(partition.replica_nodes),
-                    "isr": list(partition.isr_nodes),
-                    "elr": list(partition.eligible_leader_replicas or ()),
-                    "last_known_elr": list(partition.last_known_elr or ()),
-                }
-        if response.next_cursor is None:
-            return
-        cursor = DescribeTopicPartitionsRequest.Cursor(
-            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
-        )
+    for topic in client.run(describe_topic_partitions(list(names) or None)):
+        _raise_first("describe", [(topic.name, topic.error_code, None)])
+        for partition in topic.partitions:
+            yield {
+                "topic": topic.name,
+                "partition": partition.partition_index,
+                "leader": None if partition.leader_id == NO_LEADER else partition.leader_id,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replica_nodes),
+                "isr": list(partition.isr_nodes),
+                "elr": list(partition.eligible_leader_replicas or ()),
+                "last_known_elr": list(partition.last_known_elr or ()),
+            }
 
 
 @app.command("alter")

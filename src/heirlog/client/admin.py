@@ -83,7 +83,7 @@ def to_controller(message: Message, codes: Callable[[Any], Iterable[int]]) -> Ca
 
 
 def describe_topic_partitions(
-    names: Sequence[str] | None = None, page_partitions: int = PAGE_PARTITIONS
+    names: Sequence[str] | None = None, page_partitions: int | None = None
 ) -> Call[list[DescribedTopic]]:
     """These topics (None: all), each with all its partitions, by name. Errors of a topic stand at the topic.
 
@@ -97,7 +97,9 @@ def describe_topic_partitions(
     while True:
         asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names or []))]
         response: DescribeTopicPartitionsResponse = yield Ask(
-            DescribeTopicPartitionsRequest(topics=asked, response_partition_limit=page_partitions, cursor=cursor)
+            DescribeTopicPartitionsRequest(
+                topics=asked, response_partition_limit=page_partitions or PAGE_PARTITIONS, cursor=cursor
+            )
         )
         for topic in response.topics:
             name = topic.name or ""
