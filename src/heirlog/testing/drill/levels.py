@@ -24,7 +24,7 @@ from typing import Any
 SHORTEST_S = 40.0
 GROWTH = 1.1
 MEMORY_ALLOWANCE_BYTES = 4 << 20
-FILES_ALLOWANCE = 24
+FILES_ALLOWANCE = 40
 """Clients come back, elections make fetchers and connections: what a broker with a few hundred of them may vary by."""
 DELETED_OPEN_S = 15.0
 SAMPLES_KEPT = 1_200

@@ -63,6 +63,10 @@ CONTROLLER_EVERY = 3
 SAMPLE_S = 1.0
 FLUSH_S = 60.0
 QUIET_LIMIT_S = 30.0
+OUTPUT_SHOWN = 2_000
+"""Characters of a node's last words."""
+MEANINGFUL_S = 60.0
+"""A drill of that length without a deleted segment or a compaction has proved nothing about them."""
 
 
 @dataclass(slots=True)
@@ -88,7 +92,9 @@ class Verdict:
     """Keys of the compacted topic whose last acknowledged value is not what a reader ends up with."""
     kills: int = 0
     controller_kills: int = 0
-    segments_deleted: int = 0
+    trimmed_replicas: int = 0
+    """Of the rolling topic: retention has deleted segments there."""
+    compactions: int = 0
     resources: list[dict[str, Any]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
@@ -127,7 +133,8 @@ class Verdict:
             "keys_lost": self.keys_lost,
             "kills": self.kills,
             "controller_kills": self.controller_kills,
-            "segments_deleted": self.segments_deleted,
+            "trimmed_replicas": self.trimmed_replicas,
+            "compactions": self.compactions,
             "resources": self.resources,
             "failures": self.failures,
             "passed": self.passed,
@@ -160,6 +167,9 @@ class _Soak:
         self._faults = iter(faults(cluster.brokers, _controllers(cluster), duration_s, kill_every_s, random))
         self._next_fault = next(self._faults, None)
         self._kills = self._controller_kills = 0
+        self._down: set[int] = set()
+        """Nodes that are not expected to run."""
+        self._sampled_s = 0.0
 
     def run(self, verdict: Verdict) -> Verdict:
         self._create_topics()
@@ -244,27 +254,32 @@ class _Soak:
         for node in self.cluster.node_ids:
             if node not in self.cluster.pids:
                 self.cluster.start(node)
+        self._down.clear()
 
     def _strike(self, now_s: float) -> None:
         while self._next_fault is not None and self._next_fault.at_s <= now_s:
             fault, self._next_fault = self._next_fault, next(self._faults, None)
             self._tell(f"{'start' if fault.start else 'kill'} {fault.node}")
             if fault.start:
+                self._down.discard(fault.node)
                 self.cluster.start(fault.node)
             elif fault.node in self.cluster.pids:
+                self._down.add(fault.node)
                 self.cluster.kill(fault.node)
                 self._kills += fault.node in self.cluster.brokers
                 self._controller_kills += fault.node not in self.cluster.brokers
-            else:
-                raise DrillFailure(f"node {fault.node} ended by itself; it said: {self.cluster.output(fault.node)}")
-
-    _sampled_s = 0.0
 
     def _watch(self) -> None:
         now_s = time.monotonic() - self._began_s
-        if now_s - self._sampled_s >= SAMPLE_S:
-            self._sampled_s = now_s
-            self.levels.sample(now_s, self.cluster.pids)
+        if now_s - self._sampled_s < SAMPLE_S:
+            return
+        self._sampled_s = now_s
+        pids = self.cluster.pids
+        self.levels.sample(now_s, pids)
+        for node in self.cluster.node_ids:
+            if node not in pids and node not in self._down:
+                self._down.add(node)
+                self.books.failed(f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}")
 
     def _drain(self) -> None:
         """Until every reader has what was acknowledged, or nobody reads anything new for `QUIET_LIMIT_S`."""
@@ -315,13 +330,17 @@ class _Soak:
         verdict.rebalances, verdict.commits, verdict.commits_lost = books.rebalances, books.commits, books.commits_lost
         verdict.keys, verdict.keys_lost = len(books.last_values.acknowledged), books.last_values.lost()
         verdict.kills, verdict.controller_kills = self._kills, self._controller_kills
-        verdict.segments_deleted = self._segments_deleted()
+        verdict.trimmed_replicas = self._trimmed_replicas()
+        verdict.compactions = sum(self.cluster.output(node).count("log-compacted") for node in self.cluster.brokers)
+        if self._duration_s >= MEANINGFUL_S and not (verdict.trimmed_replicas and verdict.compactions):
+            books.failed(
+                "no segment was deleted by retention, or no log compacted: the drill proved nothing about them"
+            )
         verdict.resources = self.levels.as_json()
         verdict.failures = [*books.failures, *self.levels.findings()]
         return verdict
 
-    def _segments_deleted(self) -> int:
-        """Replicas of the rolling topic that no longer begin at 0: retention has come to pass there."""
+    def _trimmed_replicas(self) -> int:
         firsts = [
             min(path.name for path in directory.glob("*.log"))
             for directory in self.cluster.data.glob(f"broker-*/**/{ROLLING}-*")
