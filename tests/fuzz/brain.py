@@ -130,10 +130,13 @@ class Brain:
         """The answer to one request on a connection of its own, in virtual time."""
         connection = self.connect()
         header = RequestHeader(request.API_KEY, request.MAX_VERSION if version is None else version, 1, "brain")
-        self.receive(connection, b"".join(encode_request(header, request))[4:])  # type: ignore[arg-type]
+        self.receive(connection, _frame(header, request))
         self._wait(lambda: bool(connection.answers))
         self.hang_up(connection)
         return connection.answers[0][1]
+
+    def receive_request(self, connection: Wire, request: Any, version: int) -> None:
+        self.receive(connection, _frame(RequestHeader(request.API_KEY, version, 1, "brain"), request))
 
     def receive(self, connection: Wire, frame: bytes) -> None:
         assert connection.client is not None
@@ -167,7 +170,7 @@ class Brain:
             raise Finding(f"the node said: {self.trouble}")
         other = self.connect()
         request = ApiVersionsRequest(client_software_name="other", client_software_version="1")
-        self.receive(other, b"".join(encode_request(RequestHeader(18, 4, 5, "other"), request))[4:])  # type: ignore[arg-type]
+        self.receive_request(other, request, 4)
         if len(other.answers) != 1:
             raise Finding("another client was not answered")
         self.hang_up(other)
@@ -189,6 +192,10 @@ class Brain:
     def _wait(self, done: Callable[[], bool]) -> None:
         if not self.cluster.run_until(done, START_LIMIT_MS):
             raise Finding("the node does not do what it is asked in time")
+
+
+def _frame(header: RequestHeader, request: Any) -> bytes:
+    return b"".join(encode_request(header, request))[4:]  # type: ignore[arg-type]
 
 
 def split(data: bytes) -> tuple[int, list[bytes]]:

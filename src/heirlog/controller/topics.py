@@ -65,12 +65,10 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
     for asked in {topic.name: topic for topic in request.topics}.values():
         try:
             _check_name(image, asked.name, twice, taken)
+            _check_room(static, asked, made)
             creation = _create(image, static, asked, random)
             if made + len(creation.records) > MAX_RECORDS:
-                raise KafkaError(
-                    ErrorCode.POLICY_VIOLATION,
-                    f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
-                )
+                raise _too_many()
         except KafkaError as error:
             results.append(Created(name=asked.name, error_code=error.code, error_message=error.message))
             continue
@@ -81,6 +79,20 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
         results.append(_created(image, static, asked, creation, request.validate_only))
     response = CreateTopicsResponse(topics=results)
     return Outcome(lambda base_offset: response, records)
+
+
+def _check_room(static: StaticConfig, asked: Asked, made: int) -> None:
+    """Before anything is placed: a request of a thousand large topics would take minutes to be refused."""
+    partitions = len(asked.assignments) or asked.num_partitions
+    if made + (static.int("num.partitions") if partitions == _DEFAULT else partitions) > MAX_RECORDS:
+        raise _too_many()
+
+
+def _too_many() -> KafkaError:
+    return KafkaError(
+        ErrorCode.POLICY_VIOLATION,
+        f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
+    )
 
 
 def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, str]) -> None:
@@ -126,11 +138,6 @@ def _automatic(image: Image, static: StaticConfig, asked: Asked, random: Random)
             ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default."
         )
     partitions = static.int("num.partitions") if partitions == _DEFAULT else partitions
-    if partitions > MAX_RECORDS:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
-        )
     factor = static.int("default.replication.factor") if factor == _DEFAULT else factor
     return place(image.brokers.values(), partitions, factor, random)
 
