@@ -28,9 +28,9 @@ Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_result(node, resource, request.include_synonyms) for resource in request.resources]
-    )
+    # once each, however often it is named: a request of a megabyte could ask for gigabytes of the same
+    resources = {(one.resource_type, one.resource_name): one for one in request.resources}.values()
+    return DescribeConfigsResponse(results=[_result(node, one, request.include_synonyms) for one in resources])
 
 
 def _result(
