@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from heirlog.spark import kernels
 from heirlog.spark.columns import COLUMNS
 from heirlog.spark.decode import ROWS_MAX, CorruptRecords, PartitionDecoder, arrow_schema
 
+DATA = Path(__file__).parent / "data"
 ALL = arrow_schema(COLUMNS)
 BEYOND_64_BITS = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
 BASE_TIME = 1_700_000_000_000
@@ -268,3 +271,22 @@ def test_a_varint_ends_where_its_bytes_end() -> None:
     assert kernels.read_varint(raw, 0, len(out)) == (2**62, len(out))
     for end in range(len(out)):
         assert kernels.read_varint(raw, 0, end)[1] == -1
+
+
+def test_a_log_of_apache_kafka_with_aborted_and_open_transactions_is_read_as_kafka_reads_it() -> None:
+    """Two producers whose transactions interleave, one aborts always; a plain record; an open one at the end.
+
+    Written by the Java client 4.2 to Apache Kafka 4.2 (interop/java/Transactions.java).
+    """
+    raw = (DATA / "transactions.log").read_bytes()
+    fetched = json.loads((DATA / "transactions.json").read_text())
+    committed = {b"committed-%d" % number for number in range(200)} | {b"plain"}
+    aborted = {b"aborted-%d" % number for number in range(200)}
+    stable, pairs = fetched["lastStableOffset"], [tuple(pair) for pair in fetched["aborted"]]
+    values = [row["value"] for row in decoded(raw, 0, stable, ("value",), aborted=pairs)]
+    assert len(values) == 201
+    assert set(values) == committed
+    everything = [row["value"] for row in decoded(raw, columns=("value",))]
+    assert sorted(everything) == sorted(committed | aborted | {b"open"})
+    offsets = [row["offset"] for row in decoded(raw, 0, stable, ("offset",), aborted=pairs)]
+    assert offsets == sorted(set(offsets)), "control records and aborted ones leave gaps, and nothing else"

@@ -18,6 +18,7 @@ Columns that nobody asked for are not built. Row memory is Arrow's own, so buffe
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -295,8 +296,8 @@ class _Columns:
         made = {
             "key": lambda: self._binary(*self._key, self.rows),
             "value": lambda: self._binary(*self._value, self.rows),
-            "topic": lambda: pa.repeat(pa.scalar(topic, pa.string()), self.rows),
-            "partition": lambda: pa.repeat(pa.scalar(partition, pa.int32()), self.rows),
+            "topic": lambda: _constant(topic, TYPES["topic"], self.rows),
+            "partition": lambda: _constant(partition, TYPES["partition"], self.rows),
             "offset": lambda: self._fixed(TYPES["offset"], self._offset),
             "timestamp": lambda: self._fixed(TYPES["timestamp"], self._timestamp),
             "timestampType": lambda: self._fixed(TYPES["timestampType"], self._timestamp_type),
@@ -338,6 +339,16 @@ class _Columns:
             plain = keys.cast(pa.binary())
             return pa.array([key.decode("utf-8", "replace") for key in plain.to_pylist()], pa.string())
         return keys
+
+
+def _constant(value: str | int, kind: pa.DataType, length: int) -> Array:
+    """The same value in every row. Mostly a part of the last such column: making it costs as much as decoding."""
+    return _column_of(value, kind, max(length, ROWS_MAX)).slice(0, length)
+
+
+@functools.lru_cache(maxsize=16)
+def _column_of(value: str | int, kind: pa.DataType, length: int) -> Array:
+    return pa.repeat(pa.scalar(value, kind), length)
 
 
 def _bitmap(valid: _Output, length: int) -> pa.Buffer | None:
