@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
-from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, read_options, sink_options
+from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, OptionError, columns_of, read_options, sink_options
 
 SERVERS = {"kafka.bootstrap.servers": "h:1"}
 MINIMAL = {**SERVERS, "subscribe": "t"}
@@ -98,6 +98,15 @@ def test_a_stream_has_no_end(name: str) -> None:
     value = {"endingOffsets": "latest", "endingOffsetsByTimestamp": '{"t":{"0":1}}', "endingTimestamp": "1"}[name]
     with pytest.raises(OptionError, match=f"{name} is not valid in streaming queries"):
         stream(**{name: value})
+
+
+def test_before_it_is_known_what_is_read_only_what_neither_allows_is_refused() -> None:
+    assert columns_of({**MINIMAL, "startingOffsets": "latest"}) == PLAIN_COLUMNS
+    assert columns_of({**MINIMAL, "endingTimestamp": "5"}) == PLAIN_COLUMNS
+    with pytest.raises(OptionError, match=r"ending offset can't be earliest"):
+        columns_of({**MINIMAL, "endingOffsets": "earliest"})
+    with pytest.raises(OptionError, match="minPartitions must be positive"):
+        columns_of({**MINIMAL, "startingOffsets": "latest", "minPartitions": "0"})
 
 
 def test_the_more_precise_of_several_begins_wins() -> None:

@@ -118,13 +118,6 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     properties = kafka_properties(options, _REFUSED)
     starting = _limit(options, "starting", LATEST if streaming else EARLIEST)
     ending = _limit(options, "ending", LATEST)
-    if streaming:
-        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
-            if name.lower() in options:
-                raise OptionError(f"{name} is not valid in streaming queries")
-    else:
-        _refuse_for_batch(starting, "starting", LATEST, "latest")
-        _refuse_for_batch(ending, "ending", EARLIEST, "earliest")
     min_offsets = _positive(options, "minOffsetsPerTrigger")
     max_offsets = _positive(options, "maxOffsetsPerTrigger")
     if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
@@ -135,7 +128,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     on_data_loss, quarantine_path = _on_data_loss(options)
     for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
         _number(options, name, 0)
-    return Options(
+    read = Options(
         properties=properties,
         columns=_columns(options),
         topics=topics,
@@ -153,6 +146,29 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         commit_group=options.get("commitgroup") or None,
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs", DEFAULT_POLL_TIMEOUT_MS),
     )
+    # last, so that what is wrong either way is said first, whichever of the two is asked
+    if streaming:
+        for name in ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"):
+            if name.lower() in options:
+                raise OptionError(f"{name} is not valid in streaming queries")
+    else:
+        _refuse_for_batch(starting, "starting", LATEST, "latest")
+        _refuse_for_batch(ending, "ending", EARLIEST, "earliest")
+    return read
+
+
+def columns_of(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of a read of which nobody knows yet whether it is a batch or a stream.
+
+    Raises OptionError for options that neither of them can have.
+    """
+    try:
+        return read_options(given, streaming=False).columns
+    except OptionError as error:
+        try:
+            return read_options(given, streaming=True).columns
+        except OptionError:
+            raise error from None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,15 @@ from pyspark.sql.types import (
 from heirlog.blocking.data import DataClient
 from heirlog.spark import clients, loss, resolve
 from heirlog.spark.loss import Cause, Loss
-from heirlog.spark.options import LATEST, OptionError, Options, TopicPartition, read_options, sink_options
+from heirlog.spark.options import (
+    LATEST,
+    OptionError,
+    Options,
+    TopicPartition,
+    columns_of,
+    read_options,
+    sink_options,
+)
 from heirlog.spark.plan import Range, split
 from heirlog.spark.read import read_range
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
@@ -68,7 +76,7 @@ class HeirlogDataSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return spark_schema(read_options(self.options, streaming=_only_streaming(self.options)).columns)
+        return spark_schema(columns_of(self.options))
 
     def reader(self, schema: StructType) -> HeirlogReader:
         options = read_options(self.options, streaming=False)
@@ -87,15 +95,6 @@ class HeirlogDataSource(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> HeirlogStreamWriter:
         return HeirlogStreamWriter(sink_options(self.options), schema)
-
-
-def _only_streaming(options: MutableMapping[str, str]) -> bool:
-    """Spark asks for the schema before it says what for: refuse nothing yet that one of the two allows."""
-    try:
-        read_options(options, streaming=False)
-    except OptionError:
-        return True
-    return False
 
 
 def _refuse_other_schema(schema: StructType, options: Options) -> None:
