@@ -5,6 +5,7 @@ never read. Others are served meanwhile, nothing is appended, memory stays level
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import time
@@ -33,7 +34,8 @@ MB = 1024 * 1024
 FRAME_LIMIT = 2 * MB
 CONNECTIONS_PER_IP = 1500
 PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
-FEW, MANY = 1_000, 100_000
+FEW, MANY = 1_000, int(os.environ.get("HEIRLOG_MALFORMED_FRAMES", "20000"))
+"""The second is 100,000 in CI (`.ci/run`)."""
 PIPELINED = 500
 NUMBERS = count()
 
@@ -243,7 +245,7 @@ class Attacker:
         assert code == self._answered[sent], sent
 
 
-def test_a_hundred_thousand_malformed_frames_leave_no_trace_but_a_few_log_lines(cluster: Cluster, topic: str) -> None:
+def test_malformed_frames_without_number_leave_no_trace_but_a_few_log_lines(cluster: Cluster, topic: str) -> None:
     attacker = Attacker(cluster, topic)
     before, started = told(cluster), time.monotonic()
     with somebody_else(cluster) as other:
