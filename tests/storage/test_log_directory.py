@@ -207,6 +207,23 @@ def test_after_a_crash_logs_are_scanned_from_the_recovery_point(files: MemoryFil
     assert again.high_watermarks == {("t", 0): 2}
 
 
+def test_a_checkpoint_that_holds_nothing_new_is_not_written_again(files: MemoryFiles) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a"), 0, 0)
+    files.run()
+    path = f"{PATH}/replication-offset-checkpoint"
+    directory.write_checkpoints({("t", 0): 1})
+    files.run()
+    files.unlink(path)
+    directory.write_checkpoints({("t", 0): 1})
+    files.run()
+    assert not files.exists(path)
+    directory.write_checkpoints({("t", 0): 2})
+    files.run()
+    assert files.exists(path)
+
+
 def test_a_truncation_below_the_recovery_point_is_checkpointed_at_once(files: MemoryFiles) -> None:
     directory = opened(files)
     log = directory.create_log("t", 0, TOPIC_ID, LogConfig())

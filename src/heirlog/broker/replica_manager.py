@@ -484,16 +484,17 @@ class ReplicaManager:
 
     def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
         """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
+        if not partition.log.needs_flush(wall_ms):
+            return
 
         def flushed(error: OSError | None) -> None:
             if error is None:
                 self.flush_if_due(partition, self._env.wall_ms())  # for what came meanwhile
 
-        if partition.log.needs_flush(wall_ms):
-            try:
-                partition.log.flush(flushed)
-            except OSError as error:
-                self.storage_failed(partition, error)
+        try:
+            partition.log.flush(flushed)
+        except OSError as error:
+            self.storage_failed(partition, error)
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         """A read or write of this partition failed: its directory is offline from now on."""

@@ -35,6 +35,7 @@ from heirlog.storage.identity import read_meta_properties
 from heirlog.storage.log import Log
 
 TopicPartition: TypeAlias = tuple[str, int]
+Offsets: TypeAlias = dict[TopicPartition, int]
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -64,6 +65,8 @@ class LogDirectory:
         self._recovery_points = AtomicFile(files, path, RECOVERY_POINT_CHECKPOINT)
         self._log_starts = AtomicFile(files, path, LOG_START_CHECKPOINT)
         self._watermarks = AtomicFile(files, path, HIGH_WATERMARK_CHECKPOINT)
+        self._written: dict[AtomicFile, Offsets] = {}
+        """What each of them was last given."""
 
     @classmethod
     def open(cls, files: Files, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
@@ -258,6 +261,9 @@ class LogDirectory:
     ) -> None:
         """Recovery points, log starts and high watermarks; a partition not named keeps its last watermark.
 
+        What holds the same as the last time is written only where somebody waits for it: ten thousand partitions that
+        nobody writes to are no reason to flush three files every five seconds.
+
         Raises OSError; what fails later fails the directory. `on_durable` hears of the last of the three.
         """
         for key in self.logs:
@@ -274,22 +280,34 @@ class LogDirectory:
             if left == 0 and on_durable is not None:
                 on_durable(first_error)
 
-        self._recovery_points.write_rendered(self._render_recovery_points, done)
-        self._log_starts.write_rendered(self._render_log_starts, done)
-        self._watermarks.write_rendered(self._render_watermarks, done)
+        for file, offsets_now in (
+            (self._recovery_points, self._recovery_points_now),
+            (self._log_starts, self._log_starts_now),
+            (self._watermarks, self._watermarks_now),
+        ):
+            if on_durable is None and self._written.get(file) == offsets_now():
+                continue
+            self._write(file, offsets_now, done)
 
     def _write_recovery_points(self) -> None:
-        self._recovery_points.write_rendered(self._render_recovery_points, self._background_done)
+        self._write(self._recovery_points, self._recovery_points_now, self._background_done)
 
-    def _render_recovery_points(self) -> bytes:
+    def _write(self, file: AtomicFile, offsets_now: Callable[[], Offsets], on_durable: OnDurable) -> None:
+        def render() -> bytes:
+            offsets = self._written[file] = offsets_now()
+            return render_offsets(offsets)
+
+        file.write_rendered(render, on_durable)
+
+    def _recovery_points_now(self) -> Offsets:
         # without a topic id there is none: a recovery point says that the id was durable, too
-        return render_offsets({key: log.recovery_point for key, log in self.logs.items() if log.topic_id is not None})
+        return {key: log.recovery_point for key, log in self.logs.items() if log.topic_id is not None}
 
-    def _render_log_starts(self) -> bytes:
-        return render_offsets({key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset})
+    def _log_starts_now(self) -> Offsets:
+        return {key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset}
 
-    def _render_watermarks(self) -> bytes:
-        return render_offsets({key: self.high_watermarks[key] for key in self.logs if key in self.high_watermarks})
+    def _watermarks_now(self) -> Offsets:
+        return {key: self.high_watermarks[key] for key in self.logs if key in self.high_watermarks}
 
     # stopping
 
