@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -157,6 +158,10 @@ def test_a_topic_made_again_under_its_name_is_not_read_on(client: DataClient) ->
         list(reading)
     written(client, topic)
     assert values(client.fetch(topic, 0, 0, 30)) == list(range(30)), "whoever asks anew gets the new one"
+    client._peers.ask_any(DeleteTopicsRequest(topics=[by_name(topic)], topic_names=[topic], timeout_ms=10000), 10)
+    deadline = time.monotonic() + 5
+    while topic in client.topic_names():
+        assert time.monotonic() < deadline, "a deleted topic is named for ever"
 
 
 def test_a_batch_that_is_too_large_fails_the_producer_once_and_for_all(client: DataClient) -> None:

@@ -58,3 +58,12 @@ def test_who_has_no_leader_asks_for_newer_metadata() -> None:
     assert failed.value.code is ErrorCode.LEADER_NOT_AVAILABLE
     with pytest.raises(KafkaError, match="no partition 9"):
         view.leader("t", 9)
+
+
+def test_an_answer_about_all_topics_drops_those_that_are_gone() -> None:
+    view = ClusterView()
+    view.learn(described(2, 5))
+    view.learn(MetadataResponse())
+    assert "t" in view.topics
+    view.learn(MetadataResponse(), of_all=True)
+    assert view.topics == {}

@@ -17,6 +17,7 @@ import ssl
 import struct
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from heirlog.client.errors import AuthenticationFailed
@@ -105,7 +106,7 @@ class Connection:
         self.close()
 
     def fileno(self) -> int:
-        """For `select`; see `readable` for what TLS may hold back."""
+        """For `readable_of`; see `readable` for what TLS may hold back."""
         return self._sock.fileno()
 
     @property
@@ -148,7 +149,7 @@ class Connection:
         """Whether something of an answer has come."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        return bool(select.select([self._sock], [], [], timeout_s)[0])
+        return bool(readable_of([self], timeout_s))
 
     def send(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> None:
         """Send what has no answer (Produce with acks=0)."""
@@ -204,7 +205,7 @@ class Connection:
 
     def _alive(self) -> bool:
         """With nothing due only the end can be read, and in TLS what the peer sends by itself."""
-        if not select.select([self._sock], [], [], 0)[0]:
+        if not readable_of([self], 0):
             return True
         if not isinstance(self._sock, ssl.SSLSocket):
             return False
@@ -290,6 +291,15 @@ class Connection:
             self._broken += " (is this the right port: does it want TLS, or SASL?)"
         self._sock.close()
         return type_of(error)(f"{self.address}: {self._broken}")
+
+
+def readable_of(connections: Sequence[Connection], timeout_s: float) -> list[Connection]:
+    """Those with something to read, or that ended; waits for the first. Works for file descriptors of any number."""
+    poll = select.poll()
+    by_descriptor = {connection.fileno(): connection for connection in connections}
+    for descriptor in by_descriptor:
+        poll.register(descriptor, select.POLLIN)
+    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(timeout_s * 1000)]
 
 
 def tls_failure(error: ssl.SSLError) -> AuthenticationFailed:

@@ -268,7 +268,7 @@ class DataClient:
         patience = Patience(self._timeout_s)
         results: dict[TopicPartition, R] = {}
         if any(topic not in self._peers.view.topics for topic, _ in wanted):
-            self._peers.look(sorted({topic for topic, _ in wanted}), patience.left_s())
+            raise_final(self._peers.look(sorted({topic for topic, _ in wanted}), patience.left_s()))
         while True:
             left = {key: value for key, value in wanted.items() if key not in results}
             if not left:
@@ -284,7 +284,7 @@ class DataClient:
                     raise failure
             if len(results) < len(wanted):
                 patience.again(failure or TimeoutError("no leader answered"))
-                self._peers.look_elsewhere(sorted({topic for topic, _ in left}), patience.left_s())
+                raise_final(self._peers.look_elsewhere(sorted({topic for topic, _ in left}), patience.left_s()))
 
     def _round(
         self,
@@ -357,6 +357,13 @@ class DataClient:
             if code not in FIND_COORDINATOR_AGAIN:
                 raise failure
             patience.again(failure)
+
+
+def raise_final(refused: Mapping[str, ErrorCode]) -> None:
+    """Raise for a topic that no later look will show."""
+    for topic, code in sorted(refused.items()):
+        if code not in LOOK_AGAIN:
+            raise KafkaError(code, f"topic {topic!r} cannot be used")
 
 
 def refusal_of_group(code: int) -> str:

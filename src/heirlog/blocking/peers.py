@@ -117,7 +117,7 @@ class Peers:
 
     def look(self, topics: Sequence[str] | None, timeout_s: float) -> dict[str, ErrorCode]:
         """Renew `view`; the topics that were refused. Raises OSError, AuthenticationFailed."""
-        return self.view.learn(self.metadata(topics, timeout_s))
+        return self.view.learn(self.metadata(topics, timeout_s), of_all=topics is None)
 
     def look_elsewhere(self, topics: Sequence[str], timeout_s: float, *, create: bool = False) -> dict[str, ErrorCode]:
         """`look`, but ask another broker than last time if there is one: that one may be behind."""

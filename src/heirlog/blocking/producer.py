@@ -10,14 +10,13 @@ grow by themselves under load. Nothing runs in the background: the work is done 
 
 from __future__ import annotations
 
-import select
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.connection import Connection, Unsupported, readable_of
 from heirlog.blocking.peers import Peers
 from heirlog.client.producing import Batch, Outbox, ProducerIdentity
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
@@ -185,7 +184,9 @@ class BatchProducer:
         code = error_code(response.error_code)
         if code is ErrorCode.NONE:
             return ProducerIdentity(response.producer_id, response.producer_epoch)
-        failure = KafkaError(code, "no producer id was given")
+        failure = KafkaError(
+            code, "no producer id was given; without the permission for it, write with idempotent=False"
+        )
         if code not in NO_ID_YET:
             raise failure
         self._failed(failure)
@@ -238,7 +239,9 @@ class BatchProducer:
                     batch = batches.pop(0)
                     taken.append(batch)
                     size += batch.size
-                sent = self._send(endpoint, taken) or sent
+                if not self._send(endpoint, taken):
+                    break
+                sent = True
         return sent
 
     def _may_send(self, endpoint: Endpoint, batches: list[Batch], everything: bool) -> bool:
@@ -336,7 +339,7 @@ class BatchProducer:
         if not connections:
             time.sleep(min(wait_s, RETRY_PAUSE_S))  # for a retry's time to come
             return []
-        return select.select(connections, [], [], wait_s)[0]
+        return readable_of(connections, wait_s)
 
     def _answered(self, request: Request, response: ProduceResponse) -> None:
         retry_at_s = time.monotonic() + RETRY_PAUSE_S

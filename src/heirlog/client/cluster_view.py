@@ -40,8 +40,14 @@ class ClusterView:
         """The broker to ask for what only a controller does; with KRaft any of them."""
         self.topics: dict[str, KnownTopic] = {}
 
-    def learn(self, response: MetadataResponse) -> dict[str, ErrorCode]:
-        """Returns the topics that the answer names with an error; of these nothing is known afterwards."""
+    def learn(self, response: MetadataResponse, *, of_all: bool = False) -> dict[str, ErrorCode]:
+        """Returns the topics that the answer names with an error; of these nothing is known afterwards.
+
+        of_all: the answer is about all topics, so what it does not name is not there.
+        """
+        if of_all:
+            named = {topic.name for topic in response.topics}
+            self.topics = {name: topic for name, topic in self.topics.items() if name in named}
         self.brokers = {broker.node_id: Endpoint(broker.host, broker.port) for broker in response.brokers}
         self.controller_id = response.controller_id
         refused: dict[str, ErrorCode] = {}
