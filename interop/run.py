@@ -20,7 +20,8 @@ import jars
 import messages
 import schemas
 import secured
-from suites import kafka_python
+import spark
+from suites import kafka_python, own_words
 
 
 def compare_schemas() -> str:
@@ -49,7 +50,10 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("group of franz-go", clients.franz_go_group),
     ("group of kafkajs", clients.kafkajs_group),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
+    ("Spark's own connector beside ours", spark.connector),
+    ("Spark Connect", spark.connect),
     ("suites: kafka-python", kafka_python.check),
+    ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
 ]
 
 

@@ -1,28 +1,25 @@
-"""kafka-python's integration tests, of several releases, each against a node of its own."""
+"""kafka-python's own integration tests, of several releases."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import jars
-from suites.nodes import heirlog_node
-from suites.verdict import HERE, Outcomes, expectation
+
+from suites import running
+from suites.running import Suite
+from suites.verdict import HERE, Outcomes
 
 CLIENT = "kafka_python"
 HOME = jars.CACHE / "suites"
-TIMEOUT_S = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,61 +47,28 @@ RELEASES = (
 )
 
 
-def check() -> str:
-    """For `make interop`. Raises AssertionError with every test that is not as it should be."""
+def suites() -> list[Suite]:
     for release in RELEASES:
         fetch(release)
-    with ThreadPoolExecutor(len(RELEASES)) as pool:
-        judged = list(pool.map(judge, RELEASES))
-    problems = [problem for _, found in judged for problem in found]
-    if problems:
-        raise AssertionError("\n".join(problems))
-    return "; ".join(said for said, _ in judged)
+    return [
+        Suite(release.version, release.home, ("test/integration",), (release.home,), environment)
+        for release in RELEASES
+    ]
 
 
-def judge(release: Release) -> tuple[str, list[str]]:
-    """A sentence on what ran, and what is wrong."""
-    expected = expectation(CLIENT, release.version)
-    with heirlog_node() as address:
-        outcomes = dict(run(release, address))
-        again = expected.missed(outcomes)
-        if again:
-            outcomes.update(run(release, address, again, loud=True))
-    problems = [f"kafka-python {release.version}: {problem}" for problem in expected.problems(outcomes)]
-    said = f"{release.version}: {len(expected.asked)} tests, {len(expected.reasons)} left out"
-    return said + (f", {len(again)} run twice" if again else ""), problems
+def check() -> str:
+    """For `make interop`. Raises AssertionError with every test that is not as it should be."""
+    return running.check(CLIENT, suites())
 
 
-def run(release: Release, address: str, tests: Sequence[str] = ("test/integration",), loud: bool = False) -> Outcomes:
-    """What each of `tests` came to with the broker at `address`. loud: prints what failed, and how."""
-    with tempfile.TemporaryDirectory(prefix="suite-") as directory:
-        results = Path(directory) / "results.json"
-        settings = Path(directory) / "pytest.ini"
-        settings.write_text("[pytest]\n")
-        environment = {
-            **os.environ,
-            "KAFKA_URI": f"kafka://{address}",
-            "KAFKA_VERSION": "4.2.0",
-            # their fixture wants it to exist, and takes nothing from it
-            "KAFKA_ROOT": directory,
-            "PYTHONPATH": f"{release.home}{os.pathsep}{HERE}",
-            "HEIRLOG_SUITE_RESULTS": str(results),
-        }
-        options = ["-p", "recorder", "-p", "no:cacheprovider", "-c", str(settings), "--rootdir", str(release.home)]
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, "-q", "--tb=short", "--show-capture=no", *tests],
-            cwd=release.home,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
-        if not results.exists():
-            raise RuntimeError(f"the tests of kafka-python {release.version} did not run:\n{done.stdout[-3000:]}")
-        if loud and done.returncode:
-            print(done.stdout[-12_000:], flush=True)
-        found: dict[str, str] = json.loads(results.read_text())
-        return found
+def record(node: Callable[[], AbstractContextManager[str]]) -> dict[str, Outcomes]:
+    """For `record.py`."""
+    return running.record(suites(), node)
+
+
+def environment(address: str) -> Mapping[str, str]:
+    # their fixture wants a folder of Kafka's scripts to exist, and takes nothing from it
+    return {"KAFKA_URI": f"kafka://{address}", "KAFKA_VERSION": "4.2.0", "KAFKA_ROOT": tempfile.gettempdir()}
 
 
 def fetch(release: Release) -> None:
@@ -124,13 +88,3 @@ def fetch(release: Release) -> None:
     # its tests import themselves as a package, which the distribution leaves incomplete
     (release.home / "test" / "__init__.py").touch()
     shutil.copy(HERE / "service.py", release.home / "test" / "service.py")
-
-
-def record(node: Callable[[], AbstractContextManager[str]]) -> dict[str, Outcomes]:
-    """The outcomes of every release, one after another: for `record.py`."""
-    found = {}
-    for release in RELEASES:
-        fetch(release)
-        with node() as address:
-            found[release.version] = run(release, address)
-    return found

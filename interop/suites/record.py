@@ -1,6 +1,6 @@
 """Runs the clients' suites against Apache Kafka 4.2 and writes what each test came to: `<client>.json`, here.
 
-.venv/bin/python interop/suites/record.py
+.venv/bin/python interop/suites/record.py [CLIENT ...]
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ import json
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from suites import kafka_python
+from suites import kafka_python, own_words
 from suites.nodes import kafka_node
+from suites.verdict import HERE
 
 
 def main() -> None:
-    for client in (kafka_python,):
+    for client in (kafka_python, own_words):
+        if sys.argv[1:] and client.CLIENT not in sys.argv[1:]:
+            continue
         outcomes = client.record(kafka_node)
         (HERE / f"{client.CLIENT}.json").write_text(json.dumps(outcomes, indent=1, sort_keys=True) + "\n")
         for suite, found in outcomes.items():
