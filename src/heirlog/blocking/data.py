@@ -75,6 +75,9 @@ MAX_WAIT_MS = 500
 FETCH_BYTES = 16 << 20
 REQUEST_BYTES = 4 << 20
 BUFFER_BYTES = 32 << 20
+TRY_SHARE = 1 / 3
+"""Of the time of a call, for one answer: a broker that hangs may have been replaced by then."""
+SHORTEST_TRY_S = 1.0
 UNKNOWN_END = EpochEnd(-1, -1)
 
 
@@ -308,8 +311,8 @@ class DataClient:
         try:
             for endpoint, some in by_leader.items():
                 try:
-                    asked.append((endpoint, self._peers.borrow(endpoint, patience.left_s())))
-                    asked[-1][1].submit(request(some), timeout_s=patience.left_s())
+                    asked.append((endpoint, self._peers.borrow(endpoint, self._try_s(patience))))
+                    asked[-1][1].submit(request(some), timeout_s=self._try_s(patience))
                 except Unsupported:
                     raise
                 except OSError as error:
@@ -317,13 +320,16 @@ class DataClient:
             for _, connection in asked:
                 try:
                     if connection.in_flight:
-                        answers.extend(read(connection.take(timeout_s=patience.left_s())))
+                        answers.extend(read(connection.take(timeout_s=self._try_s(patience))))
                 except OSError as error:
                     failure = error
         finally:
             for endpoint, connection in asked:
                 self._peers.give_back(endpoint, connection)
         return answers, failure
+
+    def _try_s(self, patience: Patience) -> float:
+        return min(patience.left_s(), max(self._timeout_s * TRY_SHARE, SHORTEST_TRY_S))
 
     def _of_coordinator(self, group: str, request: Message, newest: int, read: Callable[[Any], int]) -> None:
         """Ask the group's coordinator until `read` finds no code that may pass. Raises KafkaError for others."""
@@ -332,7 +338,7 @@ class DataClient:
             failure: Exception
             try:
                 endpoint = self._coordinators.get(group) or self._find_coordinator(group, patience)
-                code = read(self._peers.ask(endpoint, request, patience.left_s(), newest))
+                code = read(self._peers.ask(endpoint, request, self._try_s(patience), newest))
             except Unsupported:
                 raise
             except OSError as error:
@@ -348,7 +354,8 @@ class DataClient:
 
     def _find_coordinator(self, group: str, patience: Patience) -> Endpoint:
         while True:
-            response = self._peers.ask_any(offsets.find_coordinator(group), patience.left_s())
+            left_s, try_s = patience.left_s(), self._try_s(patience)
+            response = self._peers.ask_any(offsets.find_coordinator(group), left_s, try_s)
             code, message, endpoint = offsets.found_coordinator(response)
             if not code:
                 self._coordinators[group] = endpoint

@@ -23,8 +23,12 @@ from heirlog.protocol.messages.fetch import FetchRequest
 
 REQUEST_TIMEOUT_S = 30.0
 """Without an answer for so long, a broker is taken for dead."""
+FIRST_BYTE_TIMEOUT_S = 10.0
+"""Without the beginning of an answer for so long, a leader hangs: by then there may be another."""
 SHORTEST_WAIT_S = 2.0
 """An answer is waited for longer than the broker waits for data (MAX_WAIT_MS), also when patience ends."""
+LOOKS_AT_STRANGER = 3
+"""So often another topic must have the name before that is believed: a broker may be behind."""
 
 
 class Fetcher:
@@ -43,6 +47,7 @@ class Fetcher:
         self._leader: Leader | None = None
         self._found_id: bytes | None = None
         self._view_is_old = False
+        self._strangers = 0
 
     def parts(self) -> Iterator[Fetched]:
         """Raises the errors of `PartitionFetch.answered`, TopicRecreated, AuthenticationFailed, OSError."""
@@ -67,8 +72,10 @@ class Fetcher:
             assert connection is not None
             if not connection.in_flight:
                 self._submit(connection)
-            wait_s = min(REQUEST_TIMEOUT_S, max(self._patience.left_s(), SHORTEST_WAIT_S))
-            response = connection.take(into=self._buffer, timeout_s=wait_s)
+            wait_s = min(FIRST_BYTE_TIMEOUT_S, max(self._patience.left_s(), SHORTEST_WAIT_S))
+            if not connection.readable(wait_s):
+                raise TimeoutError(f"{connection.address} did not answer within {wait_s:.0f} s")
+            response = connection.take(into=self._buffer, timeout_s=REQUEST_TIMEOUT_S)
         except Unsupported:
             raise
         except OSError as error:
@@ -125,8 +132,10 @@ class Fetcher:
         except (OSError, KafkaError):
             self._drop()
 
-    @staticmethod
-    def _is_final(error: KafkaError) -> bool:
+    def _is_final(self, error: KafkaError) -> bool:
+        if isinstance(error, TopicRecreated):
+            self._strangers += 1
+            return self._strangers >= LOOKS_AT_STRANGER
         return error.code not in (
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.LEADER_NOT_AVAILABLE,

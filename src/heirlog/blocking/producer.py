@@ -108,9 +108,9 @@ class BatchProducer:
 
     def send(self, topic: str, partition: int, batch: bytearray) -> None:
         """Take over one record batch. Raises the first failure of any batch; InvalidBatch for something else."""
+        self._raise_failure()
         if self._closed:
             raise ValueError("the producer is closed")
-        self._raise_failure()
         self._outbox.add((topic, partition), batch, time.monotonic())
         self._step(0)
         while self._outbox.bytes > self._buffer_bytes:
