@@ -5,7 +5,7 @@ in .cache/interop; beside their tests go the few files of ours that tell them of
 names only:
 
     <client>.json   what each test came to on Apache Kafka 4.2: `python interop/suites/record.py` writes it anew
-    <client>.toml   tests that are not asked of heirlog, each with the reason
+    <client>.toml   tests that are not asked of heirlog, and those that say nothing on Apache Kafka, with the reasons
 
 A test that passed on Apache Kafka and has no reason must pass. One with a reason must not: whoever makes it pass takes
 the reason away. What fails is run a second time before it counts, since many of these tests wait for a fixed time.
