@@ -74,10 +74,10 @@ class _Fetch:
         self.pending: Pending[Any] | None = None
         self._by_key: dict[PartitionKey, list[FetchEntry]] = {}
         if context.api_version >= _REPLICA_STATE_VERSION:
-            self.replica_id = request.replica_state.replica_id
+            self.replica_id = BrokerId(request.replica_state.replica_id)
             self.replica_epoch = request.replica_state.replica_epoch
         else:
-            self.replica_id = request.replica_id
+            self.replica_id = BrokerId(request.replica_id)
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
         self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
@@ -231,7 +231,12 @@ class FetchHandler:
         entry.size = 0
         entry.final = False
         try:
-            self._check(fetch, partition, asked)
+            if partition.role is not Role.LEADER:
+                raise partition.not_leader()
+            if asked.current_leader_epoch not in (-1, partition.leader_epoch):
+                partition.check_leader_epoch(asked.current_leader_epoch)
+            if fetch.from_follower:
+                partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)
             diverging = None
             if asked.last_fetched_epoch >= 0:
                 diverging = partition.diverging_epoch(asked.fetch_offset, asked.last_fetched_epoch)
@@ -265,14 +270,6 @@ class FetchHandler:
     def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
         """What this request may read ends here."""
         return partition.log.log_end_offset if fetch.from_follower else partition.high_watermark
-
-    def _check(self, fetch: _Fetch, partition: Partition, asked: FetchRequest.FetchPartition) -> None:
-        if partition.role is not Role.LEADER:
-            raise partition.not_leader()
-        if asked.current_leader_epoch != -1:
-            partition.check_leader_epoch(asked.current_leader_epoch)
-        if fetch.from_follower:
-            partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)
 
     def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
         return FetchResponse.PartitionData(
@@ -378,7 +375,7 @@ class FetchHandler:
         if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
             return True
         # each fetch of an outsider may be the one that lets it join the ISR
-        return fetch.from_follower and BrokerId(fetch.replica_id) not in partition.isr.maximal
+        return fetch.from_follower and fetch.replica_id not in partition.isr.maximal
 
     def _response(self, fetch: _Fetch, entries: Iterable[FetchEntry], session_id: int) -> FetchResponse:
         version = fetch.context.api_version

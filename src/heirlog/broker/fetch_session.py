@@ -113,7 +113,7 @@ class SessionEntry(FetchEntry):
 
     def _settle(self, partition: Partition) -> None:
         if self._session.from_follower:
-            follower = partition.followers.get(BrokerId(self._session.replica_id))
+            follower = partition.followers.get(self._session.replica_id)
             if follower is not None:
                 follower.settle()
 
@@ -131,7 +131,7 @@ class SessionEntry(FetchEntry):
         session = self._session
         del session.hot[self]
         if session.from_follower and self.partition is not None:
-            follower = self.partition.followers.get(BrokerId(session.replica_id))
+            follower = self.partition.followers.get(session.replica_id)
             if follower is not None:
                 follower.keeps_up(session.clock)
 
@@ -190,7 +190,7 @@ class FetchSession:
         exchange: Exchange[PartitionKey],
         *,
         uses_topic_ids: bool,
-        replica_id: int,
+        replica_id: BrokerId,
         replica_epoch: int,
         now_ms: int,
     ) -> None:
@@ -232,7 +232,7 @@ class FetchSession:
                     entry.leave()
                     self.hot.pop(entry, None)
 
-    def fetched_by(self, replica_id: int, replica_epoch: int) -> None:
+    def fetched_by(self, replica_id: BrokerId, replica_epoch: int) -> None:
         """What was known of one incarnation of a follower says nothing of another."""
         if (replica_id, replica_epoch) != (self.replica_id, self.replica_epoch):
             self.mark_all()
@@ -267,7 +267,7 @@ class SessionCache:
         return len(self._by_id)
 
     def open(
-        self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: int, replica_epoch: int
+        self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: BrokerId, replica_epoch: int
     ) -> FetchSession | None:
         """The session that the request continues or begins; None without one. Raises KafkaError where it is refused."""
         now_ms = self._env.now_ms()

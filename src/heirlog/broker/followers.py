@@ -52,9 +52,9 @@ class Peers:
             return False
         return follower.broker_epoch == -1 or follower.broker_epoch == known.epoch
 
-    def is_from_before_its_registration(self, broker_id: int, broker_epoch: int) -> bool:
+    def is_from_before_its_registration(self, broker_id: BrokerId, broker_epoch: int) -> bool:
         """Whether a fetch was sent by an incarnation older than the registered one."""
-        known = self.brokers.get(BrokerId(broker_id))
+        known = self.brokers.get(broker_id)
         return broker_epoch != -1 and known is not None and broker_epoch < known.epoch
 
 

@@ -259,9 +259,9 @@ class Partition:
 
     # leader: followers
 
-    def check_follower(self, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> None:
+    def check_follower(self, broker_id: BrokerId, broker_epoch: int, current_leader_epoch: int) -> None:
         """Raises KafkaError if a fetch of this replica must not be served (kafka-behaviour 4.3, KIP-903)."""
-        if BrokerId(broker_id) not in self.followers:
+        if broker_id not in self.followers:
             # with a leader epoch the follower knows a newer assignment than we do, and should come again
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
@@ -272,10 +272,10 @@ class Partition:
             )
 
     def follower_fetched(
-        self, broker_id: int, fetch_offset: int, log_start_offset: int, broker_epoch: int, now_ms: int
+        self, broker_id: BrokerId, fetch_offset: int, log_start_offset: int, broker_epoch: int, now_ms: int
     ) -> IsrProposal | None:
         """The follower has everything below `fetch_offset`. Returns an expansion to ask for."""
-        follower = self.followers[BrokerId(broker_id)]
+        follower = self.followers[broker_id]
         leader_end_offset = self.log.log_end_offset
         before = follower.log_end_offset
         follower.fetched(fetch_offset, log_start_offset, broker_epoch, leader_end_offset, now_ms)

@@ -120,6 +120,8 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
     parts = encode(message, api_version)
     flexible = api_version >= message.FLEXIBLE_VERSION and api_key != API_VERSIONS
     shape = _RESPONSE_FLEXIBLE if flexible else _RESPONSE
+    if len(parts) == 1 and isinstance(only := parts[0], bytes):  # most answers
+        return [shape.pack(shape.size - 4 + len(only), correlation_id) + only]
     size = shape.size - 4 + sum(map(part_size, parts))
     return _prepend(shape.pack(size, correlation_id), parts)
 

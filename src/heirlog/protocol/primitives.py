@@ -197,7 +197,8 @@ def encode_bytes(message: Message, version: int) -> bytes:
 
 def _write(message: Message, version: int) -> Out:
     cls = type(message)
-    _check_version(cls, version)
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise _unsupported(cls, version)
     out = Out()
     try:
         cls.WRITE(out, (message,), version)
@@ -216,7 +217,8 @@ def decode(cls: type[M], buffer: Buffer, version: int, position: int = 0) -> M:
 
 def decode_with_end(cls: type[M], buffer: Buffer, version: int, position: int = 0) -> tuple[M, int]:
     """Like `decode`, with the position behind the message."""
-    _check_version(cls, version)
+    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        raise _unsupported(cls, version)
     buf = buffer if isinstance(buffer, memoryview) else memoryview(buffer)
     try:
         items, end = cls.READ(buf, position, 1, version)
@@ -230,11 +232,10 @@ def decode_with_end(cls: type[M], buffer: Buffer, version: int, position: int = 
     return message, end
 
 
-def _check_version(cls: type[Message], version: int) -> None:
-    if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
-        raise UnsupportedVersion(
-            f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not version {version}"
-        )
+def _unsupported(cls: type[Message], version: int) -> UnsupportedVersion:
+    return UnsupportedVersion(
+        f"{cls.__name__} has versions {cls.MIN_VERSION} to {cls.MAX_VERSION}, not version {version}"
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------- reading
