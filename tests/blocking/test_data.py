@@ -229,3 +229,10 @@ def test_a_leader_killed_while_it_is_written_to_and_read_from_costs_nothing(
 def leading(client: DataClient, topic: str, partition: int = 0) -> int:
     client.topics([topic])
     return client._peers.view.topics[topic].partitions[partition][0]
+
+
+def test_a_topic_that_a_broker_creates_by_itself_is_waited_for(cluster: Cluster) -> None:
+    with DataClient(cluster.bootstrap_servers, timeout_s=20) as client:
+        with pytest.raises(KafkaError, match="cannot be used"):
+            client.topics(["created-when-asked"])
+        assert client.topics(["created-when-asked"], create=True)["created-when-asked"].partitions
