@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from storage.logs import DIR, batch, contents, open_log, placed
 from storage.memory_files import MemoryFiles
 
-from heirlog.protocol.batch import crc_matches, decode_records, read_header, walk
+from heirlog.protocol.batch import HEADER_SIZE, crc_matches, decode_records, encode_batch, read_header, walk
+from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
@@ -323,3 +328,71 @@ def test_the_log_start_only_moves_up_and_not_beyond_the_end(files: MemoryFiles) 
         log.increment_log_start(4)
     with pytest.raises(OffsetOutOfRange):
         log.read(1, 100, 3)
+
+
+def with_body(body: bytes, count: int) -> bytearray:
+    """A batch with these bytes for records, and everything in its header as that needs."""
+    buf = batch(*["v"] * count)
+    del buf[HEADER_SIZE:]
+    buf += body
+    buf[8:12] = (len(buf) - 12).to_bytes(4, "big")
+    buf[17:21] = crc32c(memoryview(buf)[21:]).to_bytes(4, "big")
+    return buf
+
+
+ONE, TWO = b"\x0e\x00\x00\x00\x01\x02v\x00", b"\x0e\x00\x00\x02\x01\x02v\x00"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (ONE[:-1], 1),
+        (ONE + b"\x00", 1),
+        (ONE, 2),
+        (ONE + TWO, 1),
+        (ONE + ONE, 2),
+        (TWO + ONE, 2),
+        (b"\x10" + ONE[1:], 1),
+        (b"\x0c" + ONE[1:], 1),
+        (b"\x0d" + ONE[1:], 1),
+        (b"\xff\xff\xff\xff\x0f" + ONE[1:], 1),
+        (b"\x80" * 11, 1),
+        (ONE[:5] + b"\x04v\x00", 1),
+        (ONE[:5] + b"\xfe\xff\xff\xff\x0f\x00", 1),
+        (ONE[:7] + b"\x02", 1),
+        (bytes(7), 1),
+        (b"", 1),
+        (ONE, 2_000_000),
+    ],
+)
+def test_records_that_are_not_what_they_say_are_refused_and_nothing_is_appended(
+    files: MemoryFiles, body: bytes, count: int
+) -> None:
+    log = open_log(files)
+    damaged = with_body(body, min(count, 3))
+    if count > 3:
+        damaged[23:27], damaged[57:61] = (count - 1).to_bytes(4, "big"), count.to_bytes(4, "big")
+        damaged[17:21] = crc32c(memoryview(damaged)[21:]).to_bytes(4, "big")
+    with pytest.raises(LogError) as refused:
+        log.append_as_leader(damaged, 0, 0)
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+    assert log.log_end_offset == 0
+    assert log.append_as_leader(with_body(ONE + TWO, 2), 0, 0).first_offset == 0
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.binary(max_size=300),
+            st.none() | st.binary(max_size=300),
+            st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=200)), max_size=70).map(tuple),
+            st.integers(0, 2**50),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_whatever_a_producer_can_encode_is_taken(records: Any) -> None:
+    log = open_log(MemoryFiles(), LogConfig(timestamp_after_max_ms=2**62))
+    assert log.append_as_leader(encode_batch(records), 0, 2**50).last_offset == len(records) - 1

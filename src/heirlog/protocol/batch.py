@@ -321,7 +321,7 @@ def put_varint(out: bytearray, value: int) -> None:
     out.append(value)
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: Buffer, position: int) -> tuple[int, int]:
     """The value and the position behind it. Raises IndexError at the end of the data."""
     byte = data[position]
     position += 1

@@ -1,5 +1,5 @@
-"""What a leader refuses of a producer, before anything is written. Only the header is read, and the CRC over the rest
-(besides the keys, where the topic is compacted).
+"""What a leader refuses of a producer, before anything is written. The header is read, the CRC over the rest, and of an
+uncompressed batch the first few records (all of them only where the topic is compacted: for their keys).
 
 One batch per partition and request, at base offset 0: Kafka's rule since Produce 3, which also keeps an idempotent
 batch from being half a duplicate. Control batches are a broker's own; transactions are not there yet.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from heirlog.env import Buffer
 from heirlog.protocol.batch import (
+    COMPRESSION_MASK,
     HEADER_SIZE,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -21,6 +22,7 @@ from heirlog.protocol.batch import (
     BatchHeader,
     crc_matches,
     read_header,
+    read_varint,
 )
 from heirlog.protocol.compression import ZSTD
 from heirlog.protocol.errors import ErrorCode
@@ -29,6 +31,9 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import InvalidRecords, LogError
 
 _CONTROL_OR_TRANSACTIONAL = 0x30
+SMALLEST_RECORD_BYTES = 7
+"""Length, attributes, timestamp, offset, key, value and number of headers take a byte each."""
+RECORDS_LOOKED_AT = 4
 
 
 def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> BatchHeader:
@@ -57,7 +62,56 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
         _check_timestamps(header.base_timestamp, header.max_timestamp, config, wall_ms)
     if config.compact:
         _check_keys(records, header)
+    if not header.attributes & COMPRESSION_MASK:
+        _check_first_records(records, header)
     return header
+
+
+def _check_first_records(records: Buffer, header: BatchHeader) -> None:
+    """Do the first records have the lengths and offsets that they say, and is there room for as many as are claimed?
+
+    A small batch is seen whole by that. To walk a large one would cost more than to store it, so of what lies further
+    behind only the CRC is known: that it is what the producer wrote.
+    """
+    size, count = header.size, header.record_count
+    if count * SMALLEST_RECORD_BYTES > size - HEADER_SIZE:
+        raise _damaged(f"{count} records in {size - HEADER_SIZE} bytes")
+    end = HEADER_SIZE
+    try:
+        for expected in range(count if count < RECORDS_LOOKED_AT else RECORDS_LOOKED_AT):
+            # what fits into one byte nearly always does, and calls cost as much as the rest
+            byte, position = records[end], end + 1
+            if byte < 0x80:
+                length = (byte >> 1) ^ -(byte & 1)
+            else:
+                length, position = read_varint(records, end)
+            end = position + length
+            position += 1  # the attributes
+            position = position + 1 if records[position] < 0x80 else read_varint(records, position)[1]
+            if records[position] != expected << 1:
+                raise _damaged(f"record {expected} does not have that offset")
+            position = _end_of_field(records, _end_of_field(records, position + 1))
+            headers = records[position]
+            # headers are left to whoever reads them; each takes two bytes; the lowest bit of their number is its sign
+            if (position + 1 != end) if not headers else (headers & 1 or position + 1 + min(headers, 0x80) > end):
+                raise _damaged(f"the fields of record {expected} do not fill it")
+    except IndexError:
+        raise _damaged("a record ends behind the batch") from None
+    if end > size or (count <= RECORDS_LOOKED_AT and end != size):
+        raise _damaged("its records do not end where it ends")
+
+
+def _end_of_field(records: Buffer, position: int) -> int:
+    """Behind a key or value. Raises IndexError."""
+    byte = records[position]
+    if byte < 0x80:
+        return position + 1 if byte & 1 else position + 1 + (byte >> 1)
+    length, position = read_varint(records, position)
+    return position + length if length > 0 else position
+
+
+def _damaged(why: str) -> LogError:
+    return LogError(ErrorCode.INVALID_RECORD, f"a batch whose records are damaged: {why}")
 
 
 def check_size(size: int, config: LogConfig) -> None:
