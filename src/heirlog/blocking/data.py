@@ -78,6 +78,7 @@ BUFFER_BYTES = 32 << 20
 TRY_SHARE = 1 / 3
 """Of the time of a call, for one answer: a broker that hangs may have been replaced by then."""
 SHORTEST_TRY_S = 1.0
+TOPIC_MAY_COME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
 UNKNOWN_END = EpochEnd(-1, -1)
 
 
@@ -125,12 +126,22 @@ class DataClient:
         self._peers.look(None, self._timeout_s)
         return sorted(name for name, topic in self._peers.view.topics.items() if internal or not topic.internal)
 
-    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Their ids and partitions. Raises KafkaError for a topic that is not there or must not be seen."""
+    def topics(self, names: Iterable[str], *, create: bool = False) -> dict[str, Topic]:
+        """Their ids and partitions. Raises KafkaError for a topic that is not there or must not be seen.
+
+        create: where brokers create topics by themselves they do so now; one that is not there is waited for.
+        """
         wanted = list(names)
+        patience = Patience(self._timeout_s)
         refused = self._peers.look(wanted, self._timeout_s) if wanted else {}
-        for name, code in sorted(refused.items()):
-            raise KafkaError(code, f"topic {name!r} cannot be used")
+        while refused:
+            name, code = min(refused.items())
+            failure = KafkaError(code, f"topic {name!r} cannot be used")
+            if not create or code not in TOPIC_MAY_COME:
+                raise failure
+            refused = self._peers.look_elsewhere(wanted, patience.left_s(), create=True)
+            if refused:
+                patience.again(failure)
         known = self._peers.view.topics
         return {name: Topic(name, known[name].topic_id, sorted(known[name].partitions)) for name in wanted}
 

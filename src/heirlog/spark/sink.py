@@ -164,7 +164,7 @@ class _Task:
         from heirlog.spark.encode import Partitioner
 
         if topic not in self._partitioners:
-            count = len(self._client.topics([topic])[topic].partitions)
+            count = len(self._client.topics([topic], create=True)[topic].partitions)
             # tasks begin at different partitions, so that keyless rows spread
             self._partitioners[topic] = Partitioner(count, random.randrange(count), self._batch_bytes)
         return self._partitioners[topic]
