@@ -365,10 +365,10 @@ def test_eligible_replicas_are_always_listed(world: World, topic: str) -> None:
 
 @pytest.mark.parametrize("version", range(1, 5))
 def test_describe_configs(world: World, version: int) -> None:
-    name = world.topic(replicas=[1], retention_ms="777")
+    name, other = world.topic(replicas=[1], retention_ms="777"), world.topic(replicas=[1])
     resources = [
         {"resource_type": 2, "resource_name": name, "configuration_keys": ["retention.ms", "min.insync.replicas"]},
-        {"resource_type": 2, "resource_name": name, "configuration_keys": None},
+        {"resource_type": 2, "resource_name": other, "configuration_keys": None},
         {"resource_type": 4, "resource_name": "1", "configuration_keys": None},
         {"resource_type": 2, "resource_name": "nowhere", "configuration_keys": None},
         {"resource_type": 2, "resource_name": "no good", "configuration_keys": None},
