@@ -21,7 +21,7 @@ import messages
 import schemas
 import secured
 import spark
-from suites import kafka_python, own_words
+from suites import golang, kafka_python, own_words
 
 
 def compare_schemas() -> str:
@@ -53,6 +53,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
     ("suites: kafka-python", kafka_python.check),
+    ("suites: franz-go and kafka-go", golang.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
 ]
 

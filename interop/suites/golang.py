@@ -1,0 +1,186 @@
+"""The tests of franz-go (pkg/kgo) and of kafka-go. Versions and checksums are in go/go.mod and go/go.sum.
+
+franz-go is told of a cluster by its environment and has three brokers here. kafka-go has localhost:9092 written into
+its tests, so they are compiled for the address of the node at hand, a single one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import jars
+
+from heirlog.testing import Cluster
+from suites.nodes import heirlog_node
+from suites.verdict import HERE, Outcomes, expectation
+
+CLIENT = "golang"
+HOME = jars.CACHE / "suites" / "go"
+TIMEOUT_S = 300
+_RESULT = re.compile(r"^ {0,4}--- (PASS|FAIL|SKIP): (\S+) ", re.MULTILINE)
+_OUTCOMES = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    module: str
+    package: str
+    """Its path in the module."""
+    run: str
+    """Names of tests, as a regular expression of Go's; what needs no broker is left out."""
+    skip: str
+    """Of those: what ends the whole run, or what no broker without users can pass."""
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition("/")[2]
+
+    @property
+    def home(self) -> Path:
+        """A copy of the module's sources."""
+        return HOME / self.name
+
+    @property
+    def build(self) -> Path:
+        """Our go.mod, in which that copy stands for the module."""
+        return HOME / f"{self.name}-build"
+
+
+FRANZ_GO = Suite(
+    "github.com/twmb/franz-go",
+    "pkg/kgo",
+    "TestUnknownGroupOffsetFetchPinned|TestPing|TestIssue|TestConsume|TestDirectPartitionPurge|TestAddRemovePartitions"
+    "|TestPause|TestPooling|TestGroup|TestClient_Produce",
+    "/848$",
+)
+KAFKA_GO = Suite(
+    "github.com/segmentio/kafka-go",
+    ".",
+    "TestClient|TestConn|TestDialer|TestReader|TestWriter|TestConsumerGroup|TestBatch|TestCloseLeavesGroup"
+    "|TestOffsetFetch|TestDescribeGroups|TestMetadata|TestTransport|TestValidate|TestGenerations",
+    # these three end the run with a nil pointer of their own; the last one reads at once what another broker deletes
+    "ACLs|Scram|SASL|Quotas|Txn|TestReaderConsumerGroup/verify|TestReaderConsumerGroup/consumer_group_commits_on_close"
+    "|TestConn/test_delete_topics|TestConn/nettest",
+)
+
+
+def check() -> str:
+    """For `make interop`. Raises AssertionError with every test that is not as it should be."""
+    for suite in (FRANZ_GO, KAFKA_GO):
+        fetch(suite)
+    with ThreadPoolExecutor(2) as pool:
+        judged = list(pool.map(lambda judge: judge(), (judge_franz_go, judge_kafka_go)))
+    problems = [problem for _, found in judged for problem in found]
+    if problems:
+        raise AssertionError("\n".join(problems))
+    return "; ".join(said for said, _ in judged)
+
+
+def judge_franz_go() -> tuple[str, list[str]]:
+    with Cluster(nodes=3, ledger=False) as cluster:
+        servers = cluster.bootstrap_servers
+        return judge(FRANZ_GO, lambda names: run_franz_go(servers, names))
+
+
+def judge_kafka_go() -> tuple[str, list[str]]:
+    with heirlog_node() as address:
+        return judge(KAFKA_GO, lambda names: run_kafka_go(address, names))
+
+
+def judge(suite: Suite, run: Callable[[Sequence[str]], Outcomes]) -> tuple[str, list[str]]:
+    """A sentence on what ran, and what is wrong."""
+    expected = expectation(CLIENT, suite.name)
+    outcomes = dict(run(()))
+    again = expected.missed(outcomes)
+    if again:
+        outcomes.update(run(again))
+    problems = [f"{suite.name}: {problem}" for problem in expected.problems(outcomes)]
+    said = f"{suite.name}: {len(expected.asked)} tests, {len(expected.reasons)} left out"
+    return said + (f", {len(again)} run twice" if again else ""), problems
+
+
+def run_franz_go(servers: str, names: Sequence[str] = (), replicas: int = 3) -> Outcomes:
+    """What each test came to with the cluster at `servers`."""
+    program = compiled(FRANZ_GO)
+    told = {"KGO_SEEDS": servers, "KGO_TEST_RF": str(replicas), "KGO_TEST_RECORDS": "20000", "KGO_LOG_LEVEL": "none"}
+    return run(FRANZ_GO, program, names, told)
+
+
+def run_kafka_go(address: str, names: Sequence[str] = ()) -> Outcomes:
+    host, _, port = address.rpartition(":")
+    fetch(KAFKA_GO)
+    for source in sorted(KAFKA_GO.home.glob("*.go")):
+        text = source.read_text()
+        told = text.replace("9092", port).replace('"localhost', f'"{host}')
+        if told != text:
+            source.write_text(told)
+    return run(KAFKA_GO, compiled(KAFKA_GO), names, {"KAFKA_VERSION": "4.2.0"})
+
+
+def run(suite: Suite, program: Path, names: Sequence[str], told: dict[str, str]) -> Outcomes:
+    """names: only these, one after another, with what is printed by the ones that fail."""
+    wanted = "|".join("/".join(f"^{re.escape(part)}$" for part in name.split("/")) for name in names) or suite.run
+    at_once = "1" if names else "16"
+    command = [str(program), "-test.v", "-test.run", wanted, "-test.skip", suite.skip, "-test.parallel", at_once]
+    done = subprocess.run(
+        command,
+        cwd=suite.home / suite.package,
+        env={**os.environ, **told},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT_S,
+    )
+    outcomes = {name: _OUTCOMES[result] for result, name in _RESULT.findall(done.stdout)}
+    if not outcomes:
+        raise RuntimeError(f"the tests of {suite.name} did not run:\n{done.stdout[-3000:]}")
+    if names and done.returncode:
+        print(done.stdout[-12_000:], flush=True)
+    return outcomes
+
+
+def fetch(suite: Suite) -> None:
+    """Make `home` and `build`; Go has checked what they are made of. Raises jars.Missing."""
+    jars.need("go", install="Go (on Debian: apt install golang)")
+    HOME.mkdir(parents=True, exist_ok=True)
+    jars.retried(["go", "mod", "download", suite.module], cwd=HERE / "go")
+    found = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", suite.module],
+        cwd=HERE / "go",
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    shutil.rmtree(suite.home, ignore_errors=True)
+    # the module cache is read-only
+    shutil.copytree(found.stdout.strip(), suite.home, copy_function=shutil.copyfile)
+    for directory in [suite.home, *suite.home.rglob("*/")]:
+        directory.chmod(0o755)
+    shutil.copytree(HERE / "go", suite.build, dirs_exist_ok=True)
+    subprocess.run(["go", "mod", "edit", f"-replace={suite.module}={suite.home}"], cwd=suite.build, check=True)
+
+
+def compiled(suite: Suite) -> Path:
+    program = suite.build / "tests"
+    package = f"{suite.module}/{suite.package}".removesuffix("/.")
+    jars.retried(["go", "test", "-c", "-o", str(program), package], cwd=suite.build)
+    return program
+
+
+def record(node: Callable[[], AbstractContextManager[str]]) -> dict[str, Outcomes]:
+    """The outcomes of every suite, one after another: for `record.py`."""
+    fetch(FRANZ_GO)
+    with node() as address:
+        franz_go = run_franz_go(address, replicas=1)
+    with node() as address:
+        kafka_go = run_kafka_go(address)
+    return {FRANZ_GO.name: franz_go, KAFKA_GO.name: kafka_go}
