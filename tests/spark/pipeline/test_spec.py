@@ -87,7 +87,7 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("sql = '''", "over = 'batch'\noutput_mode = 'update'\nsql = '''", 15, "over = 'stream'"),
         ("sql = '''", "watermark = { column = 'timestamp', delay = 'soon' }\nsql = '''", 14, "10 minutes"),
         ("[sink]", "[sinks]", 1, "there is no [sink]"),
-        ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "$HEIRLOG_NOT_SET, which is not set"),
+        ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
         ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
     ],
 )
@@ -106,6 +106,15 @@ def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("BROKER_LOGIN", "hidden")
     pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", 'login = "${BROKER_LOGIN}"'), Path("/p.toml"))
     assert isinstance(pipeline.source, Topics) and pipeline.source.options["login"] == "hidden"
+
+
+def test_a_text_from_the_environment_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LAKE.replace('"127.0.0.1:9092"', '"${BOOTSTRAP:-here:9092}"')
+    pipeline = parse(text, Path("/p.toml"))
+    assert isinstance(pipeline.source, Topics) and pipeline.source.bootstrap_servers == "here:9092"
+    monkeypatch.setenv("BOOTSTRAP", "there:9092")
+    pipeline = parse(text, Path("/p.toml"))
+    assert isinstance(pipeline.source, Topics) and pipeline.source.bootstrap_servers == "there:9092"
 
 
 def test_files_of_csv_and_json_need_a_schema_and_others_do_not() -> None:

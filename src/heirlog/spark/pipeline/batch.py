@@ -215,19 +215,22 @@ def checkpoint_id(checkpoint: str) -> str | None:
 
 
 def meaning(pipeline: Pipeline) -> dict[str, Any]:
-    """What decides the rows of a batch, as texts; where the brokers are and how one logs in does not."""
+    """What decides the rows of a batch, as JSON has it.
+
+    Where the brokers are and how one logs in does not, nor does where rejected rows go: whom a bad row stops may give
+    it a place and go on.
+    """
     source, query = pipeline.source, pipeline.query
     if isinstance(source, Topics):
         read = {"topics": list(source.names), "pattern": source.pattern}
         read["headers"] = source.options.get("includeHeaders")
     else:
         read = {"files": source.path, "format": source.format, "schema": source.schema, **_harmless(source.options)}
-    tables = [sink for sink in (pipeline.sink, pipeline.dead_letters) if isinstance(sink, Table)]
     return {
         "source": read,
         "value": asdict(pipeline.values),
         "query": None if query is None else {**asdict(query), "watermark": list(query.watermark or ())},
-        "partition_by": [list(table.partition_by) for table in tables],
+        "partition_by": list(pipeline.sink.partition_by) if isinstance(pipeline.sink, Table) else [],
     }
 
 

@@ -29,7 +29,7 @@ VALUE_FORMATS = ("raw", "text", "json", "avro")
 TABLE_FORMATS = ("parquet", "delta", "iceberg")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
-_FROM_ENVIRONMENT = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_FROM_ENVIRONMENT = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 _MISSING = object()
 
 
@@ -379,7 +379,19 @@ class _Section:
         return value
 
     def text(self, key: str, default: Any = _MISSING) -> Any:
-        return self._take(key, default, lambda v: isinstance(v, str) and bool(v), "a text", "")
+        value = self._take(key, default, lambda v: isinstance(v, str) and bool(v), "a text", "")
+        return self.from_environment(key, value) if isinstance(value, str) else value
+
+    def from_environment(self, key: str, value: str) -> str:
+        """A text that is only `${NAME}` or `${NAME:-default}` comes from the environment: no password need stand in
+        the file, and one file serves several clusters."""
+        variable = _FROM_ENVIRONMENT.fullmatch(value)
+        if variable is None:
+            return value
+        name, default = variable["name"], variable["default"]
+        if name not in os.environ and default is None:
+            self.wrong(key, f"{value} is taken from the environment, where {name} is not set: export it first")
+        return os.environ.get(name) or default or ""
 
     def path(self, key: str, default: Any = _MISSING) -> Any:
         value = self.text(key, default)
@@ -404,21 +416,14 @@ class _Section:
         return None if found is None else _Section(self.reader, (*self.path_of_table, key), found)
 
     def options(self) -> dict[str, str]:
-        """Spark's options are texts; numbers and truth values are written as Spark writes them.
-
-        A text that is only `${NAME}` comes from the environment, so that no password need stand in the file.
-        """
+        """Spark's options are texts; numbers and truth values are written as Spark writes them."""
         options = {}
         section = self.table("options")
         for key, value in (section.values if section else {}).items():
-            if isinstance(value, str) and (variable := _FROM_ENVIRONMENT.fullmatch(value)):
-                if variable[1] not in os.environ:
-                    self.wrong("options", f"the option `{key}` is taken from ${variable[1]}, which is not set")
-                options[key] = os.environ.get(variable[1], "")
-            elif isinstance(value, bool):
+            if isinstance(value, bool):
                 options[key] = str(value).lower()
             elif isinstance(value, str | int | float):
-                options[key] = str(value)
+                options[key] = self.from_environment("options", str(value))
             elif isinstance(value, dict):
                 self.wrong("options", f'quote the name of the option: "{key}.{next(iter(value), "")}" = …')
             else:
