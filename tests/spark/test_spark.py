@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -272,3 +273,15 @@ def test_a_batch_read_goes_on_while_a_broker_is_killed(spark: SparkSession, topi
     topics.cluster.start(3)
     topics.cluster.wait_until_ready()
     assert results == [20_000]
+
+
+def test_the_first_steps_of_the_documentation_do_what_they_say(
+    spark: SparkSession, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("localhost:9092", topics.servers), {})
+    said = capsys.readouterr().out
+    assert "|  9|  100|" in said
+    assert said.endswith("1000\n")
