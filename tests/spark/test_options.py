@@ -60,6 +60,7 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_lat
         ({"subscribe": "t", "onDataLoss": "quarantine"}, "needs quarantinePath"),
         ({"subscribe": "t", "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "less than or equal to"),
         ({"subscribe": "t", "maxTriggerDelay": "a while"}, "must be a time like"),
+        ({"subscribe": "t", "kafka.isolation.level": "READ"}, "kafka.isolation.level is 'READ'"),
         ({"subscribe": "t", "kafka.auto.offset.reset": "latest"}, "'auto.offset.reset' is not supported"),
         ({"subscribe": "t", "kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
         ({"subscribe": "t", "kafka.value.deserializer": "x"}, "'value.deserializer' is not supported"),

@@ -45,6 +45,7 @@ _REFUSED_IN_SINK = {
     "key.serializer": "keys are written as byte arrays; encode them with DataFrame operations",
     "value.serializer": "values are written as byte arrays; encode them with DataFrame operations",
 }
+ISOLATIONS = ("read_uncommitted", "read_committed")
 ALL_REPLICAS = -1
 _ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|msec|us|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)?\s*", re.IGNORECASE)
@@ -108,7 +109,8 @@ class Options:
 
     @property
     def isolation(self) -> int:
-        return int(self.properties.get("isolation.level", "") == "read_committed")
+        """As the Fetch API numbers it."""
+        return ISOLATIONS.index(self.properties.get("isolation.level", ISOLATIONS[0]))
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
@@ -116,6 +118,9 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     options = {name.lower(): value for name, value in given.items()}
     topics, pattern, assigned = _strategy(options)
     properties = kafka_properties(options, _REFUSED)
+    isolation = properties.get("isolation.level", ISOLATIONS[0])
+    if isolation not in ISOLATIONS:
+        raise OptionError(f"kafka.isolation.level is '{isolation}'; it can be {' or '.join(ISOLATIONS)}")
     starting = _limit(options, "starting", LATEST if streaming else EARLIEST)
     ending = _limit(options, "ending", LATEST)
     min_offsets = _positive(options, "minOffsetsPerTrigger")
