@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image, UnsupportedRecord
@@ -232,6 +232,7 @@ def test_undo_restores_an_equal_image(before: list[Any], after: list[Any]) -> No
 
 @settings(deadline=None)
 @given(st.lists(_records(), max_size=30), st.lists(_records(), max_size=30))
+@example([], [TopicRecord(name="foo", topic_id=FOO), partition(FOO, 0), RemoveTopicRecord(topic_id=FOO)])
 def test_one_journal_over_many_records_undoes_them_all(before: list[Any], after: list[Any]) -> None:
     image, untouched = Image(), Image()
     for record in before:

@@ -75,7 +75,9 @@ class Journal:
             if topic is not None:
                 image.set_topic(topic_id, topic)
         for (topic_id, partition), state in self.partitions.items():
-            image.set_partition(topic_id, partition, state)
+            # one that came and went together with its topic has nothing to be put back into
+            if topic_id in image.partitions:
+                image.set_partition(topic_id, partition, state)
         for topic_id, topic in self.topics.items():
             if topic is None:
                 image.set_topic(topic_id, None)
