@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +57,15 @@ def _settings(conf: list[str] | None) -> Mapping[str, str]:
 
 
 @app.command("run")
-def run(file: File, master: Master = "local[*]", conf: Conf = None, json: Json = False) -> None:
+def run(
+    file: File,
+    master: Master = "local[*]",
+    conf: Conf = None,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", help="Serve Prometheus metrics on loopback meanwhile; 0: any port.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
     with _needs_spark():
         from heirlog.spark.pipeline.run import run as run_pipeline
@@ -66,7 +75,13 @@ def run(file: File, master: Master = "local[*]", conf: Conf = None, json: Json =
         ended = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: ended.set())
-        report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ended.is_set)
+        with ExitStack() as stack:
+            if metrics_port is not None:
+                from heirlog.spark.pipeline.metrics import served
+
+                port = stack.enter_context(served(pipeline, metrics_port))
+                print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
+            report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ended.is_set)
         _show_report(pipeline, report, json)
 
 

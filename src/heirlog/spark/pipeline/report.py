@@ -49,6 +49,8 @@ class Report:
     offsets: Offsets = field(default_factory=dict)
     losses: list[dict[str, Any]] = field(default_factory=list)
     """Those of all batches; the last hundred are kept."""
+    lost: dict[str, int] = field(default_factory=dict)
+    """How many losses of each cause."""
 
     def add(self, batch: Batch) -> None:
         self.batches += 1
@@ -56,6 +58,8 @@ class Report:
         self.rows_out += batch.rows_out
         self.rejected += batch.rejected
         self.losses = [*self.losses, *batch.losses][-KEPT_LOSSES:]
+        for loss in batch.losses:
+            self.lost[loss["cause"]] = self.lost.get(loss["cause"], 0) + 1
         for topic, partitions in batch.offsets.items():
             covered = self.offsets.setdefault(topic, {})
             for partition, (first, after) in partitions.items():

@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from heirlog.spark import commit_progress
 from heirlog.spark.pipeline.batch import (
     BatchBody,
     Step,
@@ -69,6 +70,7 @@ def run(
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
             _watch(pipeline, queries, until, on_step, known)
+            _commit_last(pipeline, queries[0])
         except PySparkException as error:
             raise PipelineError(sentence_of(error)) from error
     return _difference(before, Journal(pipeline.checkpoint).read()[1])
@@ -155,6 +157,17 @@ def _watch(
             query.stop()
 
 
+def _commit_last(pipeline: Pipeline, query: StreamingQuery) -> None:
+    """With `commitGroup` the source commits a batch when the next one begins; after the last there is none."""
+    if not isinstance(pipeline.source, Topics):
+        return
+    options = {name.lower(): value for name, value in pipeline.source.options.items()}
+    group = options.get("commitgroup")
+    if group:
+        servers = {"kafka.bootstrap.servers": pipeline.source.bootstrap_servers}
+        commit_progress(query, group, {**servers, **pipeline.source.options})
+
+
 def _difference(before: Report, after: Report) -> Report:
     """What happened between two readings of the sums; offsets from where the first one ended."""
     offsets: Offsets = {}
@@ -163,6 +176,7 @@ def _difference(before: Report, after: Report) -> Report:
             start = before.offsets.get(topic, {}).get(partition, [first, first])[1]
             if end > start:
                 offsets.setdefault(topic, {})[partition] = [start, end]
+    lost = {cause: count - before.lost.get(cause, 0) for cause, count in after.lost.items()}
     return Report(
         after.batches - before.batches,
         after.rows_in - before.rows_in,
@@ -170,6 +184,7 @@ def _difference(before: Report, after: Report) -> Report:
         after.rejected - before.rejected,
         offsets,
         [loss for loss in after.losses if loss not in before.losses],
+        {cause: count for cause, count in lost.items() if count},
     )
 
 

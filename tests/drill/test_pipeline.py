@@ -1,0 +1,16 @@
+"""`heirlog drill pipeline` as a user runs it: the job is killed three times, the table holds each line once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+
+def test_the_table_counts_each_line_once_though_the_job_was_killed_three_times() -> None:
+    command = [sys.executable, "-m", "heirlog", "drill", "pipeline", "--records", "40000", "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    verdict = json.loads(ended.stdout)
+    assert verdict["passed"] and verdict["rows_in"] == verdict["lines"] == 40_000
+    assert len(verdict["kills"]) == 3 and not verdict["wrong_modules"]
