@@ -66,7 +66,7 @@ KAFKA_GO = Suite(
     ".",
     "TestClient|TestConn|TestDialer|TestReader|TestWriter|TestConsumerGroup|TestBatch|TestCloseLeavesGroup"
     "|TestOffsetFetch|TestDescribeGroups|TestMetadata|TestTransport|TestValidate|TestGenerations",
-    # three end the run with a nil pointer of their own. The last two fail now and then on Apache Kafka as well: one asks
+    # three end the run with a nil pointer of their own. The last two fail now and then on Apache Kafka too: one asks
     # for a topic right after it is deleted, which the broker may not have heard yet; the other races with its deadlines
     "ACLs|Scram|SASL|Quotas|Txn|TestReaderConsumerGroup/verify|TestReaderConsumerGroup/consumer_group_commits_on_close"
     "|TestConn/test_delete_topics|TestConn/nettest",
