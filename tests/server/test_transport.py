@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,50 @@ def test_a_large_frame_arrives_whole_and_what_follows_it_too(fake_node: Any, fra
         assert [correlation(await read_frame(reader)) for _ in range(4)] == [1, 2, 1, 3]
         assert node.clients[0].frames[0] == large[4:]
         assert node.clients[0].frames[2] == large[4:]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_of_all_sizes_cut_anywhere_arrive_whole_and_in_order(fake_node: Any, framed: Any, seed: int) -> None:
+    """Sizes around every limit of the reading: staging, large frames, the little that is read behind one."""
+
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        chance = random.Random(seed)
+        edges = (0, 3, 4_000, 4_082, 4_096, 16_384, 32_750, 32_768, 65_522, 65_536, 66_000, 262_144, 300_000)
+        sizes = [max(0, chance.choice(edges) + chance.randrange(-3, 4)) for _ in range(60)]
+        frames = [framed(number, size)[:14] + chance.randbytes(size) for number, size in enumerate(sizes)]
+        stream, at = b"".join(frames), 0
+        answered = asyncio.ensure_future(answers(reader, len(frames)))
+        while at < len(stream):
+            count = chance.choice((1, 5, 4_096, 65_536, 500_000))
+            writer.write(stream[at : at + count])
+            await writer.drain()
+            at += count
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+        assert await answered == list(range(len(frames)))
+        assert [bytes(frame) for frame in node.clients[0].frames] == [frame[4:] for frame in frames]
+        node.server.stop()
+
+    asyncio.run(scenario())
+
+
+async def answers(reader: asyncio.StreamReader, count: int) -> list[int]:
+    return [correlation(await read_frame(reader)) for _ in range(count)]
+
+
+def test_who_has_said_everything_and_still_listens_is_answered(fake_node: Any, framed: Any) -> None:
+    async def scenario() -> None:
+        node = fake_node(echo)
+        reader, writer = await connect(node)
+        writer.write(framed(1, 70_000) + framed(2) + framed(3))
+        writer.write_eof()
+        assert await answers(reader, 3) == [1, 2, 3]
+        assert await reader.read() == b""
         node.server.stop()
 
     asyncio.run(scenario())

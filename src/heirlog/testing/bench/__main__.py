@@ -83,6 +83,7 @@ def throughput(rounds: int, scale: float) -> None:
         for number, shape in enumerate(SHAPES):
             row(str(shape), *_produce(nodes, number, shape, rounds, scale))
         records = int(SHAPES[0].records * scale)
+        load.meet_consumers(nodes, "produce-0-0")
         read = load.consume(nodes, "produce-0-0", records=records, value_bytes=SHAPES[0].value_bytes)
         table("consume", "records/s", "MB/s", "CPU µs/record", "CPU s/GB")
         figures = f"{read.records_per_s:,.0f}", f"{read.mb_per_s:.0f}", f"{read.cpu_us_per_record:.2f}"

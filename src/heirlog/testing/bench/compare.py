@@ -102,14 +102,14 @@ class Comparison:
         return Pair(*map(measure, self._both))
 
     def _memory(self) -> Pair:
-        return self._each(lambda nodes: Cost.of(everything(nodes)).memory_bytes / MIB / len(nodes.brokers))
+        return self._each(lambda nodes: Cost.of(everything(nodes)).memory_bytes / MIB / len(nodes.pids))
 
     def idle(self) -> None:
         time.sleep(SETTLE_S)
         before = self._each(lambda nodes: Cost.of(everything(nodes)).cpu_s)
         time.sleep(self._scale.idle_s)
         after = self._each(lambda nodes: Cost.of(everything(nodes)).cpu_s)
-        row("memory idle, per broker", "MiB", *self._memory(), most=1 / 10)
+        row("memory idle, per process", "MiB", *self._memory(), most=1 / 10)
         cores = [(b - a) / self._scale.idle_s for a, b in zip(before, after, strict=True)]
         row("CPU of all idle nodes", "cores", *cores, most=0.03 / 0.11)
 
@@ -153,6 +153,7 @@ class Comparison:
         for nodes in self._both:
             self._produce(nodes, SHAPES[0])
             topics.append(f"compare-{self._topics}")
+            load.meet_consumers(nodes, topics[-1])
 
         def once(nodes: Nodes, topic: str) -> float:
             return load.consume(nodes, topic, records=self._scale.records, value_bytes=1_024).cpu_s_per_gb
@@ -176,7 +177,7 @@ class Comparison:
             row(f"{title}, p99", "µs", *medians(Pair(a.p99_us, b.p99_us) for a, b in trips), most=1 / 2)
 
     def memory_after_load(self) -> None:
-        row("memory after load, per broker", "MiB", *self._memory(), most=1 / 10)
+        row("memory after load, per process", "MiB", *self._memory(), most=1 / 10)
 
     def leader_killed(self) -> None:
         for nodes in self._both:
