@@ -32,7 +32,7 @@ up: setup
 test: setup-dev
 	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
 	@sh scripts/python scripts/setup.py other-python
-	@$(PY) -m pytest $(ARGS)
+	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 bench: setup-dev
 	@$(PY) -m heirlog.testing.bench $(ARGS)
