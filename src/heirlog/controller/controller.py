@@ -38,10 +38,11 @@ from heirlog.controller.heartbeat import fence, heartbeat
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.producer_ids import allocate_producer_ids
-from heirlog.controller.reassignments import list_reassignments
+from heirlog.controller.reassignments import alter_reassignments, list_reassignments
 from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
+    alter_reassignments_refused,
     create_partitions_refused,
     create_topics_refused,
     delete_topics_refused,
@@ -51,11 +52,15 @@ from heirlog.controller.refusals import (
     list_reassignments_refused,
     producer_ids_refused,
     registration_refused,
+    unregister_broker_refused,
+    update_features_refused,
 )
 from heirlog.controller.registration import register_broker
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.controller.topics import create_topics, delete_topics
+from heirlog.controller.unregister import unregister_broker
+from heirlog.controller.update_features import update_features
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -66,6 +71,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
+from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -74,6 +80,8 @@ from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.records import NoOpRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -216,8 +224,22 @@ class Controller:
             lambda: elect_leaders(self.image, self._static, request), partial(elect_leaders_refused, request)
         )
 
+    def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, context: Context) -> Any:
+        return self.submit(lambda: alter_reassignments(self.image, self._static, request), alter_reassignments_refused)
+
     def list_partition_reassignments(self, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
         return self.submit(lambda: answer(list_reassignments(self.image, request)), list_reassignments_refused)
+
+    def update_features(self, request: UpdateFeaturesRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: update_features(self.image, self._static, request, context.api_version),
+            partial(update_features_refused, request),
+        )
+
+    def unregister_broker(self, request: UnregisterBrokerRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: unregister_broker(self.image, self._static, self.sessions, request), unregister_broker_refused
+        )
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
         return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)

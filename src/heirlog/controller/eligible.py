@@ -10,9 +10,16 @@ falls below M misses nothing: nothing commits until the ISR is back at M. Such a
 Two traps. Fencing is no reason to leave: a fenced member's log is as complete as before, it only cannot lead *now*. An
 unclean stop is one: what was not flushed may be gone, and no later answer can prove otherwise.
 
-The last known leader is what remains when even the ELR is gone (the shipped rule, with the recovery manager off): a
-record that takes the leader away while the list is empty writes that leader; a record that names a leader while it is
-not empty empties it. So it is neither rewritten by later losses nor cleared by a growing ISR.
+LastKnownELR is what remains when even the ELR is gone. It has two forms:
+
+    recovery manager off    one last known leader, as shipped: a record that takes the leader away while the list is
+                            empty writes that leader; a record that names a leader while it is not empty empties it. So
+                            it is neither rewritten by later losses nor cleared by a growing ISR
+    recovery manager on     everyone lost: members of ISR and ELR whose data may be gone, in the order in which they
+                            were lost (a leader lost by the same record before the others). Emptied when the ISR reaches
+                            M or a leader is elected on a lossy basis; a fenced leader is not added
+
+Neither form names a replica outside the assignment, nor a broker that was unregistered.
 
 Source: KIP-966, "ELR invariants", "Unclean shutdown".
 """
@@ -43,7 +50,7 @@ def eligible_after(
 
 
 def last_known_after(before: PartitionState, named_leader: BrokerId | None, replicas: Collection[BrokerId]) -> Ids:
-    """LastKnownELR after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
+    """The shipped list after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
     # a name outside the assignment would wait for a broker that has no replica any more
     known = before.last_known_elr
     if known:
@@ -55,3 +62,20 @@ def last_known_after(before: PartitionState, named_leader: BrokerId | None, repl
     if not known and before.leader in replicas:
         return (before.leader,)
     return known
+
+
+def all_lost_after(
+    before: PartitionState,
+    isr: Ids,
+    elr: Ids,
+    replicas: Collection[BrokerId],
+    min_isr: int,
+    lost: Collection[BrokerId] = (),
+) -> Ids:
+    """The full list once `isr` and `elr` are the lists and `replicas` the assignment, oldest loss first."""
+    if len(isr) >= min_isr:
+        return ()
+    members = [before.leader, *before.isr, *before.elr]
+    lost_now = [replica for replica in members if replica in lost and (replica in before.isr or replica in before.elr)]
+    known = dict.fromkeys((*before.last_known_elr, *lost_now))
+    return tuple(replica for replica in known if replica in replicas and replica not in isr and replica not in elr)

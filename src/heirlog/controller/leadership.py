@@ -26,6 +26,7 @@ from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 
 UNCLEAN_ELECTION_ENABLE = "unclean.leader.election.enable"
+RECOVERY_MANAGER = "unclean.recovery.manager.enabled"
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class Leadership:
         self._allows_unclean: dict[Uuid, bool] = {}
         self._placed: dict[BrokerId, int] = {}
         self._elr_enabled = image.elr_enabled
+        self._keeps_all_lost = bool(static[RECOVERY_MANAGER])
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
 
     def min_isr(self, topic_id: Uuid) -> int:
@@ -92,11 +94,14 @@ class Leadership:
         *,
         election: Election | None = None,
         isr: Ids | None = None,
+        replicas: Ids | None = None,
+        adding: Ids | None = None,
+        removing: Ids | None = None,
         lost: Ids = (),
         recovery_state: int | None = None,
-        acceptable: Acceptable | None = None,
         leaving: BrokerId | None = None,
         joining: BrokerId | None = None,
+        unregistered: BrokerId | None = None,
     ) -> Built:
         """One change of one partition as it stands in the image."""
         before = self._image.partitions[topic_id][partition]
@@ -105,11 +110,16 @@ class Leadership:
             partition=partition,
             before=before,
             election=election or self.usual_election(topic_id),
-            acceptable=acceptable or self.acceptable(before, leaving, joining),
+            acceptable=self.acceptable(before, leaving, joining),
             min_isr=self.min_isr(topic_id),
             elr_enabled=self._elr_enabled,
             isr=isr,
+            replicas=replicas,
+            adding=adding,
+            removing=removing,
             lost=lost,
+            unregistered=unregistered,
+            keeps_all_lost=self._keeps_all_lost,
             recovery_state=recovery_state,
             default_directory=self.default_directory,
         ).build()
@@ -157,6 +167,24 @@ class Leadership:
         for topic_id, partition in seats:
             isr = without(self._image.partitions[topic_id][partition].isr, broker)
             changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker))
+        return changes
+
+    def broker_unregistered(self, broker: BrokerId) -> Changes:
+        """It is no member of the cluster any more: it leaves every ISR, ELR and LastKnownELR, and enters none.
+
+        Looks at every partition: no index leads from a broker to the LastKnownELRs that name it.
+        """
+        changes = Changes()
+        seats = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
+        named = [
+            (topic_id, partition)
+            for topic_id in sorted(self._image.partitions)
+            for partition, state in sorted(self._image.partitions[topic_id].items())
+            if broker in state.last_known_elr
+        ]
+        for topic_id, partition in dict.fromkeys(seats + named):
+            isr = without(self._image.partitions[topic_id][partition].isr, broker)
+            changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker, unregistered=broker))
         return changes
 
     def broker_joins(self, broker: BrokerId | None) -> Changes:

@@ -9,7 +9,7 @@ hold; the builder answers with one record, or with none if nothing would change.
     4  a replica that left the assignment bumps the leader epoch: the record names the leader again
     5  the lists, where they differ from the stored ones
     6  the ISR, where it differs. With ELR off an empty one is not written: the last member stays, as the only way back
-    7  the last known leader
+    7  LastKnownELR: the last known leader, or with the recovery manager everyone lost
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for
 
@@ -18,7 +18,8 @@ named.
 
 A reassignment completes if its final ISR (the target ISR without removed replicas) holds every adding replica, every
 final replica if fewer are added than removed, at least min ISR of the final replicas, and someone who can lead. Without
-the last two a completion could leave a partition that cannot commit, or with no leader at all.
+the last two a completion could leave a partition that cannot commit, or with no leader at all. Cancelling one asks for
+its original replicas as targets and nothing adding or removing: then there is nothing to complete.
 
 Source: KIP-966; KIP-455; KAFKA-19975.
 """
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from heirlog.controller.election import Acceptable, Basis, Candidates, Elected, Election, elect
-from heirlog.controller.eligible import eligible_after, last_known_after
+from heirlog.controller.eligible import all_lost_after, eligible_after, last_known_after
 from heirlog.metadata.image import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
 from heirlog.metadata.state import RECOVERING, UNASSIGNED_DIRECTORY, Ids, PartitionState
 from heirlog.protocol.records import PartitionChangeRecord
@@ -70,6 +71,10 @@ class PartitionChange:
     removing: Ids | None = None
     lost: Collection[BrokerId] = ()
     """Replicas whose data may be gone: they never enter the ELR by this change."""
+    unregistered: BrokerId | None = None
+    """A broker that is no member of the cluster any more: no list names it."""
+    keeps_all_lost: bool = False
+    """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
     recovery_state: int | None = None
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
 
@@ -133,7 +138,7 @@ class _Build:
                 leader=before.leader,
                 isr=self.isr,
                 elr=self.elr,
-                last_known=last_known_after(before, None, self.replicas) if change.elr_enabled else (),
+                last_known=self._last_known_leader(),
                 acceptable=change.acceptable,
             ),
         )
@@ -151,11 +156,26 @@ class _Build:
         )
         if elected.leader != before.leader or elected.basis is not None or replica_left:
             self.record.leader = elected.leader
-        if self.change.elr_enabled:
-            named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
-            self.last_known = last_known_after(before, named, self.replicas)
-        else:
-            self.last_known = before.last_known_elr
+        self.last_known = self._last_known(elected)
+        if self.change.unregistered in self.last_known:
+            self.last_known = tuple(replica for replica in self.last_known if replica != self.change.unregistered)
+
+    def _last_known_leader(self) -> Ids:
+        """Who may be elected as the last known leader."""
+        if not self.change.elr_enabled or self.change.keeps_all_lost:
+            return ()
+        return last_known_after(self.before, None, self.replicas)
+
+    def _last_known(self, elected: Elected) -> Ids:
+        change, before = self.change, self.before
+        if not change.elr_enabled:
+            return before.last_known_elr
+        if change.keeps_all_lost:
+            if elected.basis is not None and elected.basis.is_lossy:
+                return ()
+            return all_lost_after(before, self.isr, self.elr, self.replicas, self.min_isr, change.lost)
+        named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
+        return last_known_after(before, named, self.replicas)
 
     def _write_lists(self) -> None:
         before, record = self.before, self.record

@@ -1,23 +1,141 @@
-"""ListPartitionReassignments: the partitions on their way to other replicas (KIP-455).
+"""Partitions on their way to other replicas: AlterPartitionReassignments and ListPartitionReassignments.
 
-A partition is being reassigned while it has adding or removing replicas. A null list asks for all of them; topics and
-partitions that are unknown or rest are left out, without an error.
+    start     the replicas are the targets and behind them, ascending, those that leave; `adding` are the targets that
+              the partition does not have yet, `removing` the others that it has. Where nothing needs to be copied the
+              same record completes it
+    run       the leader takes adding replicas into the ISR; any change of the partition may complete the reassignment
+              (`partition_change.py` has the conditions)
+    replace   another start while one runs: what was being added and is no target any more is being removed
+    cancel    the adding replicas go, from the ISR and from the ELR too
 
-Source: KIP-455.
+A cancellation needs an ISR that reaches min ISR without the adding replicas, as a completion does. If nothing is left
+of the ISR then, what remains is an election among the original replicas: a clean one from the ELR, or an unclean one
+where the topic allows it, which counts as unclean (RECOVERING) and must reach min ISR like any other.
+
+Each partition stands or falls alone. A list of null asks for all reassignments that run; topics and partitions that
+are unknown or rest are left out, without an error.
+
+Source: KIP-455; KIP-860 (a fixed replication factor); KIP-966, "Other behaviors".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from heirlog.metadata.image import Image
+from heirlog.controller.assignments import bad_assignment, check_replicas
+from heirlog.controller.election import Election
+from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.outcome import Outcome
+from heirlog.controller.partition_change import Built
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image, merged
+from heirlog.metadata.state import Ids, PartitionState
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from heirlog.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from heirlog.protocol.types import BrokerId, Uuid
 
 Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 Partition = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
+Asked = AlterPartitionReassignmentsRequest.ReassignablePartition
+Answered = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
+
+
+def alter_reassignments(image: Image, static: StaticConfig, request: AlterPartitionReassignmentsRequest) -> Outcome:
+    """Records of every partition whose reassignment can be started or cancelled, and an answer for each."""
+    handling = _Handling(image, static, request.allow_replication_factor_change)
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=[
+            AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[handling.partition(topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+
+
+class _Handling:
+    """One request at work."""
+
+    def __init__(self, image: Image, static: StaticConfig, may_change_factor: bool) -> None:
+        self._image = image
+        self._leadership = Leadership(image, static)
+        self._may_change_factor = may_change_factor
+        self._seen: set[tuple[str, int]] = set()
+        self.changes = Changes()
+
+    def partition(self, topic: str, asked: Asked) -> AlterPartitionReassignmentsResponse.ReassignablePartitionResponse:
+        try:
+            self.changes.add(self._changed(topic, asked))
+        except KafkaError as error:
+            return Answered(partition_index=asked.partition_index, error_code=error.code, error_message=error.message)
+        return Answered(partition_index=asked.partition_index, error_message=None)
+
+    def _changed(self, topic: str, asked: Asked) -> Built:
+        index = asked.partition_index
+        state = self._image.partition_named(topic, index)
+        if state is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {index} of {topic!r}.")
+        if (topic, index) in self._seen:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Partition {topic}-{index} was named twice; name it once.")
+        self._seen.add((topic, index))
+        topic_id = self._image.topic_ids[topic]
+        if asked.replicas is None:
+            return self._cancelled(topic_id, index, state)
+        return self._started(topic_id, index, state, tuple(BrokerId(replica) for replica in asked.replicas))
+
+    def _started(self, topic_id: Uuid, index: int, state: PartitionState, targets: Ids) -> Built:
+        check_replicas(self._image, targets)
+        factor = len(state.replicas) - len(state.removing)
+        if not self._may_change_factor and len(targets) != factor:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor would change from {factor} to {len(targets)}, which the request forbids.",
+            )
+        leaving = tuple(sorted(replica for replica in state.replicas if replica not in targets))
+        coming = tuple(
+            sorted(replica for replica in targets if replica not in state.replicas or replica in state.adding)
+        )
+        return self._leadership.change(
+            topic_id,
+            index,
+            election=Election.ONLINE,
+            replicas=targets + leaving,
+            adding=coming,
+            removing=leaving,
+        )
+
+    def _cancelled(self, topic_id: Uuid, index: int, state: PartitionState) -> Built:
+        if not state.is_reassigning:
+            raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        isr = tuple(replica for replica in state.isr if replica not in state.adding)
+        original = tuple(replica for replica in state.replicas if replica not in state.adding)
+        built = self._leadership.change(topic_id, index, isr=isr, replicas=original, adding=(), removing=())
+        after = state if built.record is None else merged(self._image, state, built.record)
+        # without ELR an empty ISR is not written: what stays there are the replicas that would go
+        members = [member for member in after.isr if member in original]
+        required = min(self._leadership.min_isr(topic_id), len(original))
+        if len(members) >= required:
+            return built
+        if not isr:
+            raise bad_assignment(
+                "No original replica is in sync: going back would need an unclean leader election, which the topic "
+                "does not allow or nobody can win. Wait until an original replica is in sync again."
+            )
+        raise bad_assignment(
+            f"Only {len(members)} of the original replicas are in sync, {required} are required "
+            "(min.insync.replicas). Wait until more are, or assign other replicas."
+        )
 
 
 def list_reassignments(image: Image, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:

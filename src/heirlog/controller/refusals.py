@@ -9,6 +9,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -21,6 +22,8 @@ from heirlog.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from heirlog.protocol.messages.unregister_broker import UnregisterBrokerResponse
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
@@ -95,6 +98,28 @@ def describe_quorum_refused(code: ErrorCode) -> DescribeQuorumResponse:
 
 def list_reassignments_refused(code: ErrorCode) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(error_code=code, error_message=_sentence(code))
+
+
+def alter_reassignments_refused(code: ErrorCode) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=_sentence(code))
+
+
+def unregister_broker_refused(code: ErrorCode) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(error_code=code, error_message=_sentence(code))
+
+
+def update_features_refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
+    """Also per feature: versions 0 and 1 have a result for each."""
+    return UpdateFeaturesResponse(
+        error_code=code,
+        error_message=_sentence(code),
+        results=[
+            UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature, error_code=code, error_message=_sentence(code)
+            )
+            for update in request.feature_updates
+        ],
+    )
 
 
 def create_partitions_refused(request: CreatePartitionsRequest, code: ErrorCode) -> CreatePartitionsResponse:

@@ -20,9 +20,9 @@ from heirlog.protocol.primitives import Malformed
 if TYPE_CHECKING:
     from heirlog.node.node import Node
 
-FORWARDABLE = frozenset((19, 20, 33, 37, 43, 44, 46, 55))
+FORWARDABLE = frozenset((19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64))
 """CreateTopics, DeleteTopics, AlterConfigs, CreatePartitions, ElectLeaders, IncrementalAlterConfigs,
-ListPartitionReassignments, DescribeQuorum."""
+AlterPartitionReassignments, ListPartitionReassignments, DescribeQuorum, UpdateFeatures, UnregisterBroker."""
 
 
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:

@@ -1,0 +1,40 @@
+"""UnregisterBroker: the cluster forgets a broker that is not coming back.
+
+It leaves every ISR, ELR and LastKnownELR before its registration goes, in the same batch: an eligible replica on a
+broker that nobody waits for any more would be waited for. Its replicas stay in the assignments until someone reassigns
+them. A broker that still runs may register again, as a new one.
+
+Source: KIP-631; KIP-966 (lists name only brokers that can come back).
+"""
+
+from __future__ import annotations
+
+from heirlog.controller.leadership import Leadership
+from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.sessions import Sessions
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from heirlog.protocol.records import UnregisterBrokerRecord
+from heirlog.protocol.types import BrokerId
+
+
+def unregister_broker(
+    image: Image, static: StaticConfig, sessions: Sessions, request: UnregisterBrokerRequest
+) -> Outcome:
+    """Records of one request: partitions first, so that no prefix leaves an unknown broker in a list."""
+    broker_id = BrokerId(request.broker_id)
+    registered = image.brokers.get(broker_id)
+    if registered is None:
+        return answer(
+            UnregisterBrokerResponse(
+                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+                error_message=f"Broker ID {broker_id} is not currently registered",
+            )
+        )
+    changes = Leadership(image, static).broker_unregistered(broker_id)
+    sessions.end(broker_id)
+    response = UnregisterBrokerResponse(error_message=None)
+    gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registered.epoch)
+    return Outcome(lambda base_offset: response, [*changes.records, gone], changes.elections)

@@ -1,0 +1,202 @@
+"""UpdateFeatures: the levels of the cluster's features, all of one request or none.
+
+    upgrade type    1 upgrade | 2 safe downgrade | 3 unsafe downgrade; a downgrade needs 2 or 3, a raise needs 1
+    a level         must be one that this version and every registered broker and controller supports
+    the ELR         needs metadata.version 23 (4.0-IV1), also the one asked for in the same request
+    validate only   the same answer, and no records
+
+Any breach is INVALID_UPDATE_VERSION. A level that is there already writes nothing. Below metadata.version 23 there is
+no way down, neither safe nor unsafe: records that this version writes could not be read there.
+
+The ELR changes more than its level, in one batch:
+
+    up      a cluster-wide min.insync.replicas where there is none, and no broker's own value any more: from now on
+            controller and brokers must resolve the same number. Then the level
+    down    partitions without ISR get their ELR as ISR: its members hold every committed record, and afterwards no
+            election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
+            a member that stops uncleanly while it is off would be eligible again after the next upgrade
+
+Partitions that have neither list then have no way back by themselves. Dry run and answer name them.
+
+Source: KIP-584, KIP-778, KIP-1022; KIP-966.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.outcome import Outcome
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
+from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Image
+from heirlog.metadata.min_isr import MIN_ISR
+from heirlog.metadata.state import SupportedFeature
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+_NAMED_AT_MOST: Final = 20
+"""Partitions in one sentence."""
+
+
+def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int) -> Outcome:
+    """Records and answer of one request."""
+    names = [update.feature for update in request.feature_updates]
+    try:
+        levels = _checked(image, request, version)
+    except KafkaError as error:
+        refusal = update_features_answer(names, error.code, error.message)
+        return Outcome(lambda base_offset: refusal)
+    changes = Changes()
+    records = list(_records(image, static, levels, changes))
+    response = update_features_answer(names, ErrorCode.NONE, _warning(image, levels))
+    if request.validate_only:
+        return Outcome(lambda base_offset: response)
+    return Outcome(lambda base_offset: response, records, changes.elections)
+
+
+def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(
+        error_code=code,
+        error_message=message,
+        results=[
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_code=code, error_message=message)
+            for name in names
+        ],
+    )
+
+
+def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict[str, int]:
+    """The levels asked for. Raises KafkaError with the first reason to refuse."""
+    levels = {update.feature: update.max_version_level for update in request.feature_updates}
+    if len(levels) < len(request.feature_updates):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature was named twice; name each feature once.")
+    for update in request.feature_updates:
+        if version == 0:
+            kind = SAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
+        else:
+            kind = update.upgrade_type
+        reason = _reason_against(image, update.feature, update.max_version_level, kind)
+        if reason is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}",
+            )
+    metadata_version = levels.get(METADATA_VERSION, image.metadata_version)
+    if levels.get(ELR_VERSION, 0) and metadata_version < ELR_NEEDS_METADATA_VERSION:
+        raise KafkaError(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"{ELR_VERSION} needs {METADATA_VERSION} {ELR_NEEDS_METADATA_VERSION} (4.0-IV1) or later; the cluster has "
+            f"{metadata_version}. Raise {METADATA_VERSION} first.",
+        )
+    return levels
+
+
+def finalized_level(image: Image, feature: str) -> int:
+    """0: off, or unknown."""
+    if feature == KRAFT_VERSION:
+        # decided when the quorum is formatted, in its control records
+        return SUPPORTED_FEATURES[KRAFT_VERSION].max_version
+    return image.features.get(feature, 0)
+
+
+def _reason_against(image: Image, feature: str, level: int, kind: int) -> str | None:
+    current = finalized_level(image, feature)
+    if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "The controller does not support the given upgrade type."
+    if level < 0:
+        return "A feature version cannot be less than 0."
+    supported = SUPPORTED_FEATURES.get(feature)
+    if supported is None:
+        return f"The controller does not support the feature {feature}."
+    if level not in supported:
+        return f"The controller supports versions {supported.min_version}-{supported.max_version} of it only."
+    for node, features in _nodes(image):
+        lowest, highest = _range(features, feature)
+        if not lowest <= level <= highest:
+            return f"{node} supports versions {lowest}-{highest} of it only. Upgrade or unregister it first."
+    if level < current and kind == UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe "
+            "downgrade."
+        )
+    if level > current and kind != UPGRADE:
+        return "Can't downgrade to a newer version."
+    if feature == KRAFT_VERSION and level < current:
+        return "It cannot be lowered."
+    return None
+
+
+def _nodes(image: Image) -> Iterator[tuple[str, tuple[SupportedFeature, ...]]]:
+    for broker_id in sorted(image.brokers):
+        yield f"Broker {broker_id}", image.brokers[broker_id].features
+    for controller_id in sorted(image.controllers):
+        yield f"Controller {controller_id}", image.controllers[controller_id].features
+
+
+def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]:
+    """What is not registered is supported at level 0, that is: off."""
+    for feature in features:
+        if feature.name == name:
+            return feature.min_version, feature.max_version
+    return 0, 0
+
+
+def _records(image: Image, static: StaticConfig, levels: Mapping[str, int], changes: Changes) -> Iterator[Any]:
+    for feature in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
+        level, current = levels[feature], finalized_level(image, feature)
+        if level == current:
+            continue
+        record = FeatureLevelRecord(name=feature, feature_level=level)
+        if feature != ELR_VERSION:
+            yield record
+        elif level:
+            yield from _one_min_isr_for_all(image, static)
+            yield record
+        else:
+            _eligible_as_isr(image, static, changes)
+            yield from changes.records
+            yield record
+            yield ClearElrRecord(topic_name="")
+
+
+def _one_min_isr_for_all(image: Image, static: StaticConfig) -> Iterator[ConfigRecord]:
+    if image.config(BROKER_RESOURCE, "", MIN_ISR) is None:
+        yield ConfigRecord(
+            resource_type=BROKER_RESOURCE, resource_name="", name=MIN_ISR, value=str(static.int(MIN_ISR))
+        )
+    for kind, name in sorted(image.configs):
+        if kind == BROKER_RESOURCE and name and image.config(kind, name, MIN_ISR) is not None:
+            yield ConfigRecord(resource_type=kind, resource_name=name, name=MIN_ISR, value=None)
+
+
+def _eligible_as_isr(image: Image, static: StaticConfig, changes: Changes) -> None:
+    leadership = Leadership(image, static)
+    for topic_id, partition in image.leaderless():
+        state = image.partitions[topic_id][partition]
+        if state.elr and not state.isr:
+            changes.add(leadership.change(topic_id, partition, isr=state.elr))
+
+
+def _warning(image: Image, levels: Mapping[str, int]) -> str | None:
+    """The partitions that a downgrade of the ELR leaves without any way back, if there are some."""
+    if not image.elr_enabled or levels.get(ELR_VERSION, 1):
+        return None
+    stuck = [
+        f"{image.topics[topic_id].name}-{partition}"
+        for topic_id, partition in image.leaderless()
+        if not image.partitions[topic_id][partition].isr and not image.partitions[topic_id][partition].elr
+    ]
+    if not stuck:
+        return None
+    more = f" and {len(stuck) - _NAMED_AT_MOST} more" if len(stuck) > _NAMED_AT_MOST else ""
+    return (
+        f"Without {ELR_VERSION} these partitions have neither in-sync nor eligible replicas and wait for an operator "
+        f"(an unclean election): {', '.join(stuck[:_NAMED_AT_MOST])}{more}."
+    )

@@ -1,0 +1,144 @@
+"""UpdateFeatures: levels up and down, and what the ELR takes along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from controller.cluster import alter, create, heartbeat, leading, register, state_of
+from controller.fakes import Harness
+
+from heirlog.metadata.image import BROKER_RESOURCE
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
+
+ELR = "eligible.leader.replicas.version"
+
+
+def update(harness: Harness, feature: str, level: int, kind: int = 1, version: int = 2, **more: Any) -> str:
+    asked = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=feature, max_version_level=level, upgrade_type=kind, allow_downgrade=kind > 1
+    )
+    answer = harness.ask("update_features", UpdateFeaturesRequest(feature_updates=[asked], **more), version)
+    assert [result.error_code for result in answer.results] == [answer.error_code]
+    return ErrorCode(answer.error_code).name
+
+
+@pytest.mark.parametrize(
+    ("feature", "level", "kind"),
+    [
+        (ELR, 2, 1),
+        (ELR, -1, 2),
+        (ELR, 0, 1),
+        (ELR, 0, 0),
+        ("metadata.version", 22, 2),
+        ("metadata.version", 22, 3),
+        ("metadata.version", 26, 1),
+        ("metadata.version", 28, 2),
+        ("metadata.version", 30, 1),
+        ("kraft.version", 0, 2),
+        ("group.version", 1, 1),
+    ],
+)
+def test_levels_that_nobody_can_have_are_refused(feature: str, level: int, kind: int) -> None:
+    harness = leading()
+    before = dict(harness.controller.image.features)
+    assert update(harness, feature, level, kind) == "INVALID_UPDATE_VERSION"
+    assert harness.controller.image.features == before
+
+
+def test_the_metadata_version_goes_up_and_safely_down() -> None:
+    harness = leading()
+    assert update(harness, "metadata.version", 29) == "NONE"
+    assert harness.controller.image.metadata_version == 29
+    assert update(harness, "metadata.version", 23, 2) == "NONE"
+    assert update(harness, "metadata.version", 24, 1, version=0) == "NONE"
+    assert update(harness, "metadata.version", 23, 2, version=0) == "NONE"
+    assert harness.controller.image.metadata_version == 23
+
+
+def test_a_level_that_a_registered_broker_lacks_is_refused() -> None:
+    harness = leading()
+    register(harness, 4, features=[_feature("metadata.version", 23, 27), _feature(ELR, 0, 1)])
+    assert update(harness, "metadata.version", 28) == "INVALID_UPDATE_VERSION"
+
+
+def _feature(name: str, low: int, high: int) -> Any:
+    return BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
+
+
+def test_a_dry_run_and_a_level_that_is_there_write_nothing() -> None:
+    harness = leading()
+    written = harness.quorum.log_end_offset
+    assert update(harness, ELR, 0, 2, validate_only=True) == "NONE"
+    assert update(harness, ELR, 1) == "NONE"
+    assert harness.quorum.log_end_offset == written
+
+
+def test_enabling_the_elr_leaves_one_min_isr_for_all() -> None:
+    harness = leading(min_insync_replicas="2")
+    update(harness, ELR, 0, 2)
+    image = harness.controller.image
+    image.set_config(BROKER_RESOURCE, "", "min.insync.replicas", None)
+    image.set_config(BROKER_RESOURCE, "1", "min.insync.replicas", "3")
+    assert update(harness, ELR, 1) == "NONE"
+    records = harness.quorum.log[-1].records
+    assert [type(record) for record in records] == [ConfigRecord, ConfigRecord, FeatureLevelRecord]
+    assert [(record.resource_name, record.value) for record in records[:2]] == [("", "2"), ("1", None)]
+
+
+def lonely() -> Harness:
+    """Every broker of foo-0 has stopped; 3 was the last, 2 is eligible."""
+    harness = leading(brokers=3)
+    create(harness, min_insync_replicas="2")
+    for broker in (1, 2, 3):
+        heartbeat(harness, broker, want_fence=True)
+    return harness
+
+
+def test_a_downgrade_makes_the_eligible_replicas_the_isr_and_empties_the_lists() -> None:
+    harness = lonely()
+    assert state_of(harness).elr == (2, 3)
+    assert update(harness, ELR, 0, 2) == "NONE"
+    records = harness.quorum.log[-1].records
+    assert [type(record) for record in records] == [PartitionChangeRecord, FeatureLevelRecord, ClearElrRecord]
+    state = state_of(harness)
+    assert (state.isr, state.elr, state.last_known_elr, state.leader) == ((2, 3), (), (), -1)
+
+
+def test_after_a_downgrade_a_former_eligible_replica_returns_and_leads() -> None:
+    harness = lonely()
+    update(harness, ELR, 0, 2)
+    heartbeat(harness, 1)
+    assert state_of(harness).leader == -1
+    heartbeat(harness, 2)
+    assert (state_of(harness).leader, state_of(harness).leader_recovery_state) == (2, 0)
+
+
+def test_who_lost_data_while_the_feature_was_off_is_not_eligible_after_the_upgrade() -> None:
+    harness = leading(brokers=3)
+    create(harness, min_insync_replicas="2")
+    leader = state_of(harness).leader
+    alter(harness, [leader])
+    lost = state_of(harness).elr[0]
+    update(harness, ELR, 0, 2)
+    heartbeat(harness, lost, want_fence=True)
+    register(harness, lost, life=1)
+    update(harness, ELR, 1)
+    heartbeat(harness, leader, want_fence=True)
+    heartbeat(harness, lost)
+    state = state_of(harness)
+    assert state.leader == -1 and lost not in state.elr
+
+
+def test_partitions_without_a_way_back_are_named_by_the_dry_run() -> None:
+    harness = lonely()
+    image = harness.controller.image
+    image.apply(ClearElrRecord(topic_name=""), image.offset, image.epoch)
+    asked = UpdateFeaturesRequest.FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=2)
+    for dry in (True, False):
+        request = UpdateFeaturesRequest(feature_updates=[asked], validate_only=dry)
+        answer = harness.ask("update_features", request, 2)
+        assert answer.error_code == 0 and "foo-0" in answer.error_message
