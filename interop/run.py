@@ -21,6 +21,7 @@ import messages
 import schemas
 import secured
 import spark
+import spark_cluster
 from suites import golang, kafka_python, own_words
 
 
@@ -52,6 +53,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
+    ("Spark on a standalone cluster", spark_cluster.check),
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
