@@ -50,7 +50,10 @@ class ProducerIds:
         """A response, or `Pending` until the controller has given a block."""
         if request.transactional_id is not None:
             self._env.log(
-                "info", "transactional-id-refused", transactional_id=request.transactional_id, why="no transactions yet"
+                "debug",
+                "transactional-id-refused",
+                transactional_id=request.transactional_id,
+                why="no transactions yet",
             )
             return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
         if (request.producer_id == NONE) != (request.producer_epoch == NONE):
@@ -61,8 +64,13 @@ class ProducerIds:
             return _come_again()
         pending: Pending[Any] = Pending()
         self._waiting.append(pending)
-        pending.on_abandon = lambda: self._waiting.remove(pending)
-        self._env.call_later(self._timeout_ms, lambda: self._give_up(pending))
+        cancel = self._env.call_later(self._timeout_ms, lambda: self._give_up(pending))
+
+        def forget() -> None:
+            cancel()
+            self._waiting.remove(pending)
+
+        pending.on_abandon = forget
         self._ask()
         return pending
 

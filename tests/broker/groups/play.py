@@ -30,7 +30,8 @@ class Play:
     def __init__(self, max_size: int = 100, delay_ms: int = 3000) -> None:
         self.env = FakeEnv()
         self.group = Group("g")
-        self.membership = Membership(self.env, Limits(delay_ms, 6000, 1_800_000, max_size), self._store)
+        limits = Limits(delay_ms, 6000, 1_800_000, max_size)
+        self.membership = Membership(self.env, limits, self._store, lambda more_bytes: True, lambda group: None)
         self.heard: list[str] = []
         self._ids: dict[str, str] = {}
         """Member id → name."""

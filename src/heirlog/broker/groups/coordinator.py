@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heirlog.broker.groups.group import Group
-from heirlog.broker.groups.membership import Limits, join_refusal
+from heirlog.broker.groups.membership import Limits, join_refusal, request_bytes
 from heirlog.broker.groups.shard import Shard, ShardConfig
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
@@ -37,6 +37,11 @@ _MINUTE_MS = 60_000
 NAME_MAX_CHARACTERS = 8191
 """Of group and instance ids, protocol types and names. Kafka's newer requests take longer ones, but neither records nor
 the answers of older versions have room for more than 32,767 bytes."""
+MEMBER_BYTES_MAX = 8 * 1024 * 1024
+"""Protocols and subscriptions of one member. A record of a group has room for far less (max.message.bytes)."""
+MEMBERS_BYTES_MAX = 256 * 1024 * 1024
+"""All members of all groups of this broker, with their ids, subscriptions and assignments: beyond that no newcomer is
+let in and no member may grow. Some 100,000 members with short subscriptions."""
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
@@ -99,10 +104,13 @@ class GroupCoordinator:
             self._shards.pop(index).close()
         for index, partition in sorted(self._replicas.partitions_named(OFFSETS_TOPIC).items()):
             if index not in self._shards:
-                shard = Shard(self._env, self._replicas, partition, self._config)
+                shard = Shard(self._env, self._replicas, partition, self._config, self._has_room)
                 if shard.leads:
                     self._shards[index] = shard
                     shard.load()
+
+    def _has_room(self, more_bytes: int) -> bool:
+        return sum(shard.weight.bytes for shard in self._shards.values()) + more_bytes <= MEMBERS_BYTES_MAX
 
     def stop(self) -> None:
         """The broker stops serving."""
@@ -145,9 +153,9 @@ class GroupCoordinator:
         code = shard if isinstance(shard, ErrorCode) else self._join_refusal(shard, request)
         if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
             return join_refusal(code, context.api_version, request.member_id)
-        answer: JoinGroupResponse | Pending[Any] = shard.membership.join(
-            shard.group_or_new(request.group_id), request, context
-        )
+        group = shard.group_or_new(request.group_id)
+        answer: JoinGroupResponse | Pending[Any] = shard.membership.join(group, request, context)
+        shard.forget_if_never_was(group)
         return answer
 
     def _join_refusal(self, shard: Shard, request: JoinGroupRequest) -> ErrorCode:
@@ -162,7 +170,7 @@ class GroupCoordinator:
         names = (request.group_instance_id or "", request.protocol_type, *(each.name for each in request.protocols))
         if any(len(name) > NAME_MAX_CHARACTERS for name in names):
             return ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE
+        return ErrorCode.INVALID_REQUEST if request_bytes(request) > MEMBER_BYTES_MAX else ErrorCode.NONE
 
     def sync_group(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Pending[Any]:
         group = self._group(request.group_id)

@@ -36,6 +36,9 @@ from heirlog.protocol.records import GroupMetadataValue
 
 CONSUMER = "consumer"
 """The protocol type whose subscriptions the coordinator can read."""
+MEMBER_BYTES = 2048
+PROTOCOL_BYTES = 128
+"""What a member, or an id that was handed out, and each protocol take beside what the client has sent: about."""
 
 
 class GroupState(Enum):
@@ -55,6 +58,17 @@ _ALLOWED_BEFORE = {
     GroupState.STABLE: (GroupState.COMPLETING_REBALANCE,),
     GroupState.DEAD: tuple(GroupState),
 }
+
+
+def protocols_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
+    return sum(PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
+
+
+@dataclass(slots=True)
+class Weight:
+    """What the members of many groups take in memory, in bytes; their names and subscriptions are what clients like."""
+
+    bytes: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +92,8 @@ class Member:
     deadline_ms: int = 0
     timer_at_ms: int = 0
     cancel_timer: Cancel | None = None
+    counted_bytes: int = 0
+    """Its part of the group's `Weight`."""
 
     def subscription(self, protocol: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -108,6 +124,8 @@ class Group:
     not_synced: dict[str, None] = field(default_factory=dict)
     """Members of this generation whose SyncGroup has not come yet."""
     offsets: Offsets = field(default_factory=Offsets)
+    weight: Weight = field(default_factory=Weight)
+    """Shared by the groups of one shard."""
     newcomers: bool = False
     """Somebody joined during the delay of the first rebalance."""
     in_first_delay: bool = False
@@ -133,6 +151,11 @@ class Group:
     def is_unused(self) -> bool:
         """Nobody would miss it."""
         return self.is_empty and not self.offsets.committed and not self.pending_members
+
+    @property
+    def never_was(self) -> bool:
+        """Made for a request that came to nothing: there is no record of it."""
+        return self.is_unused and self.protocol_type is None and self.generation == 0
 
     # who is who
 
@@ -176,12 +199,43 @@ class Group:
         if self.leader == old:
             self.leader = member_id
 
+    def expect(self, member_id: str, cancel: Cancel) -> None:
+        """The id was handed out; `cancel` stops the timer that takes it back."""
+        self.pending_members[member_id] = cancel
+        self.weight.bytes += self._pending_bytes
+
+    def no_longer_expect(self, member_id: str) -> bool:
+        """False if it was not."""
+        cancel = self.pending_members.pop(member_id, None)
+        if cancel is None:
+            return False
+        cancel()
+        self.weight.bytes -= self._pending_bytes
+        return True
+
+    @property
+    def _pending_bytes(self) -> int:
+        # the group may be there for this id alone
+        return MEMBER_BYTES + len(self.group_id)
+
+    def assign(self, member: Member, assignment: bytes) -> None:
+        more_bytes = len(assignment) - len(member.assignment)
+        member.assignment = assignment
+        member.counted_bytes += more_bytes
+        self.weight.bytes += more_bytes
+
     def change_protocols(self, member: Member, protocols: list[tuple[str, bytes]]) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
     def _count(self, member: Member, by: int) -> None:
+        if by > 0:
+            names_bytes = len(self.group_id) + len(member.instance_id or "") + len(member.client_id)
+            member.counted_bytes = (
+                MEMBER_BYTES + names_bytes + protocols_bytes(member.protocols) + len(member.assignment)
+            )
+        self.weight.bytes += by * member.counted_bytes
         # a client may name a protocol twice
         for name in dict.fromkeys(name for name, _ in member.protocols):
             left = self.speakers.get(name, 0) + by
@@ -295,6 +349,7 @@ class Group:
         self.leader = value.leader
         self.state_since_ms = value.current_state_timestamp
         self.state = GroupState.STABLE if value.members else GroupState.EMPTY
+        self.weight.bytes -= sum(member.counted_bytes for member in self.members.values())
         self.members, self.speakers, self.static_members = {}, {}, {}
         for stored in value.members:
             member = Member(
@@ -319,11 +374,12 @@ class Group:
     def die(self, wall_ms: int, answer: Callable[[Member], None]) -> None:
         """Stop all timers; `answer` is called for every member whose request still waits."""
         self.become(GroupState.DEAD, wall_ms)
-        for cancel in (self.cancel_join_timer, self.cancel_sync_timer, *self.pending_members.values()):
+        for cancel in (self.cancel_join_timer, self.cancel_sync_timer):
             if cancel is not None:
                 cancel()
         self.cancel_join_timer = self.cancel_sync_timer = None
-        self.pending_members = {}
+        for member_id in list(self.pending_members):
+            self.no_longer_expect(member_id)
         for member in list(self.members.values()):
             if member.cancel_timer is not None:
                 member.cancel_timer()

@@ -19,6 +19,9 @@ Traps.
   leader, JoinGroup 9 tells it to skip the assignment; older clients are shown the old leader id, for the same end
   (KIP-814).
 * What is stored may fail, or come too late: a generation's callback looks whether the group is still in it.
+* Ids, names and subscriptions are what clients like, and members stay until their sessions end, also when their
+  connections are gone. So all groups of a broker together have a bound in bytes (`has_room`), and a group that a
+  request made and nobody joined is forgotten with its last unused id (`on_unused`).
 
 Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-814; KIP-389 (group.max.size).
 """
@@ -31,9 +34,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from heirlog.broker.groups.group import Group, GroupState, Member
+from heirlog.broker.groups.group import MEMBER_BYTES, Group, GroupState, Member, protocols_bytes
 from heirlog.context import Context
-from heirlog.env import Cancel, Env
+from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.heartbeat import HeartbeatRequest
@@ -47,6 +50,9 @@ NULL_PROTOCOL_VERSION = 7
 """JoinGroup: an answer without a protocol has null there; before, the empty string."""
 SKIP_ASSIGNMENT_VERSION = 9
 NEWCOMER_TIMEOUT_MS = 5 * 60_000
+MEMBER_ID_PREFIX_CHARACTERS = 255
+"""Of the client or instance id that a member id begins with. A longer one is cut: there may be many ids of it, and
+older answers have no room for more than 32,767 bytes."""
 PENDING_MEMBERS_MAX = 10_000
 """Ids of a group that were handed out and not used yet: beyond that nobody new is let in until some have expired."""
 
@@ -72,10 +78,23 @@ def join_refusal(code: ErrorCode, version: int, member_id: str = "") -> JoinGrou
 class Membership:
     """Of all groups of one partition; a group carries its own timers."""
 
-    def __init__(self, env: Env, limits: Limits, store: Store) -> None:
+    def __init__(
+        self,
+        env: Env,
+        limits: Limits,
+        store: Store,
+        has_room: Callable[[int], bool],
+        on_unused: Callable[[Group], None],
+    ) -> None:
+        """has_room: whether the groups of this broker may take so many bytes more.
+
+        on_unused: an id that was handed out was not used; the group may have been there for it alone.
+        """
         self._env = env
         self._limits = limits
         self._store = store
+        self._has_bytes = has_room
+        self._on_unused = on_unused
 
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
@@ -87,6 +106,10 @@ class Membership:
             return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, [protocol.name for protocol in request.protocols]):
             return refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        known = group.members.get(member_id or group.static_members.get(instance_id or "", ""))
+        more_bytes = request_bytes(request) - (0 if known is None else known.counted_bytes)
+        if more_bytes > 0 and not self._has_bytes(more_bytes):
+            return refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not member_id:
             return self._join_unknown(group, request, context)
         if member_id in group.pending_members and instance_id is None:
@@ -105,7 +128,7 @@ class Membership:
 
     def _join_unknown(self, group: Group, request: JoinGroupRequest, context: Context) -> Any:
         instance_id = request.group_instance_id
-        member_id = f"{instance_id or context.client_id}-{self._new_uuid()}"
+        member_id = f"{(instance_id or context.client_id)[:MEMBER_ID_PREFIX_CHARACTERS]}-{self._new_uuid()}"
         if instance_id is not None:
             known = group.members.get(group.static_members.get(instance_id, ""))
             if known is not None:
@@ -114,9 +137,7 @@ class Membership:
             if len(group.pending_members) >= PENDING_MEMBERS_MAX:
                 return join_refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, context.api_version)
             timeout_ms = request.session_timeout_ms
-            group.pending_members[member_id] = self._env.call_later(
-                timeout_ms, lambda: self._forget_pending(group, member_id)
-            )
+            group.expect(member_id, self._env.call_later(timeout_ms, lambda: self._forget_pending(group, member_id)))
             return join_refusal(ErrorCode.MEMBER_ID_REQUIRED, context.api_version, member_id)
         return self._add(group, member_id, request, context)
 
@@ -135,9 +156,7 @@ class Membership:
             protocols=[(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols],
             is_new=True,
         )
-        cancel = group.pending_members.pop(member_id, None)
-        if cancel is not None:
-            cancel()
+        group.no_longer_expect(member_id)
         if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
             group.newcomers = True
         pending = self._await_join(member, context.api_version)
@@ -353,13 +372,17 @@ class Membership:
                 return
             group.become(GroupState.STABLE, self._env.wall_ms())
             for member in list(group.members.values()):
-                member.assignment = assignments.get(member.member_id, b"")
+                group.assign(member, assignments.get(member.member_id, b""))
             for member in list(group.members.values()):
                 if member.syncing is not None:
                     self._touch(group, member)
                     self._answer_sync(member, self._assigned(group, member))
 
-        self._store(group, assignments, stored)
+        more_bytes = sum(len(assignments[each.member_id]) - len(each.assignment) for each in group.members.values())
+        if more_bytes > 0 and not self._has_bytes(more_bytes):
+            stored(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            self._store(group, assignments, stored)
 
     def _assigned(self, group: Group, member: Member) -> SyncGroupResponse:
         return SyncGroupResponse(
@@ -373,7 +396,7 @@ class Membership:
 
     def _fail_syncs(self, group: Group, code: ErrorCode) -> None:
         for member in list(group.members.values()):
-            member.assignment = b""
+            group.assign(member, b"")
             if member.syncing is not None:
                 self._touch(group, member)
                 self._answer_sync(member, SyncGroupResponse(error_code=code))
@@ -481,10 +504,15 @@ class Membership:
             self._remove(group, member, f"{member.member_id} fell silent")
 
     def _forget_pending(self, group: Group, member_id: str) -> None:
-        cancel: Cancel = group.pending_members.pop(member_id)
-        cancel()
+        group.no_longer_expect(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
+        self._on_unused(group)
+
+
+def request_bytes(request: JoinGroupRequest) -> int:
+    """What a member takes in memory that joins so: about."""
+    return MEMBER_BYTES + protocols_bytes((protocol.name, protocol.metadata) for protocol in request.protocols)
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:

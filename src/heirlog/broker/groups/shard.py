@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from heirlog.broker.groups.group import Group, Member
+from heirlog.broker.groups.group import Group, Member, Weight
 from heirlog.broker.groups.membership import Limits, Membership, join_refusal
 from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
@@ -40,6 +40,8 @@ LOAD_SLICE_BYTES = 64 * 1024
 """Some ten milliseconds of reading."""
 RECORDS_PER_BATCH = 500
 """Of a sweep; what a client commits is one batch."""
+WRITES_MAX = 100_000
+"""Waiting for the watermark. One more is not written: COORDINATOR_NOT_AVAILABLE."""
 
 _AS_COORDINATOR = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -79,12 +81,20 @@ def _nothing(code: ErrorCode = ErrorCode.NONE) -> None:
 class Shard:
     """Also the one `Wait` that all its writes share in the purgatory of produce requests."""
 
-    def __init__(self, env: Env, replicas: ReplicaManager, partition: Partition, config: ShardConfig) -> None:
+    def __init__(
+        self,
+        env: Env,
+        replicas: ReplicaManager,
+        partition: Partition,
+        config: ShardConfig,
+        has_room: Callable[[int], bool],
+    ) -> None:
         self.groups: dict[str, Group] = {}
+        self.weight = Weight()
         self.loaded = False
         self.closed = False
         self.leader_epoch = partition.leader_epoch
-        self.membership = Membership(env, config.limits, self._store_group)
+        self.membership = Membership(env, config.limits, self._store_group, has_room, self.forget_if_never_was)
         self.number = -1
         self._env = env
         self._replicas = replicas
@@ -182,8 +192,12 @@ class Shard:
     def group_or_new(self, group_id: str) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = Group(group_id)
+            group = self.groups[group_id] = Group(group_id, weight=self.weight)
         return group
+
+    def forget_if_never_was(self, group: Group) -> None:
+        if group.never_was and self.groups.get(group.group_id) is group:
+            del self.groups[group.group_id]
 
     def set_offset(self, group_id: str, partition: TopicPartition, committed: CommittedOffset | None) -> None:
         """What a committed record says."""
@@ -211,6 +225,9 @@ class Shard:
         """One batch. `apply` when it is committed; `answer` then, or with the error or the time limit before."""
         if not self.leads:
             answer(ErrorCode.NOT_COORDINATOR)
+            return
+        if len(self._queue) >= WRITES_MAX:
+            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         partition = self._partition
         wall_ms = self._env.wall_ms()
@@ -257,6 +274,9 @@ class Shard:
         """Answer once everything that is written by now is committed."""
         if not self._queue:
             answer(ErrorCode.NONE)
+            return
+        if len(self._queue) >= WRITES_MAX:
+            answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         last = self._queue[-1]
         self._queue.append(
