@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,9 @@ from pyspark.sql import SparkSession
 
 from heirlog.spark import session
 from heirlog.testing.cluster import Cluster
+
+# a JVM of a test lives too briefly for the optimising compiler: two cores do without its threads and the collector's
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
