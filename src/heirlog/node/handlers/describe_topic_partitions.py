@@ -30,17 +30,21 @@ Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 def handle(node: Node, request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
-    limit = max(1, min(node.config["max.request.partition.size.limit"], request.response_partition_limit))
     try:
-        names, first_partition = _start(node.image, request)
-    except KafkaError:
+        return describe(node.image, context.listener, request, node.config.int("max.request.partition.size.limit"))
+    except KafkaError as error:
         # the response has no error of its own: the refusal stands at every topic asked for
         assert request.cursor is not None
         refused = [topic.name for topic in request.topics] or [request.cursor.topic_name]
-        return DescribeTopicPartitionsResponse(
-            topics=[Topic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in refused]
-        )
-    return page(node.image, context.listener, names, first_partition, limit)
+        return DescribeTopicPartitionsResponse(topics=[Topic(error_code=error.code, name=name) for name in refused])
+
+
+def describe(
+    image: Image, listener: str, request: DescribeTopicPartitionsRequest, limit: int
+) -> DescribeTopicPartitionsResponse:
+    """One page of at most `limit` partitions. Raises KafkaError INVALID_REQUEST: a cursor that cannot be followed."""
+    names, first_partition = _start(image, request)
+    return page(image, listener, names, first_partition, max(1, min(limit, request.response_partition_limit)))
 
 
 def _start(image: Image, request: DescribeTopicPartitionsRequest) -> tuple[list[str], int]:

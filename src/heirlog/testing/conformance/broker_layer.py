@@ -1,0 +1,396 @@
+"""Layer `broker`: events become calls to a real `Partition` with a real log and the real `AlterPartitionSender`.
+
+Time starts at 0 when the broker becomes leader. The controller is played by `alter_partition_response`, which answers
+the proposal in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.followers import NEVER_MS, Peers
+from heirlog.broker.isr import Committed, IsrProposal, PendingExpand
+from heirlog.broker.leader_epochs import end_of
+from heirlog.broker.list_offsets import offset_for
+from heirlog.broker.partition import FetchStart, Partition
+from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.metadata.image import TOPIC_RESOURCE, Image
+from heirlog.metadata.min_isr import min_isr_of
+from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerState, Ids, PartitionState, TopicState
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.storage.config import LogConfig
+from heirlog.storage.log import Log
+from heirlog.testing.conformance.body import StillEnv
+from heirlog.testing.conformance.vocabulary import UnknownName
+
+TOPIC_ID: Final = Uuid(b"topic-id-of-foo!")
+CONTROLLER: Final = Endpoint("controller", 9093)
+RECOVERY_STATES: Final = {RECOVERED: "RECOVERED", RECOVERING: "RECOVERING"}
+
+
+def batch(count: int, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
+    records = [(None, b"value-%d" % number, (), 1_700_000_000_000 + number) for number in range(count)]
+    return encode_batch(records, base_offset=base_offset, leader_epoch=leader_epoch)
+
+
+def ids(brokers: Iterable[int]) -> Ids:
+    return tuple(BrokerId(broker) for broker in brokers)
+
+
+def registered(broker: int, epoch: int) -> BrokerState:
+    return BrokerState(id=BrokerId(broker), epoch=BrokerEpoch(epoch), incarnation_id=Uuid(bytes(16)), fenced=False)
+
+
+def static_config() -> StaticConfig:
+    return parse_static(
+        {
+            "process.roles": "broker",
+            "node.id": "1",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": "100@controller:9093",
+            "listeners": "PLAINTEXT://broker:9092",
+            "log.dirs": "/data",
+        }
+    )
+
+
+def open_log(env: StillEnv) -> Log:
+    path = "/data/foo-0"
+    env.files.mkdirs(path)
+    return Log.open(
+        env.files,
+        path,
+        "foo",
+        0,
+        LogConfig(),
+        clean=False,
+        recovery_point=0,
+        log_start_offset=0,
+        wall_ms=env.wall_ms(),
+    )
+
+
+def fill(log: Log, end_offset: int, leader_epoch: int) -> None:
+    """Append single-record batches of `leader_epoch` up to `end_offset`."""
+    while log.log_end_offset < end_offset:
+        log.append_as_follower(batch(1, log.log_end_offset, leader_epoch), leader_epoch)
+
+
+class ReplicaScenario:
+    def __init__(self, setup: dict[str, Any]) -> None:
+        self.env = StillEnv()
+        self.setup = setup
+        self.me = setup["localBroker"]
+        replicas = setup.get("replicas", [self.me, setup.get("leader", 1)])
+        self.min_isr_config = setup.get("minInsyncReplicas", 1)
+        epochs = {int(b): e for b, e in setup.get("brokerEpochs", {}).items()}
+        brokers: dict[BrokerId, BrokerState] = {
+            BrokerId(b): registered(b, epochs.get(b, 100 + b)) for b in sorted({*replicas, *epochs})
+        }
+        self.peers = Peers(BrokerId(self.me), brokers)
+        self.brokers = brokers
+        self.peers.broker_epoch = BrokerEpoch(epochs.get(self.me, 100 + self.me))
+        self.sent: list[IsrProposal] = []
+        self.sent_total = 0
+        self.sender = AlterPartitionSender(
+            self.env, lambda: CONTROLLER, self.peers, 1000, lambda proposal, answer: self._answered(proposal, answer)
+        )
+        self.state = PartitionState(
+            replicas=ids(replicas),
+            isr=ids(setup.get("isr", replicas)),
+            leader=BrokerId(self.me if setup.get("role", "leader") == "leader" else setup["leader"]),
+            leader_epoch=LeaderEpoch(setup["leaderEpoch"]),
+            partition_epoch=PartitionEpoch(setup.get("partitionEpoch", 1)),
+            leader_recovery_state=1 if setup.get("leaderRecoveryState") == "RECOVERING" else 0,
+        )
+        self.partition = self._partition()
+        self.produced: tuple[int, int] | None = None
+        self.image_lags = False
+        if setup.get("role", "leader") == "leader":
+            self.partition.become_leader(self.state, self.min_isr, 0)
+            self.partition.leader_epoch_start_offset = setup.get("leaderEpochStartOffset", 0)
+            self._set_followers()
+        else:
+            self.partition.become_follower(self.state, self.min_isr)
+            self.start = self.partition.start_following()
+
+    def _partition(self) -> Partition:
+        setup = self.setup
+        log = open_log(self.env)
+        cache = setup.get("epochCache")
+        if cache is None:
+            fill(log, setup["logEndOffset"], max(setup["leaderEpoch"] - 1, 0))
+        else:
+            self._fill_epochs(log, cache)
+        return Partition(
+            TOPIC_ID,
+            "foo",
+            0,
+            log,
+            self.peers,
+            high_watermark=setup["highWatermark"],
+            lag_max_ms=setup.get("replicaLagTimeMaxMs", 30_000),
+        )
+
+    def _fill_epochs(self, log: Any, cache: list[dict[str, int]]) -> None:
+        end = self.setup["logEndOffset"]
+        if not cache:
+            fill(log, end, 0)
+            log.epochs.clear()
+            return
+        starts = [entry["start"] for entry in cache[1:]] + [end]
+        fill(log, cache[0]["start"], max(cache[0]["epoch"] - 1, 0))
+        for entry, upto in zip(cache, starts, strict=True):
+            fill(log, upto, entry["epoch"])
+            log.epochs.assign(entry["epoch"], entry["start"])
+        log.increment_log_start(self.setup.get("logStartOffset", 0))
+
+    def _set_followers(self) -> None:
+        for given in self.setup.get("followers", []):
+            follower = self.partition.followers[BrokerId(given["id"])]
+            follower.log_end_offset = given["leo"]
+            if given.get("epochKnown", True):
+                follower.broker_epoch = given.get("epoch", self.brokers[follower.broker_id].epoch)
+            known = self.brokers[follower.broker_id]
+            self.brokers[follower.broker_id] = replace(
+                known,
+                fenced=given["state"] == "fenced",
+                in_controlled_shutdown=given["state"] in ("shutting_down", "controlled_shutdown"),
+            )
+
+    @property
+    def min_isr(self) -> int:
+        image = Image()
+        image.set_topic(TOPIC_ID, TopicState("foo", TOPIC_ID))
+        image.set_config(TOPIC_RESOURCE, "foo", "min.insync.replicas", str(self.min_isr_config))
+        return min_isr_of(image, static_config(), TOPIC_ID, self.state)
+
+    # events
+
+    def play(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns everything that has a value after this event."""
+        self.sent = []
+        handler: Callable[[dict[str, Any]], dict[str, Any]] | None = getattr(self, f"_on_{event['type']}", None)
+        if handler is None:
+            raise UnknownName(f"event {event['type']} is not implemented")
+        observed = handler({name: value for name, value in event.items() if name != "type"})
+        return {**self._common(), **observed}
+
+    def _common(self) -> dict[str, Any]:
+        partition = self.partition
+        isr = partition.isr
+        return {
+            "highWatermark": partition.high_watermark,
+            "logEndOffset": partition.log.log_end_offset,
+            # sets, shown in ascending order
+            "isr": sorted(isr.committed),
+            "maximalIsr": sorted(isr.maximal),
+            "state": "Committed"
+            if isinstance(isr, Committed)
+            else "PendingExpand"
+            if isinstance(isr, PendingExpand)
+            else "PendingShrink",
+            "partitionEpoch": partition.partition_epoch,
+            "leaderEpoch": partition.leader_epoch,
+            "failures": partition.failed_isr_updates,
+            "sent": self._last_sent(),
+            "sentCount": self.sent_total,
+            # a leader never holds another one: what it was elected with is settled by leading
+            "localRecoveryState": RECOVERY_STATES[RECOVERED],
+            "produceError": self._produce_error(),
+        }
+
+    def _last_sent(self) -> dict[str, Any] | None:
+        """The AlterPartition that left for the controller since the previous step."""
+        if not self.sent:
+            return None
+        asked = self.env.sent[-1].request.topics[0].partitions[0]
+        return {
+            "newIsr": [{"id": member.broker_id, "epoch": member.broker_epoch} for member in asked.new_isr_with_epochs],
+            "partitionEpoch": asked.partition_epoch,
+            "leaderRecoveryState": asked.leader_recovery_state,
+        }
+
+    def _produce_error(self) -> str | None:
+        if self.produced is None:
+            return None
+        outcome = self.partition.outcome_of(*self.produced)
+        return None if outcome is None else outcome.name
+
+    def _propose(self, proposal: IsrProposal | None) -> None:
+        if proposal is None:
+            return
+        if self.sender.submit(proposal):
+            self.sent.append(proposal)
+            self.sent_total += 1
+        else:
+            self.partition.not_attempted(proposal)
+
+    def _on_follower_fetch(self, event: dict[str, Any]) -> dict[str, Any]:
+        partition, broker = self.partition, event["broker"]
+        epoch = event["brokerEpoch"] if "brokerEpoch" in event else self.brokers[BrokerId(broker)].epoch
+        leader_epoch = event.get("currentLeaderEpoch", -1)
+        if "metadataEpochAtFetch" in event:
+            self._register(broker, event["metadataEpochAtFetch"])
+        observed: dict[str, Any] = {"divergingEpoch": None, "error": "NONE"}
+        try:
+            partition.check_leader_epoch(leader_epoch)
+            partition.check_follower(broker, epoch, leader_epoch)
+            last_fetched_epoch = event.get("lastFetchedEpoch", -1)
+            if last_fetched_epoch >= 0:
+                diverging = partition.diverging_epoch(event["fetchOffset"], last_fetched_epoch)
+                if diverging is not None:
+                    observed["divergingEpoch"] = {"epoch": diverging[0], "endOffset": diverging[1]}
+                    return observed
+            self._propose(partition.follower_fetched(broker, event["fetchOffset"], 0, epoch, self.env.now_ms()))
+        except KafkaError as error:
+            observed["error"] = error.code.name
+        finally:
+            if "metadataEpochAfter" in event:
+                self._register(broker, event["metadataEpochAfter"])
+        follower = partition.followers.get(BrokerId(broker))
+        if follower is not None:
+            observed["followerLeo"] = follower.log_end_offset
+            observed["followerLastCaughtUpMs"] = max(0, follower.last_caught_up_ms)
+            observed["followerEpoch"] = follower.broker_epoch
+            assert follower.last_caught_up_ms >= 0 or follower.last_caught_up_ms == NEVER_MS
+        return observed
+
+    def _register(self, broker: int, epoch: int) -> None:
+        self.brokers[BrokerId(broker)] = registered(broker, epoch)
+
+    def _on_append(self, event: dict[str, Any]) -> dict[str, Any]:
+        acks = event["acks"]
+        try:
+            appended = self.partition.append(batch(event["records"]), acks, self.env.wall_ms(), self.env.now_ms())
+        except KafkaError as error:
+            return {"error": error.code.name, "pending": False}
+        observed: dict[str, Any] = {"error": "NONE", "pending": False}
+        if acks == -1:
+            self.produced = (appended.last_offset + 1, self.partition.leader_epoch)
+            observed["pending"] = self.partition.outcome_of(*self.produced) is None
+        if acks == 0:
+            observed["response"] = None
+        return observed
+
+    def _on_complete_produce(self, event: dict[str, Any]) -> dict[str, Any]:
+        self.partition.isr = Committed(ids(event["maximalIsr"]))
+        outcome = self.partition.outcome_of(event["requiredOffset"], self.partition.leader_epoch)
+        return {"produceError": None if outcome is None else outcome.name}
+
+    def _on_consumer_fetch(self, event: dict[str, Any]) -> dict[str, Any]:
+        found = self.partition.log.read(event["fetchOffset"], 1 << 20, self.partition.high_watermark)
+        return {"records": found.size, "error": "NONE"}
+
+    def _on_list_offsets(self, event: dict[str, Any]) -> dict[str, Any]:
+        return {"offset": offset_for(self.partition, event["timestamp"], -1, False).offset, "error": "NONE"}
+
+    def _on_offset_for_leader_epoch(self, event: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer = end_of(self.partition, event["leaderEpoch"], event.get("currentLeaderEpoch", -1))
+        except KafkaError as error:
+            return {"error": error.code.name}
+        return {"error": "NONE", "leaderEpoch": answer.leader_epoch, "endOffset": answer.end_offset}
+
+    def _on_alter_partition_response(self, event: dict[str, Any]) -> dict[str, Any]:
+        answer = AlterPartitionResponse.PartitionData(
+            partition_index=0,
+            error_code=ErrorCode[event["error"]],
+            leader_id=self.me,
+            leader_epoch=self.partition.leader_epoch,
+            isr=event.get("isr", []),
+            partition_epoch=event.get("partitionEpoch", 0),
+        )
+        self.image_lags = event.get("imageLags", False)
+        topic = AlterPartitionResponse.TopicData(topic_id=TOPIC_ID, partitions=[answer])
+        self.env.take("alter-partition").on_result(AlterPartitionResponse(topics=[topic]))
+        return {}
+
+    def _answered(self, proposal: IsrProposal, answer: AlterPartitionResponse.PartitionData) -> None:
+        if answer.error_code != ErrorCode.NONE:
+            self._propose(self.partition.proposal_failed(proposal, ErrorCode(answer.error_code)))
+            return
+        self.partition.proposal_committed(
+            proposal,
+            isr=ids(answer.isr),
+            leader_epoch=answer.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            image_has_it=not self.image_lags,
+            now_ms=self.env.now_ms(),
+        )
+
+    def _on_metadata_update(self, event: dict[str, Any]) -> dict[str, Any]:
+        names = {
+            "isr": "isr",
+            "leader": "leader",
+            "leaderEpoch": "leader_epoch",
+            "partitionEpoch": "partition_epoch",
+            "replicas": "replicas",
+            "adding": "adding",
+        }
+        changes: dict[str, Any] = {
+            names[name]: tuple(value) if isinstance(value, list) else value for name, value in event.items()
+        }
+        self.state = replace(self.state, **changes)
+        for broker in self.state.replicas:
+            self.brokers.setdefault(broker, registered(broker, 100 + broker))
+        if self.state.leader == self.me:
+            self.partition.become_leader(self.state, self.min_isr, self.env.now_ms())
+        else:
+            self.partition.become_follower(self.state, self.min_isr)
+        return {}
+
+    def _on_metadata_update_broker(self, event: dict[str, Any]) -> dict[str, Any]:
+        broker = BrokerId(event["broker"])
+        self.brokers[broker] = replace(self.brokers[broker], fenced=event["fenced"])
+        self.partition.advance_high_watermark(self.env.now_ms())
+        return {}
+
+    def _on_advance_clock(self, event: dict[str, Any]) -> dict[str, Any]:
+        self.env.advance(event["ms"])
+        return {}
+
+    def _on_isr_shrink_check(self, event: dict[str, Any]) -> dict[str, Any]:
+        self._propose(self.partition.check_lag(self.env.now_ms()))
+        return {}
+
+    def _on_read_gauges(self, event: dict[str, Any]) -> dict[str, Any]:
+        return {"underMinIsr": int(self.partition.is_under_min_isr), "atMinIsr": int(self.partition.is_at_min_isr)}
+
+    def _on_become_leader(self, event: dict[str, Any]) -> dict[str, Any]:
+        self.state = replace(self.state, leader=BrokerId(self.me))
+        self.partition.become_leader(self.state, self.min_isr, self.env.now_ms())
+        return {}
+
+    def _on_become_follower(self, event: dict[str, Any]) -> dict[str, Any]:
+        fetch = {
+            "fetchOffset": self.start.fetch_offset,
+            "lastFetchedEpoch": self.start.last_fetched_epoch,
+            "currentLeaderEpoch": self.partition.leader_epoch,
+        }
+        return {"fetch": fetch, "truncateTo": self.partition.log.log_end_offset}
+
+    def _on_fetch_response(self, event: dict[str, Any]) -> dict[str, Any]:
+        partition = self.partition
+        observed: dict[str, Any] = {}
+        diverging = event.get("divergingEpoch")
+        if diverging is not None:
+            complete = partition.truncate_for(diverging["epoch"], diverging["endOffset"], self.start.fetch_offset)
+            observed["truncationComplete"] = complete
+        elif event.get("records"):
+            records = batch(event["records"], partition.log.log_end_offset, partition.leader_epoch)
+            partition.append_from_leader(records, partition.leader_epoch)
+        if "highWatermark" in event:
+            partition.follow(event["highWatermark"], 0)
+        following: FetchStart = partition.fetch_position()
+        observed["next"] = {
+            "fetchOffset": following.fetch_offset,
+            "lastFetchedEpoch": following.last_fetched_epoch,
+        }
+        return observed

@@ -1,0 +1,525 @@
+"""Layers `controller` and `partition_builder`: events become requests to a real `Controller`.
+
+The setup is appended as metadata records, so that the image is built as it always is. Broker epochs that the run makes
+are offsets of its own log; a file cannot know them. `Epochs` translates: what `newBrokerEpoch` calls an epoch is that
+epoch from then on, any other new one is "new".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from heirlog.context import Context
+from heirlog.controller.alter_configs import Operation
+from heirlog.controller.controller import Controller
+from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, elect_unclean
+from heirlog.controller.election import Election
+from heirlog.controller.leadership import RECOVERY_MANAGER
+from heirlog.controller.outcome import Outcome
+from heirlog.controller.partition_change import PartitionChange
+from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.metadata.features import SUPPORTED_FEATURES
+from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
+from heirlog.metadata.min_isr import configured_min_isr
+from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
+from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
+from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.records import (
+    ClearElrRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.testing.conformance.body import Quorum, StillEnv
+from heirlog.testing.conformance.shown import brokers_shown, partitions_shown, record_shown
+from heirlog.testing.conformance.vocabulary import UnknownName
+
+Members = Mapping[str, Any]
+Observed = dict[str, Any]
+
+CLUSTER_ID: Final = "conformance"
+CONTROLLER_ID: Final = 3000
+FAR: Final = 1_000_000
+"""A metadata offset that every broker has applied."""
+FIRST_OFFSET: Final = 100_000
+"""Of the first step: beyond every epoch and offset that a file names."""
+
+RECOVERY_STATES: Final = {"RECOVERED": RECOVERED, "RECOVERING": RECOVERING}
+BROKER_STATES: Final = ("unfenced", "fenced", "controlled_shutdown")
+_TASKS: Final = {"electPreferred": balance, "electUnclean": elect_unclean}
+
+
+def static_config(given: Mapping[str, str], manager: bool) -> StaticConfig:
+    """The controller's server.properties; `manager`: the unclean recovery manager."""
+    properties = {
+        "process.roles": "controller",
+        "node.id": str(CONTROLLER_ID),
+        "listeners": "CONTROLLER://localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@localhost:9093",
+        "heirlog.broker.disconnect.grace.ms": "-1",
+        **given,
+    }
+    config = parse_static(properties)
+    # nobody may turn the manager on before it ships; its form of LastKnownELR is there already
+    values = {name: config[name] for name in properties} | {RECOVERY_MANAGER: manager}
+    return StaticConfig(properties, values)
+
+
+def directory(broker: int, index: int) -> Uuid:
+    return Uuid(b"dir" + bytes([index]) + broker.to_bytes(12, "big"))
+
+
+def incarnation(broker: int, number: int) -> Uuid:
+    return Uuid(b"inc" + bytes([number]) + broker.to_bytes(12, "big"))
+
+
+def error_named(code: int) -> str:
+    return ErrorCode(code).name
+
+
+class Epochs:
+    """What a file calls a broker epoch, and what it is."""
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[int, int], int] = {}
+        self._shown: dict[int, int | str] = {}
+
+    def made(self, broker: int, epoch: int, name: int | None) -> None:
+        """The run gave this epoch; the file calls it `name`, if it does."""
+        if epoch in self._shown:
+            return
+        self._shown[epoch] = "new" if name is None else name
+        if name is not None:
+            self._given[broker, name] = epoch
+
+    def meant(self, broker: int, given: int) -> int:
+        return self._given.get((broker, given), given)
+
+    def shown(self, epoch: int) -> int | str:
+        return self._shown.get(epoch, epoch)
+
+
+class ControllerScenario:
+    """One scenario at work. `play` returns what is observed after one event."""
+
+    def __init__(self, setup: Members, *, manager: bool) -> None:
+        config = setup.get("config", {})
+        self.manager = manager
+        self.static = static_config(config.get("static", {}), manager)
+        self.env = StillEnv()
+        self.quorum = Quorum()
+        self.controller = Controller(self.env, self.static, self.quorum, cluster_id=CLUSTER_ID)
+        self.epochs = Epochs()
+        self._limit: int = setup.get("maxElectionsPerImbalance", MAX_ELECTIONS_PER_RUN)
+        self._lives: dict[int, int] = {}
+        self._names: dict[bytes, str] = {}
+        self._set_up(setup, config)
+
+    @property
+    def image(self) -> Image:
+        return self.controller.image
+
+    # -- setup --------------------------------------------------------------------------------------------------
+
+    def _set_up(self, setup: Members, config: Members) -> None:
+        # a level that is there: a controller without one would bootstrap; its own registration comes before any step
+        self._load([FeatureLevelRecord(name=METADATA_VERSION, feature_level=29)])
+        self.controller.on_leader_change(CONTROLLER_ID, self.quorum.epoch, True)
+        self._commit()
+        levels = setup.get("features", {})
+        records: list[Any] = [
+            FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
+        ]
+        records += [self._broker_record(broker) for broker in setup.get("brokers", [])]
+        topics: dict[str, Uuid] = {}
+        for partition in setup.get("partitions", []):
+            name = partition.get("topic", "foo")
+            if name not in topics:
+                topics[name] = Uuid(len(topics).to_bytes(16, "big"))
+                records.append(TopicRecord(name=name, topic_id=topics[name]))
+            records.append(_partition_record(partition, topics[name]))
+        for name, values in {"": config.get("cluster", {}), **config.get("broker", {})}.items():
+            records += _config_records(BROKER_RESOURCE, name, values)
+        for name, values in config.get("topic", {}).items():
+            records += _config_records(TOPIC_RESOURCE, name, values)
+        self._append(records)
+        self.quorum.log_end_offset = FIRST_OFFSET
+        self.image.offset = FIRST_OFFSET - 1
+        self.controller.sessions.clear()
+
+    def _broker_record(self, broker: Members) -> RegisterBrokerRecord:
+        number, state = broker["id"], broker.get("state", "unfenced")
+        if state not in BROKER_STATES:
+            raise UnknownName(f"setup: broker state {state}")
+        return RegisterBrokerRecord(
+            broker_id=number,
+            incarnation_id=incarnation(number, 0),
+            broker_epoch=broker.get("epoch", 100 + number),
+            fenced=state == "fenced",
+            in_controlled_shutdown=state == "controlled_shutdown",
+            features=[
+                RegisterBrokerRecord.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in _broker_features().items()
+            ],
+            log_dirs=[directory(number, index) for index in range(broker.get("logDirs", 1))],
+        )
+
+    def _load(self, records: Sequence[Any]) -> None:
+        self.quorum.append(records)
+        self.controller.on_commit(self.quorum.take())
+
+    def _append(self, records: Sequence[Any]) -> None:
+        self.controller.submit(lambda: Outcome(lambda _: None, list(records)), lambda code: code)
+        self._commit()
+
+    def _commit(self) -> list[Any]:
+        batches = self.quorum.take()
+        self.controller.on_commit(batches)
+        return [record for batch in batches for record in batch.records]
+
+    # -- steps --------------------------------------------------------------------------------------------------
+
+    def play(self, event: Members) -> Observed:
+        handler: Callable[[Members], Observed] | None = getattr(self, f"_on_{event['type']}", None)
+        if handler is None:
+            raise UnknownName(f"event {event['type']} is not implemented")
+        self._names |= {topic.id: topic.name for topic in self.image.topics.values()}
+        self._written: list[Any] = []
+        observed = handler(event)
+        self._written += self._commit()
+        names = self._names | {topic.id: topic.name for topic in self.image.topics.values()}
+        observed["records"] = [
+            shown
+            for record in self._written
+            if (shown := record_shown(record, self.image.metadata_version, names, self.epochs.shown)) is not None
+        ]
+        observed["partitions"] = partitions_shown(self.image)
+        observed["brokers"] = brokers_shown(self.image, self.epochs.shown)
+        return observed
+
+    def ask(self, method: str, request: Any, version: int) -> Any:
+        """The response, once what it waits for is committed."""
+        context = Context(version, "client", "host", "CONTROLLER", object())
+        given = getattr(self.controller, method)(request, context)
+        if not isinstance(given, Pending):
+            return given
+        responses: list[Any] = []
+        given.then(responses.append)
+        self._written += self._commit()
+        (response,) = responses
+        return response
+
+    def _epoch_of(self, broker: int) -> int:
+        registered = self.image.brokers.get(BrokerId(broker))
+        return -1 if registered is None else registered.epoch
+
+    def _epoch_meant(self, event: Members) -> int:
+        broker = event["broker"]
+        if "brokerEpoch" in event:
+            return self.epochs.meant(broker, event["brokerEpoch"])
+        return self._epoch_of(broker)
+
+    def _state(self, topic: str, partition: int) -> PartitionState:
+        state = self.image.partition_named(topic, partition)
+        if state is None:
+            raise UnknownName(f"there is no partition {topic}-{partition}")
+        return state
+
+    # -- partitions ---------------------------------------------------------------------------------------------
+
+    def _on_alter_partition(self, event: Members) -> Observed:
+        number, version = event.get("partition", 0), event.get("version", 3)
+        state = self._state("foo", number)
+        members = [self._member(member) for member in event["newIsr"]]
+        wanted = event.get("leaderRecoveryState", "RECOVERED")
+        asked = AlterPartitionRequest.PartitionData(
+            partition_index=number,
+            leader_epoch=event.get("leaderEpoch", state.leader_epoch),
+            new_isr=[broker for broker, _ in members],
+            new_isr_with_epochs=[
+                AlterPartitionRequest.BrokerState(broker_id=broker, broker_epoch=epoch) for broker, epoch in members
+            ],
+            leader_recovery_state=RECOVERY_STATES[wanted],
+            partition_epoch=event.get("partitionEpoch", state.partition_epoch),
+        )
+        topic_id = Uuid(b"x" * 16) if event.get("unknownTopicId") else self.image.topic_ids["foo"]
+        request = AlterPartitionRequest(
+            broker_id=event["broker"],
+            broker_epoch=self._epoch_meant(event),
+            topics=[AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=[asked])],
+        )
+        response = self.ask("alter_partition", request, version)
+        if response.error_code:
+            return {"error": error_named(response.error_code)}
+        (answered,) = response.topics[0].partitions
+        if answered.error_code:
+            return {"error": error_named(answered.error_code)}
+        return {
+            "error": "NONE",
+            "response": {
+                "leaderId": answered.leader_id,
+                "leaderEpoch": answered.leader_epoch,
+                "partitionEpoch": answered.partition_epoch,
+                "isr": list(answered.isr),
+                "leaderRecoveryState": answered.leader_recovery_state,
+            },
+        }
+
+    def _member(self, member: Any) -> tuple[int, int]:
+        if isinstance(member, dict):
+            return member["id"], self.epochs.meant(member["id"], member.get("epoch", self._epoch_of(member["id"])))
+        return member, self._epoch_of(member)
+
+    def _on_alter_reassignment(self, event: Members) -> Observed:
+        topic, number = event.get("topic", "foo"), event.get("partition", 0)
+        request = AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=event.get("allowReplicationFactorChange", True),
+            topics=[
+                AlterPartitionReassignmentsRequest.ReassignableTopic(
+                    name=topic,
+                    partitions=[
+                        AlterPartitionReassignmentsRequest.ReassignablePartition(
+                            partition_index=number, replicas=event.get("replicas")
+                        )
+                    ],
+                )
+            ],
+        )
+        response = self.ask("alter_partition_reassignments", request, 1)
+        return {"error": error_named(response.error_code or response.responses[0].partitions[0].error_code)}
+
+    def _on_elect_leaders(self, event: Members) -> Observed:
+        asked: list[Any] | None = None
+        if event.get("partitions") is not None:
+            asked = [
+                ElectLeadersRequest.TopicPartitions(topic=named.get("topic", "foo"), partitions=[named["partition"]])
+                for named in event["partitions"]
+            ]
+        request = ElectLeadersRequest(election_type=event["electionType"], topic_partitions=asked)
+        response = self.ask("elect_leaders", request, 2)
+        if response.error_code:
+            return {"error": error_named(response.error_code)}
+        rows = [
+            {"topic": topic.topic, "partition": result.partition_id, "error": error_named(result.error_code)}
+            for topic in response.replica_election_results
+            for result in topic.partition_result
+        ]
+        return {"error": "NONE", "response": rows}
+
+    def _on_periodic(self, event: Members) -> Observed:
+        task = _TASKS.get(event["task"])
+        if task is None:
+            raise UnknownName(f"event periodic: task {event['task']}")
+        changes, again = task(self.image, self.static, self._limit)
+        self.controller.submit(
+            lambda: Outcome(lambda _: None, [*changes.records], changes.elections), lambda code: code
+        )
+        return {"error": "NONE", "response": {"rescheduleImmediately": again}}
+
+    def _on_partition_change(self, event: Members) -> Observed:
+        state = self._state("foo", 0)
+        topic_id = self.image.topic_ids["foo"]
+        active = [broker.id for broker in self.image.brokers.values() if broker.is_active]
+        acceptable = event.get("acceptableLeaders", active)
+        kind = event.get("election", "ONLINE")
+        if kind not in Election.__members__:
+            raise UnknownName(f"event partition_change: election {kind}")
+        built = PartitionChange(
+            topic_id=topic_id,
+            partition=0,
+            before=state,
+            election=Election[kind],
+            acceptable=lambda broker: broker in acceptable,
+            min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
+            elr_enabled=self.image.elr_enabled,
+            isr=_ids(event.get("targetIsr")),
+            lost=_ids(event.get("uncleanShutdownReplicas")) or (),
+            keeps_all_lost=not event["useLastKnownLeader"] if "useLastKnownLeader" in event else self.manager,
+        ).build()
+        records = [] if built.record is None else [built.record]
+        self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: code)
+        return {"error": "NONE"}
+
+    # -- brokers ------------------------------------------------------------------------------------------------
+
+    def _on_fence_broker(self, event: Members) -> Observed:
+        self.controller.expire_session(BrokerId(event["broker"]), "as the scenario says")
+        return {"error": "NONE"}
+
+    def _on_heartbeat(self, event: Members) -> Observed:
+        number = BrokerId(event["broker"])
+        broker = self.image.brokers.get(number)
+        if broker is not None and "registrationOffset" in event:
+            self.image.set_broker(number, replace(broker, registration_offset=event["registrationOffset"]))
+        request = BrokerHeartbeatRequest(
+            broker_id=number,
+            broker_epoch=self._epoch_meant(event),
+            current_metadata_offset=event.get("currentMetadataOffset", FAR),
+            want_fence=event.get("wantFence", False),
+            want_shut_down=event.get("wantShutDown", False),
+            offline_log_dirs=[directory(number, index) for index in event.get("offlineLogDirs", [])],
+        )
+        response = self.ask("broker_heartbeat", request, 1)
+        if response.error_code:
+            return {"error": error_named(response.error_code)}
+        return {
+            "error": "NONE",
+            "response": {
+                "isCaughtUp": response.is_caught_up,
+                "isFenced": response.is_fenced,
+                "shouldShutDown": response.should_shut_down,
+            },
+        }
+
+    def _on_register_broker(self, event: Members) -> Observed:
+        number = event["broker"]
+        known = self.image.brokers.get(BrokerId(number))
+        life = event.get("incarnation", "new")
+        if life not in ("new", "same"):
+            raise UnknownName(f"event register_broker: incarnation {life}")
+        if life == "new":
+            self._lives[number] = self._lives.get(number, 0) + 1
+        self.controller.sessions.end(BrokerId(number))
+        if event.get("sessionValid") and known is not None:
+            self.controller.sessions.start(known.id, known.epoch, self.env.now_ms())
+        features = _broker_features()
+        if event.get("noElrFeature"):
+            del features[ELR_VERSION]
+        request = BrokerRegistrationRequest(
+            broker_id=number,
+            cluster_id=event.get("clusterId", CLUSTER_ID),
+            incarnation_id=incarnation(number, self._lives.get(number, 0)),
+            features=[
+                BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in features.items()
+            ],
+            log_dirs=[*known.directories] if known is not None and known.directories else [directory(number, 0)],
+            previous_broker_epoch=self.epochs.meant(number, event.get("previousBrokerEpoch", -1)),
+        )
+        response = self.ask("broker_registration", request, event.get("version", 4))
+        if response.error_code:
+            return {"error": error_named(response.error_code)}
+        if known is None or response.broker_epoch != known.epoch:
+            self.epochs.made(number, response.broker_epoch, event.get("newBrokerEpoch"))
+        return {"error": "NONE", "response": {"brokerEpoch": self.epochs.shown(response.broker_epoch)}}
+
+    def _on_unregister_broker(self, event: Members) -> Observed:
+        response = self.ask("unregister_broker", UnregisterBrokerRequest(broker_id=event["broker"]), 0)
+        return {"error": error_named(response.error_code)}
+
+    # -- configurations, features, topics -----------------------------------------------------------------------
+
+    def _on_alter_config(self, event: Members) -> Observed:
+        kinds = {"topic": TOPIC_RESOURCE, "broker": BROKER_RESOURCE}
+        if event["resourceType"] not in kinds:
+            raise UnknownName(f"event alter_config: resourceType {event['resourceType']}")
+        kind, name = kinds[event["resourceType"]], event["resourceName"]
+        response: Any
+        if event.get("legacy"):
+            values = [AlterConfigsRequest.AlterableConfig(name=key, value=value) for key, value in _values(event)]
+            whole = AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=name, configs=values)
+            response = self.ask("alter_configs", AlterConfigsRequest(resources=[whole]), 2)
+        else:
+            if event["op"] not in Operation.__members__:
+                raise UnknownName(f"event alter_config: op {event['op']}")
+            increment = IncrementalAlterConfigsRequest.AlterableConfig(
+                name=event["name"], config_operation=Operation[event["op"]], value=event.get("value")
+            )
+            resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+                resource_type=kind, resource_name=name, configs=[increment]
+            )
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            response = self.ask("incremental_alter_configs", request, 1)
+        (result,) = response.responses
+        return {"error": error_named(result.error_code)}
+
+    def _on_update_feature(self, event: Members) -> Observed:
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature=event["feature"], max_version_level=event["level"], upgrade_type=event.get("upgradeType", 1)
+        )
+        request = UpdateFeaturesRequest(feature_updates=[update], validate_only=event.get("validateOnly", False))
+        return {"error": error_named(self.ask("update_features", request, 2).error_code)}
+
+    def _on_create_topic(self, event: Members) -> Observed:
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=event["topic"],
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[
+                CreateTopicsRequest.CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+                for index, brokers in enumerate(event["assignments"])
+            ],
+            configs=[
+                CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
+                for name, value in event.get("configs", {}).items()
+            ],
+        )
+        (result,) = self.ask("create_topics", CreateTopicsRequest(topics=[topic]), 7).topics
+        return {"error": error_named(result.error_code)}
+
+    def _on_delete_topic(self, event: Members) -> Observed:
+        request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=event["topic"])])
+        (result,) = self.ask("delete_topics", request, 6).responses
+        return {"error": error_named(result.error_code)}
+
+    def _on_clear_elr_record(self, event: Members) -> Observed:
+        record = ClearElrRecord(topic_name=event["topic"])
+        self.controller.submit(lambda: Outcome(lambda _: None, [record]), lambda code: code)
+        return {"error": "NONE"}
+
+
+def _values(event: Members) -> list[tuple[str, str]]:
+    return list(event["values"].items())
+
+
+def _ids(given: Sequence[int] | None) -> Ids | None:
+    return None if given is None else tuple(BrokerId(broker) for broker in given)
+
+
+def _broker_features() -> dict[str, tuple[int, int]]:
+    """What every broker here supports. From the oldest metadata.version on that there is: a setup may begin there."""
+    ranges = {name: (levels.min_version, levels.max_version) for name, levels in SUPPORTED_FEATURES.items()}
+    return ranges | {METADATA_VERSION: (7, SUPPORTED_FEATURES[METADATA_VERSION].max_version)}
+
+
+def _partition_record(partition: Members, topic_id: Uuid) -> PartitionRecord:
+    replicas = partition["replicas"]
+    indexes = partition.get("dirIndex", [0] * len(replicas))
+    return PartitionRecord(
+        partition_id=partition.get("partition", 0),
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=partition["isr"],
+        removing_replicas=partition.get("removing", []),
+        adding_replicas=partition.get("adding", []),
+        leader=partition["leader"],
+        leader_recovery_state=RECOVERY_STATES[partition.get("leaderRecoveryState", "RECOVERED")],
+        leader_epoch=partition["leaderEpoch"],
+        partition_epoch=partition["partitionEpoch"],
+        directories=[directory(replica, index) for replica, index in zip(replicas, indexes, strict=True)],
+        eligible_leader_replicas=partition.get("elr", []),
+        last_known_elr=partition.get("lastKnownElr", []),
+    )
+
+
+def _config_records(kind: int, name: str, values: Mapping[str, str]) -> list[ConfigRecord]:
+    return [
+        ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value) for key, value in values.items()
+    ]

@@ -1,0 +1,183 @@
+"""The scenario catalogue on the product, and a runner that cannot be fooled."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heirlog.testing.conformance.__main__ import main
+from heirlog.testing.conformance.catalogue import (
+    Comparison,
+    _first_difference,
+    _renamings,
+    catalogue,
+    deviations,
+    may_deviate,
+    package_text,
+    run,
+)
+
+CATALOGUE = catalogue()
+WAITING = {name for name, scenario in CATALOGUE.items() if scenario["layer"] == "recovery"} | {"X005"}
+"""What the unclean recovery manager will answer."""
+FILE = Path(__file__).parents[2] / "src/heirlog/testing/conformance/elr-scenarios.json"
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+def test_the_product_answers_as_the_catalogue_says(name: str) -> None:
+    result = run(CATALOGUE[name])
+    assert result.passed, result.why
+    assert result.deviates == (name in deviations())
+
+
+def test_the_whole_catalogue_but_the_recovery_manager_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(FILE)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [
+        f"{len(deviations())} deviate",
+        f"{len(CATALOGUE) - len(WAITING)} passed, {len(WAITING)} failed",
+    ]
+    assert {line.split(":")[0] for line in lines[:-2]} == WAITING
+
+
+def test_only_quirks_and_the_named_choices_deviate() -> None:
+    assert [name for name in deviations() if not may_deviate(CATALOGUE[name])] == []
+    for name, expected in deviations().items():
+        scenario = CATALOGUE[name]
+        assert len(expected) == len(scenario["steps"])
+        for step, expect in zip(scenario["steps"], expected, strict=True):
+            assert set(step["expect"]) <= set(expect)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths of everything that can be altered on its own: plain values, empty lists and nulls."""
+    if isinstance(value, dict) and value:
+        for name, child in value.items():
+            yield from leaves(child, (*path, name))
+    elif isinstance(value, list) and value:
+        for index, child in enumerate(value):
+            yield from leaves(child, (*path, index))
+    else:
+        yield path
+
+
+def altered(expects: list[Any], path: tuple[Any, ...]) -> list[Any]:
+    changed = copy.deepcopy(expects)
+    place: Any = changed
+    for name in path[:-1]:
+        place = place[name]
+    before = place[path[-1]]
+    after: Any
+    match before:
+        case bool():
+            after = not before
+        case int():
+            after = before + 1000
+        case str() if path[-1] == "error":
+            after = "UNKNOWN_SERVER_ERROR" if before == "NONE" else "NONE"
+        case str():
+            after = before + "x"
+        case list():
+            after = [99]
+        case _:
+            after = {"unheard": "of"} if before is None else None
+    place[path[-1]] = after
+    return changed
+
+
+def symbolic(scenario: Any, expects: list[Any], path: tuple[Any, ...]) -> bool:
+    """A broker epoch that the run makes, or an error that may be any."""
+    value: Any = expects
+    for name in path:
+        value = value[name]
+    if path[-1] in ("epoch", "brokerEpoch"):
+        return value not in {broker.get("epoch", 100 + broker["id"]) for broker in scenario["setup"].get("brokers", [])}
+    return path[-1] == "error" and " " in str(value)
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+def test_every_altered_expectation_fails(name: str) -> None:
+    scenario = CATALOGUE[name]
+    result = run(scenario)
+    expects = deviations().get(name) or [step["expect"] for step in scenario["steps"]]
+    paths = [path for path in leaves(expects) if len(path) > 1 and not symbolic(scenario, expects, path)]
+    assert paths
+    for path in paths:
+        wrong = altered(expects, path)
+        differences = [_first_difference(scenario, each, result.observed) for each in _renamings(scenario, wrong)]
+        assert None not in differences, path
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+def test_every_altered_copy_of_a_scenario_fails(name: str) -> None:
+    scenario = copy.deepcopy(dict(CATALOGUE[name]))
+    expects = [step["expect"] for step in scenario["steps"]]
+    paths = [path for path in leaves(expects) if len(path) > 1 and not symbolic(scenario, expects, path)]
+    for step, expect in zip(scenario["steps"], altered(expects, paths[-1]), strict=True):
+        step["expect"] = expect
+    assert not run(scenario).passed
+
+
+@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+def test_what_is_observed_does_not_depend_on_what_is_expected(name: str) -> None:
+    scenario = copy.deepcopy(dict(CATALOGUE[name]))
+    for step in scenario["steps"]:
+        step["expect"] = {}
+    blind = run(scenario)
+    assert blind.passed
+    assert blind.observed == run(CATALOGUE[name]).observed
+    json.dumps(blind.as_json())
+    for step, seen in zip(CATALOGUE[name]["steps"], blind.observed, strict=True):
+        assert set(step["expect"]) <= set(seen) or name in deviations()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "why"),
+    [
+        ("C001", lambda s: s["setup"].update(quorum=3), "setup: quorum"),
+        ("C001", lambda s: s["steps"][0]["event"].update(speed=1), "event alter_partition: speed"),
+        ("C001", lambda s: s["steps"][0]["event"].update(type="explode"), "event explode"),
+        ("C001", lambda s: s["steps"][0]["expect"].update(mood="good"), "expect: mood"),
+        ("C001", lambda s: s["setup"]["brokers"][0].update(state="happy"), "broker state happy"),
+        ("C001", lambda s: s["setup"].update(partitions="many"), "setup: partitions is"),
+        ("C001", lambda s: s.update(layer="attic"), "layer attic"),
+        ("A002", lambda s: s["setup"].update(denied=["a"]), "denied is not implemented"),
+        ("K002", lambda s: s["setup"].update(colour="red"), "setup: colour"),
+    ],
+)
+def test_a_name_outside_the_vocabulary_fails_by_name(name: str, change: Any, why: str) -> None:
+    scenario = copy.deepcopy(dict(CATALOGUE.get(name, next(iter(CATALOGUE.values())))))
+    change(scenario)
+    result = run(scenario)
+    assert result.why is not None and why in result.why
+
+
+def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(FILE), "--layer", "admin", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert [set(result) for result in results] == [{"id", "passed", "why", "observed"}] * 7
+    assert main([str(FILE), "--id", "X005", "--json"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert not result["passed"] and "unclean_recovery_elects" in result["why"]
+
+
+def test_a_broker_epoch_that_the_run_made_is_new_and_the_same_everywhere() -> None:
+    comparison = Comparison({"layer": "controller", "setup": {"brokers": [{"id": 1}]}})
+    event = {"type": "heartbeat", "broker": 1}
+    seen = {"brokers": [{"id": 1, "epoch": "new", "state": "fenced"}]}
+
+    def differs(epoch: int) -> bool:
+        return bool(comparison.step(event, {"brokers": [{"id": 1, "epoch": epoch, "state": "fenced"}]}, seen))
+
+    assert differs(101)
+    assert not differs(4711)
+    assert differs(4712)
+
+
+def test_the_files_of_the_runner_are_in_the_package() -> None:
+    assert json.loads(package_text("vocabulary.json"))["recovery"]
