@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \| ([\w-]+) \| ([\w-]+) \|", re.MULTILINE)
 NO = "-"
+TEST = re.compile(r"^(?:async )?def test_\w+\(", re.MULTILINE)
 
 
 def test_every_served_api_stands_in_the_table_with_its_versions_and_listeners() -> None:
@@ -38,6 +39,25 @@ def test_every_configuration_of_our_own_is_named() -> None:
     own = [name for name in SERVER_CONFIGS if name.startswith("heirlog.")]
     assert own
     assert [name for name in own if f"`{name}`" not in COMPATIBILITY] == []
+
+
+def test_every_limit_names_a_living_test_that_holds_it() -> None:
+    """Each row of the table of limits ends in files of tests, each with a test in it."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Limits\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
+    (bound, *_, named), (rule, *_), *limits = rows
+    assert (bound, named) == ("bound", "test") and set(rule) <= set("-|"), "the table has its head"
+    assert len(limits) > 20
+    assert [row for row in limits if len(row) != len(rows[0])] == []
+    assert [row[0] for row in limits if not _holds(row[-1])] == []
+
+
+def _holds(cell: str) -> bool:
+    """Whether a cell is nothing but names of files with tests that run."""
+    paths = [ROOT / path for path in re.findall(r"`(tests/[\w/]+\.py)`", cell)]
+    only_names = re.sub(r"`[^`]*`|[, ]", "", cell) == "" and cell.count("`") == 2 * len(paths)
+    return bool(paths) and only_names and all(path.is_file() and TEST.search(path.read_text("utf-8")) for path in paths)
 
 
 def test_every_file_that_the_architecture_names_is_there() -> None:

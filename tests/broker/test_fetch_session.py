@@ -495,6 +495,21 @@ def test_a_displaced_session_answers_its_waiting_request_and_listens_no_more() -
     assert client.more().error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_who_comes_when_all_slots_are_taken_is_answered_in_full_without_a_session() -> None:
+    rig = leader([1, 2])
+    slots = rig.broker._fetch._sessions._slots
+    clients = [Client(rig) for _ in range(slots)]
+    assert all(client.full({0: 0}) and client.session_id for client in clients)
+    late = Client(rig)
+    for _ in range(3):
+        answer = answer_of(late.send(topics_of({0: 0, 1: 0}), session_epoch=0, session_id=0))
+        assert answer.session_id == 0
+        assert list(shown(answer)) == [0, 1]
+    assert len(rig.broker._fetch._sessions) == slots == 1000
+    assert len(rig.broker.replicas.exchange._listeners[FOO, 0]) == slots, "the others left nobody behind that listens"
+    assert shown(clients[0].more()) == {}, "and nobody lost a session"
+
+
 # a session says what full requests would say
 
 EVENTS = st.lists(

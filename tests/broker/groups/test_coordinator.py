@@ -117,7 +117,15 @@ def codes(answer: Any) -> list[str]:
 
 @pytest.mark.parametrize(
     ("group", "java_hash"),
-    [("", 0), ("g", 103), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("ß漢😀", None), ("consumer-1", None)],
+    [
+        ("", 0),
+        ("g", 103),
+        ("hello", 99162322),
+        ("polygenelubricants", -(2**31)),
+        ("ß漢😀", None),
+        ("consumer-1", None),
+        ("ß漢😀" * 200, None),
+    ],
 )
 def test_a_group_belongs_to_the_partition_of_javas_hash(group: str, java_hash: int | None) -> None:
     if java_hash is None:

@@ -12,6 +12,8 @@ hears REBALANCE_IN_PROGRESS, which makes it join again without looking for a coo
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import mul
+from struct import unpack
 from typing import Any
 
 from heirlog.broker.groups.group import Group
@@ -44,12 +46,19 @@ MEMBERS_BYTES_MAX = 256 * 1024 * 1024
 let in and no member may grow. Some 100,000 members with short subscriptions."""
 
 
+_HASHED_AT_A_TIME = 256
+_POWERS = [31**power & 0xFFFFFFFF for power in range(_HASHED_AT_A_TIME + 1)]
+
+
 def partition_for(group_id: str, partition_count: int) -> int:
     """Kafka's: Java's hash of the id (over UTF-16 units, 32 bits), without its sign."""
+    encoded = group_id.encode("utf-16-be", "surrogatepass")
+    units = unpack(f">{len(encoded) // 2}H", encoded)
     code = 0
-    units = group_id.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        code = (31 * code + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
+    # many units at a time: a request may name very many ids, or long ones
+    for start in range(0, len(units), _HASHED_AT_A_TIME):
+        part = units[start : start + _HASHED_AT_A_TIME]
+        code = (code * _POWERS[len(part)] + sum(map(mul, reversed(part), _POWERS))) & 0xFFFFFFFF
     if code >= 1 << 31:
         code = (1 << 32) - code
     # the one number whose absolute value is none

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
 from heirlog.context import Context
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.describe import leader_error
@@ -58,6 +59,8 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoor
         )
     if key_type != GROUP:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")
+    if len(key) > NAME_MAX_CHARACTERS:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, f"a group id has at most {NAME_MAX_CHARACTERS} characters")
     index = node.broker.groups.partition_of(key)
     if index is None:
         node.create_missing_topics([OFFSETS_TOPIC])
