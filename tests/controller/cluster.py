@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from controller.fakes import CLUSTER, Harness
-from controller.scenarios import directory, incarnation
 
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.testing.conformance.controller_layer import directory, incarnation
 
 FAR = 10**9
 """A metadata offset that every broker may claim to have applied."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from controller.cluster import create, heartbeat, leading, register, state_of
 from controller.fakes import Harness
-from controller.scenarios import directory
 
 from heirlog.protocol.types import BrokerId
+from heirlog.testing.conformance.controller_layer import directory
 
 
 def test_a_broker_without_a_log_directory_is_fenced_once_and_never_becomes_eligible() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from controller.cluster import alter, create, epoch_of, heartbeat, leading, register, state_of
-from controller.scenarios import directory
 
 from heirlog.controller import registration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import Uuid
+from heirlog.testing.conformance.controller_layer import directory
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def run(scenario: Scenario) -> Result:
         return Result(
             name, f"step {len(observed) + 1} does not run: {type(error).__name__}: {error}", observed, deviates
         )
-    differences = [_first_difference(scenario, renamed, observed) for renamed in _renamings(scenario, expected)]
+    differences = [first_difference(scenario, renamed, observed) for renamed in renamings(scenario, expected)]
     why = None if None in differences else differences[0]
     return Result(name, why, observed, deviates)
 
@@ -119,7 +119,8 @@ def _player(scenario: Scenario) -> Player:
             raise UnknownName(f"layer {layer} is not implemented")
 
 
-def _first_difference(scenario: Scenario, expected: list[Any], observed: list[dict[str, Any]]) -> str | None:
+def first_difference(scenario: Scenario, expected: list[Any], observed: list[dict[str, Any]]) -> str | None:
+    """A sentence, or None if every step was as expected."""
     comparison = Comparison(scenario)
     for number, (step, expect, seen) in enumerate(zip(scenario["steps"], expected, observed, strict=True), 1):
         found = comparison.step(step["event"], expect, seen)
@@ -128,7 +129,7 @@ def _first_difference(scenario: Scenario, expected: list[Any], observed: list[di
     return None
 
 
-def _renamings(scenario: Scenario, expected: list[Any]) -> Iterator[list[Any]]:
+def renamings(scenario: Scenario, expected: list[Any]) -> Iterator[list[Any]]:
     """What is expected, and the same under each exchange of partitions that begin equal."""
     yield expected
     if "maxElectionsPerImbalance" not in scenario["setup"]:
