@@ -20,8 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
+from heirlog.controller.cleared import with_losses
 from heirlog.controller.configs import alter_configs as alter_resource
 from heirlog.controller.outcome import Outcome
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, ConfigType, Definition
 from heirlog.metadata.image import TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -50,9 +52,9 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def alter_configs(image: Image, request: AlterConfigsRequest) -> Outcome:
+def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome:
     """Records and results of an AlterConfigs."""
-    verdicts, records = _alter(image, request.resources, _replacement)
+    verdicts, records = _alter(image, static, request.resources, _replacement)
     response = AlterConfigsResponse(
         responses=[
             AlterConfigsResponse.AlterConfigsResourceResponse(
@@ -67,9 +69,9 @@ def alter_configs(image: Image, request: AlterConfigsRequest) -> Outcome:
     return Outcome(lambda base_offset: response, [] if request.validate_only else records)
 
 
-def incremental_alter_configs(image: Image, request: IncrementalAlterConfigsRequest) -> Outcome:
+def incremental_alter_configs(image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest) -> Outcome:
     """Records and results of an IncrementalAlterConfigs."""
-    verdicts, records = _alter(image, request.resources, _increments)
+    verdicts, records = _alter(image, static, request.resources, _increments)
     response = IncrementalAlterConfigsResponse(
         responses=[
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
@@ -85,7 +87,7 @@ def incremental_alter_configs(image: Image, request: IncrementalAlterConfigsRequ
 
 
 def _alter(
-    image: Image, resources: Sequence[Resource], changes_of: Callable[[Image, Resource], Changes]
+    image: Image, static: StaticConfig, resources: Sequence[Resource], changes_of: Callable[[Image, Resource], Changes]
 ) -> tuple[list[KafkaError | None], list[Any]]:
     """Per resource its refusal or None, and the records of all that were not refused."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
@@ -106,7 +108,7 @@ def _alter(
         else:
             verdicts.append(None)
             records += made
-    return verdicts, records
+    return verdicts, with_losses(image, static, records, MAX_RECORDS)
 
 
 def _replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:

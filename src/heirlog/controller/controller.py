@@ -212,11 +212,14 @@ class Controller:
         )
 
     def alter_configs(self, request: AlterConfigsRequest, context: Context) -> Any:
-        return self.submit(lambda: alter_configs(self.image, request), partial(alter_configs_refused, request))
+        return self.submit(
+            lambda: alter_configs(self.image, self._static, request), partial(alter_configs_refused, request)
+        )
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
         return self.submit(
-            lambda: incremental_alter_configs(self.image, request), partial(incremental_alter_configs_refused, request)
+            lambda: incremental_alter_configs(self.image, self._static, request),
+            partial(incremental_alter_configs_refused, request),
         )
 
     def elect_leaders(self, request: ElectLeadersRequest, context: Context) -> Any:
