@@ -19,8 +19,9 @@ def _folder(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0]
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # first: xdist reads the groups in the same hook
     if not config.pluginmanager.hasplugin("dsession") and not hasattr(config, "workerinput"):
         return
     for item in items:
