@@ -241,7 +241,7 @@ def _strategy(
             raise OptionError("the option 'subscribePattern' is empty")
         try:
             re.compile(value)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise OptionError(f"option 'subscribePattern' is not a regular expression: {error}") from error
         return None, value, None
     return None, None, _assigned(value)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink, load, parse
 from heirlog.spark.pipeline.toml_lines import line_of_each_key
@@ -89,6 +92,14 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("[sink]", "[sinks]", 1, "there is no [sink]"),
         ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
         ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
+        ('checkpoint = "state/lake"', 'checkpoint = "s3://b/c"', 2, "a directory that this machine sees"),
+        ('table = "lake"', 'table = "s3://b/t"', 19, "a directory that this machine sees"),
+        ('checkpoint = "state/lake"', 'checkpoint = "a\\u0000b"', 2, "is no path"),
+        ('checkpoint = "state/lake"', 'checkpoint = "~no such user/b"', 2, "is no path"),
+        ('topics = ["lines"]', 'topic_pattern = "a{99999999999}"', 6, "no regular expression"),
+        ('"day = to_date(timestamp)"', '"batch_id = to_date(timestamp)"', 20, "take another column"),
+        ("maxOffsetsPerTrigger = 1000", f"x = {'9' * 5000}", 1, "cannot be read"),
+        ("maxOffsetsPerTrigger = 1000", f"x = {'[' * 5000}", 1, "cannot be read"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, part: str) -> None:
@@ -134,6 +145,33 @@ def test_a_grouping_over_a_stream_needs_a_watermark_to_append() -> None:
         "FROM input", "FROM input GROUP BY 1"
     )
     assert [line for line, _ in problems(text)] == [15]
+
+
+def test_places_in_options_are_relative_to_the_file_too() -> None:
+    options = 'quarantinePath = "lost", "kafka.ssl.truststore.location" = "/etc/ca.pem", x = "lost"'
+    pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", options), Path("/home/p/p.toml"))
+    assert isinstance(pipeline.source, Topics)
+    assert pipeline.source.options["quarantinePath"] == "/home/p/lost"
+    assert pipeline.source.options["kafka.ssl.truststore.location"] == "/etc/ca.pem"
+    assert pipeline.source.options["x"] == "lost"
+
+
+def test_a_schema_file_that_is_no_text_is_one_problem(tmp_path: Path) -> None:
+    (tmp_path / "schema").write_bytes(b"\xff\xfe")
+    text = LAKE.replace('schema = "module STRING, line STRING"', 'schema_file = "schema"')
+    with pytest.raises(PipelineError) as caught:
+        parse(text, tmp_path / "p.toml")
+    assert any("is not UTF-8 text" in problem.sentence for problem in caught.value.problems)
+
+
+@given(st.integers(0, 21), st.text(max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_whatever_stands_in_a_file_it_is_read_or_refused(at: int, typed: str) -> None:
+    lines = LAKE.splitlines()
+    lines.insert(at, typed)
+    lines[at - 1] += typed
+    with suppress(PipelineError):
+        parse("\n".join(lines), Path("/x/p.toml"))
 
 
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:

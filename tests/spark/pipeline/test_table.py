@@ -91,6 +91,13 @@ def test_a_directory_with_other_things_in_it_is_refused(table: BatchTable) -> No
         table.refuse_strangers(None, MEANING)
 
 
+def test_a_claim_that_was_killed_half_way_is_made_again(table: BatchTable) -> None:
+    table.path.mkdir()
+    (table.path / "._pipeline.json.new").write_text('{"check')
+    table.claim("/cp", "id-1", MEANING)
+    assert table.identity()["checkpointId"] == "id-1"
+
+
 def test_two_runs_on_one_table_are_refused(table: BatchTable) -> None:
     with table.locked(), pytest.raises(PipelineError, match="another run or compaction"), table.locked():
         pass

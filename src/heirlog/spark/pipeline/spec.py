@@ -145,6 +145,10 @@ def parse(text: str, file: Path) -> Pipeline:
         line = int(found[1]) if found else len(text.splitlines())
         problem = Problem(line, f"this is not TOML: {error}")
         raise PipelineError(f"{file}: line {line}: {problem.sentence}", (problem,)) from error
+    except (ValueError, RecursionError) as error:
+        # a number of thousands of digits, arrays nested a thousand deep: TOML allows them, Python does not
+        problem = Problem(1, f"this cannot be read: {error}")
+        raise PipelineError(f"{file}: {problem.sentence}", (problem,)) from error
     reader = _Reader(line_of_each_key(text), file.absolute().parent)
     pipeline = reader.pipeline(document)
     if reader.problems:
@@ -183,7 +187,7 @@ class _Reader:
         if name and not _NAME.fullmatch(name):
             self.problem(("name",), f"the name {name!r} may hold letters, digits, '.', '_' and '-' only")
         mode = top.choice("mode", ("batch", "continuous"), "batch")
-        checkpoint = top.path("checkpoint")
+        checkpoint = top.local_path("checkpoint")
         every = top.text("every", "0 seconds")
         if not _DURATION.fullmatch(every):
             self.problem(("every",), f"`every` is a time like '10 seconds', not {every!r}")
@@ -245,7 +249,7 @@ class _Reader:
         if pattern is not None:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 section.wrong("topic_pattern", f"{pattern!r} is no regular expression: {error}")
         bootstrap = section.text("bootstrap_servers")
         options = section.options()
@@ -267,6 +271,8 @@ class _Reader:
                 schema = Path(schema_file).read_text(encoding="utf-8")
             except OSError as error:
                 section.wrong("schema_file", f"cannot read {schema_file}: {error.strerror}")
+            except UnicodeDecodeError:
+                section.wrong("schema_file", f"{schema_file} is not UTF-8 text, so it is no schema")
         if form in ("json", "avro") and not schema:
             example = "'module STRING, line STRING'" if form == "json" else "the schema in Avro's JSON form"
             section.wrong("format", f"values of {form} need a `schema`, for example {example}")
@@ -306,10 +312,10 @@ class _Reader:
             section.ignore()
             return None
         if kind == "table":
-            path = section.path("table")
             form = section.choice("format", TABLE_FORMATS if name == "sink" else ("parquet",), "parquet")
+            path = section.local_path("table") if form == "parquet" else section.path("table")
             partition_by = section.texts("partition_by")
-            if "batch_id" in partition_by:
+            if any(item.partition("=")[0].strip().lower() == "batch_id" for item in partition_by):
                 section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
             section.known()
             return Table(path, form, partition_by)
@@ -395,9 +401,25 @@ class _Section:
 
     def path(self, key: str, default: Any = _MISSING) -> Any:
         value = self.text(key, default)
+        return value and self.absolute(key, value)
+
+    def absolute(self, key: str, value: str) -> str:
         if not value or "://" in value:
             return value
-        return str((self.reader.folder / Path(value).expanduser()).resolve())
+        try:
+            return str((self.reader.folder / Path(value).expanduser()).resolve())
+        except (ValueError, RuntimeError) as error:
+            # a zero byte; the home of a user who is not there; a link to itself
+            self.wrong(key, f"{value!r} is no path: {error}")
+            return ""
+
+    def local_path(self, key: str) -> str:
+        """A place on a file system that this process can rename on. Another's would become a folder `s3:` here."""
+        value = str(self.path(key))
+        if "://" in value:
+            self.wrong(key, f"`{key}` is a directory that this machine sees, not {value}: give a path")
+            return ""
+        return value
 
     def flag(self, key: str, default: bool) -> bool:
         return bool(self._take(key, default, lambda v: isinstance(v, bool), "true or false", False))
@@ -423,7 +445,9 @@ class _Section:
             if isinstance(value, bool):
                 options[key] = str(value).lower()
             elif isinstance(value, str | int | float):
-                options[key] = self.from_environment("options", str(value))
+                text = self.from_environment("options", str(value))
+                places = key.lower() == "quarantinepath" or key.lower().endswith(".location")
+                options[key] = section.absolute(key, text) if section and places else text
             elif isinstance(value, dict):
                 self.wrong("options", f'quote the name of the option: "{key}.{next(iter(value), "")}" = …')
             else:

@@ -104,7 +104,8 @@ class BatchTable:
         """
         known = self.identity()
         if not known:
-            if self.path.is_dir() and any(self.path.iterdir()):
+            # a claim that was killed half way leaves its own file, and is no stranger
+            if self.path.is_dir() and any(entry.name != _new(IDENTITY) for entry in self.path.iterdir()):
                 raise PipelineError(
                     f"{self.path} is not empty and was not made by a pipeline: name a new directory as `table`"
                 )
@@ -175,6 +176,10 @@ def _remove_spark_leftovers(place: Path) -> None:
                 Path(folder, name).unlink()
 
 
+def _new(name: str) -> str:
+    return f".{name}.new"
+
+
 def _read_json(file: Path) -> dict[str, Any]:
     found = json.loads(file.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
@@ -183,7 +188,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 def _write_json(file: Path, value: Mapping[str, Any]) -> None:
     """Whole or not at all: written beside it, flushed, renamed."""
-    temporary = file.with_name(f".{file.name}.new")
+    temporary = file.with_name(_new(file.name))
     with open(temporary, "w", encoding="utf-8") as handle:
         json.dump(value, handle, indent=1)
         handle.flush()

@@ -19,7 +19,7 @@ def line_of_each_key(text: str) -> dict[tuple[str, ...], int]:
     table: tuple[str, ...] = ()
     closing = ""
     depth = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if closing:
             if closing in line:
                 closing = ""
