@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.followers import NEVER_MS, Peers
@@ -16,13 +16,19 @@ from heirlog.broker.isr import Committed, IsrProposal, PendingExpand
 from heirlog.broker.leader_epochs import end_of
 from heirlog.broker.list_offsets import offset_for
 from heirlog.broker.partition import FetchStart, Partition
+from heirlog.broker.produce import ProduceHandler
+from heirlog.broker.purgatory import Purgatory
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerState, Ids, PartitionState, TopicState
+from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
@@ -31,6 +37,8 @@ from heirlog.testing.conformance.vocabulary import UnknownName
 
 TOPIC_ID: Final = Uuid(b"topic-id-of-foo!")
 CONTROLLER: Final = Endpoint("controller", 9093)
+_PRODUCE_VERSION: Final = 9
+_PRODUCE_TIMEOUT_MS: Final = 30_000
 RECOVERY_STATES: Final = {RECOVERED: "RECOVERED", RECOVERING: "RECOVERING"}
 
 
@@ -82,6 +90,24 @@ def fill(log: Log, end_offset: int, leader_epoch: int) -> None:
         log.append_as_follower(batch(1, log.log_end_offset, leader_epoch), leader_epoch)
 
 
+class _OnePartition:
+    """What `ProduceHandler` asks of a broker's replicas, which here are one."""
+
+    def __init__(self, scenario: ReplicaScenario) -> None:
+        self._scenario = scenario
+        self.produce_waits = scenario.waits
+
+    def partitions_named(self, name: str) -> dict[int, Partition]:
+        return {0: self._scenario.partition}
+
+    def log_grew(self, partition: Partition, watermark: int, wall_ms: int) -> None:
+        """Its followers come with the file's next event."""
+
+
+def _produce_error(response: ProduceResponse) -> str:
+    return ErrorCode(response.responses[0].partition_responses[0].error_code).name
+
+
 class ReplicaScenario:
     def __init__(self, setup: dict[str, Any]) -> None:
         self.env = StillEnv()
@@ -110,7 +136,10 @@ class ReplicaScenario:
             leader_recovery_state=1 if setup.get("leaderRecoveryState") == "RECOVERING" else 0,
         )
         self.partition = self._partition()
-        self.produced: tuple[int, int] | None = None
+        self.produce_error: str | None = None
+        """Of an acks=all produce that ended since the previous step."""
+        self.waits: Purgatory[PartitionKey] = Purgatory(self.env)
+        self.handler = ProduceHandler(self.env, cast(ReplicaManager, _OnePartition(self)))
         self.image_lags = False
         if setup.get("role", "leader") == "leader":
             self.partition.become_leader(self.state, self.min_isr, 0)
@@ -179,7 +208,10 @@ class ReplicaScenario:
         handler: Callable[[dict[str, Any]], dict[str, Any]] | None = getattr(self, f"_on_{event['type']}", None)
         if handler is None:
             raise UnknownName(f"event {event['type']} is not implemented")
+        self.produce_error = None
         observed = handler({name: value for name, value in event.items() if name != "type"})
+        # whoever moves a watermark or takes the leadership away wakes those who wait
+        self.waits.wake((TOPIC_ID, 0))
         return {**self._common(), **observed}
 
     def _common(self) -> dict[str, Any]:
@@ -203,7 +235,8 @@ class ReplicaScenario:
             "sentCount": self.sent_total,
             # a leader never holds another one: what it was elected with is settled by leading
             "localRecoveryState": RECOVERY_STATES[RECOVERED],
-            "produceError": self._produce_error(),
+            "produceError": self.produce_error,
+            "pending": True if len(self.waits) else None,
         }
 
     def _last_sent(self) -> dict[str, Any] | None:
@@ -216,12 +249,6 @@ class ReplicaScenario:
             "partitionEpoch": asked.partition_epoch,
             "leaderRecoveryState": asked.leader_recovery_state,
         }
-
-    def _produce_error(self) -> str | None:
-        if self.produced is None:
-            return None
-        outcome = self.partition.outcome_of(*self.produced)
-        return None if outcome is None else outcome.name
 
     def _propose(self, proposal: IsrProposal | None) -> None:
         if proposal is None:
@@ -265,19 +292,27 @@ class ReplicaScenario:
     def _register(self, broker: int, epoch: int) -> None:
         self.brokers[BrokerId(broker)] = registered(broker, epoch)
 
-    def _on_append(self, event: dict[str, Any]) -> dict[str, Any]:
-        acks = event["acks"]
-        try:
-            appended = self.partition.append(batch(event["records"]), acks, self.env.wall_ms(), self.env.now_ms())
-        except KafkaError as error:
-            return {"error": error.code.name, "pending": False}
-        observed: dict[str, Any] = {"error": "NONE", "pending": False}
-        if acks == -1:
-            self.produced = (appended.last_offset + 1, self.partition.leader_epoch)
-            observed["pending"] = self.partition.outcome_of(*self.produced) is None
-        if acks == 0:
-            observed["response"] = None
-        return observed
+    def _on_append(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        data = ProduceRequest.PartitionProduceData(index=0, records=memoryview(batch(event["records"])))
+        request = ProduceRequest(
+            acks=event["acks"],
+            timeout_ms=event.get("timeoutMs", _PRODUCE_TIMEOUT_MS),
+            topic_data=[ProduceRequest.TopicProduceData(name="foo", partition_data=[data])],
+        )
+        context = Context(_PRODUCE_VERSION, "client", "host", "PLAINTEXT", object())
+        given = self.handler.produce(request, context)
+        if given is NO_ANSWER:
+            return {"error": "NONE", "pending": False, "response": None}
+        if given is CLOSE:
+            # nothing but the closed connection tells the producer
+            return {"pending": False, "response": None}
+        if isinstance(given, Pending):
+            given.then(self._produced)
+            return {"error": "NONE", "pending": not given.done, "produceError": self.produce_error}
+        return {"error": _produce_error(given), "pending": False}
+
+    def _produced(self, response: ProduceResponse) -> None:
+        self.produce_error = _produce_error(response)
 
     def _on_complete_produce(self, event: dict[str, Any]) -> dict[str, Any]:
         self.partition.isr = Committed(ids(event["maximalIsr"]))
