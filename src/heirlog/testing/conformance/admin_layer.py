@@ -30,7 +30,7 @@ class AdminScenario:
         for number, topic in enumerate(setup.get("topics", [])):
             self._add(number, topic["name"], [{"replicas": [1]}] * topic["partitions"])
         if "partition" in setup:
-            self._add(0, "foo", [setup["partition"]])
+            self._add(len(self.image.topics), "foo", [setup["partition"]])
 
     def _add(self, number: int, name: str, partitions: list[Any]) -> None:
         topic_id = Uuid(number.to_bytes(15, "big") + b"t")

@@ -141,6 +141,8 @@ class ReplicaScenario:
         self.waits: Purgatory[PartitionKey] = Purgatory(self.env)
         self.handler = ProduceHandler(self.env, cast(ReplicaManager, _OnePartition(self)))
         self.image_lags = False
+        self.start: FetchStart | None = None
+        """Where it began to follow."""
         if setup.get("role", "leader") == "leader":
             self.partition.become_leader(self.state, self.min_isr, 0)
             self.partition.leader_epoch_start_offset = setup.get("leaderEpochStartOffset", 0)
@@ -319,12 +321,19 @@ class ReplicaScenario:
         outcome = self.partition.outcome_of(event["requiredOffset"], self.partition.leader_epoch)
         return {"produceError": None if outcome is None else outcome.name}
 
-    def _on_consumer_fetch(self, event: dict[str, Any]) -> dict[str, Any]:
-        found = self.partition.log.read(event["fetchOffset"], 1 << 20, self.partition.high_watermark)
+    def _on_consumer_fetch(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            found = self.partition.log.read(event["fetchOffset"], 1 << 20, self.partition.high_watermark)
+        except KafkaError as error:
+            return {"error": error.code.name}
         return {"records": found.size, "error": "NONE"}
 
-    def _on_list_offsets(self, event: dict[str, Any]) -> dict[str, Any]:
-        return {"offset": offset_for(self.partition, event["timestamp"], -1, False).offset, "error": "NONE"}
+    def _on_list_offsets(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            found = offset_for(self.partition, event["timestamp"], -1, False)
+        except KafkaError as error:
+            return {"error": error.code.name}
+        return {"offset": found.offset, "error": "NONE"}
 
     def _on_offset_for_leader_epoch(self, event: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -379,6 +388,7 @@ class ReplicaScenario:
             self.partition.become_leader(self.state, self.min_isr, self.env.now_ms())
         else:
             self.partition.become_follower(self.state, self.min_isr)
+            self.start = self.partition.start_following()
         return {}
 
     def _on_metadata_update_broker(self, event: dict[str, Any]) -> dict[str, Any]:
@@ -404,6 +414,8 @@ class ReplicaScenario:
         return {}
 
     def _on_become_follower(self, event: dict[str, Any]) -> dict[str, Any]:
+        if self.start is None:
+            raise UnknownName("event become_follower of a replica that leads; metadata_update names another leader")
         fetch = {
             "fetchOffset": self.start.fetch_offset,
             "lastFetchedEpoch": self.start.last_fetched_epoch,
@@ -413,6 +425,8 @@ class ReplicaScenario:
 
     def _on_fetch_response(self, event: dict[str, Any]) -> dict[str, Any]:
         partition = self.partition
+        if self.start is None:
+            raise UnknownName("event fetch_response of a replica that leads")
         observed: dict[str, Any] = {}
         diverging = event.get("divergingEpoch")
         if diverging is not None:

@@ -33,7 +33,15 @@ MAY_DEVIATE: Final = ("shipped-quirk", "ambiguous")
 MAY_DEVIATE_BY_ID: Final = ("C133", "C175", "X004")
 
 _MOST_RENAMINGS: Final = 720
-_DOES_NOT_RUN: Final = (LookupError, ValueError, TypeError, AssertionError, KafkaError, UnsupportedRecord)
+_DOES_NOT_RUN: Final = (
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    KafkaError,
+    UnsupportedRecord,
+)
 """What the product raises where a file asks for something that cannot be."""
 
 

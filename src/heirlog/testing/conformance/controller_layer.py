@@ -246,20 +246,23 @@ class ControllerScenario:
 
     def _on_alter_partition(self, event: Members) -> Observed:
         number, version = event.get("partition", 0), event.get("version", 3)
-        state = self._state("foo", number)
+        # what an honest sender would say of a partition that there is not
+        state = self.image.partition_named("foo", number)
+        leader_epoch, partition_epoch = (0, 0) if state is None else (state.leader_epoch, state.partition_epoch)
         members = [self._member(member) for member in event["newIsr"]]
         wanted = event.get("leaderRecoveryState", "RECOVERED")
         asked = AlterPartitionRequest.PartitionData(
             partition_index=number,
-            leader_epoch=event.get("leaderEpoch", state.leader_epoch),
+            leader_epoch=event.get("leaderEpoch", leader_epoch),
             new_isr=[broker for broker, _ in members],
             new_isr_with_epochs=[
                 AlterPartitionRequest.BrokerState(broker_id=broker, broker_epoch=epoch) for broker, epoch in members
             ],
             leader_recovery_state=RECOVERY_STATES[wanted],
-            partition_epoch=event.get("partitionEpoch", state.partition_epoch),
+            partition_epoch=event.get("partitionEpoch", partition_epoch),
         )
-        topic_id = Uuid(b"x" * 16) if event.get("unknownTopicId") else self.image.topic_ids["foo"]
+        known = None if event.get("unknownTopicId") else self.image.topic_ids.get("foo")
+        topic_id = known or Uuid(b"x" * 16)
         request = AlterPartitionRequest(
             broker_id=event["broker"],
             broker_epoch=self._epoch_meant(event),

@@ -89,6 +89,10 @@ class StartupScenario:
     def _on_logs_loaded(self, event: Mapping[str, Any]) -> dict[str, Any]:
         return {}
 
+    def _on_advance_clock(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        self.env.advance(event["ms"])
+        return {}
+
     def _on_register_response(self, event: Mapping[str, Any]) -> dict[str, Any]:
         if self._registration is None:
             raise UnknownName("event register_response before a start")
