@@ -14,16 +14,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from heirlog.controller.leadership import RECOVERY_MANAGER
+from heirlog.controller.outcome import all_or_none
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
-from heirlog.protocol.records import (
-    BeginTransactionRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    EndTransactionRecord,
-    PartitionChangeRecord,
-)
+from heirlog.protocol.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from heirlog.protocol.types import Uuid
 
 _NAME: Final = "Changes of min.insync.replicas"
@@ -33,10 +28,7 @@ def with_losses(image: Image, static: StaticConfig, records: Sequence[Any], max_
     """`records` of configuration changes, and behind them what their ClearElr records must not let be forgotten."""
     if not static[RECOVERY_MANAGER]:
         return list(records)
-    whole = [*records, *_losses(image, static, records)]
-    if len(whole) <= max_records:
-        return whole
-    return [BeginTransactionRecord(name=_NAME), *whole, EndTransactionRecord()]
+    return all_or_none(_NAME, [*records, *_losses(image, static, records)], max_records)
 
 
 def _losses(image: Image, static: StaticConfig, records: Sequence[Any]) -> Iterator[PartitionChangeRecord]:

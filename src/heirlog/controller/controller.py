@@ -36,7 +36,7 @@ from heirlog.controller.elect_leaders import balance, elect_leaders, elect_uncle
 from heirlog.controller.election import Basis
 from heirlog.controller.heartbeat import fence, heartbeat
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome, answer
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
 from heirlog.controller.refusals import (
@@ -85,7 +85,6 @@ from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.records import NoOpRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
-MAX_RECORDS_PER_BATCH: Final = 10_000
 _CONTINUE_ELECTIONS_MS: Final = 10
 
 Refuse = Callable[[ErrorCode], Any]

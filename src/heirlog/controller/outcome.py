@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from heirlog.controller.election import Basis
+from heirlog.protocol.records import BeginTransactionRecord, EndTransactionRecord
+
+MAX_RECORDS_PER_BATCH: Final = 10_000
+"""A batch is atomic; what needs more is several batches, or one metadata transaction."""
 
 
 @dataclass(slots=True)
@@ -24,3 +28,10 @@ class Outcome:
 def answer(response: Any, refusal: str = "") -> Outcome:
     """An outcome that changes nothing."""
     return Outcome(lambda base_offset: response, refusal=refusal)
+
+
+def all_or_none(name: str, records: Sequence[Any], max_records: int = MAX_RECORDS_PER_BATCH) -> list[Any]:
+    """Records that are worth nothing by halves: where one batch is too small, a metadata transaction (KIP-868)."""
+    if len(records) <= max_records:
+        return list(records)
+    return [BeginTransactionRecord(name=name), *records, EndTransactionRecord()]

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome
+from heirlog.controller.outcome import Outcome, all_or_none
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Image
@@ -41,6 +41,7 @@ UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
 UNSAFE_DOWNGRADE: Final = 3
 
+_NAME: Final = "Feature levels"
 _NAMED_AT_MOST: Final = 20
 """Partitions in one sentence."""
 
@@ -54,7 +55,7 @@ def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesR
         refusal = update_features_answer(names, error.code, error.message)
         return Outcome(lambda base_offset: refusal)
     changes = Changes()
-    records = list(_records(image, static, levels, changes))
+    records = all_or_none(_NAME, list(_records(image, static, levels, changes)))
     response = update_features_answer(names, ErrorCode.NONE, _warning(image, levels))
     if request.validate_only:
         return Outcome(lambda base_offset: response)
