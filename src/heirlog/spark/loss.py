@@ -46,7 +46,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Loss:
-    """first to until (exclusive): the offsets concerned; until -1 where nobody knows the end. resume: read on there."""
+    """first to until (exclusive): the offsets concerned; -1 where nobody knows. resume: read on there."""
 
     topic: str
     partition: int
@@ -63,6 +63,8 @@ class Loss:
         sentence = _SENTENCES[Cause(self.cause)].format(
             first=self.first, last=self.until - 1, until=self.until, resume=self.resume
         )
+        if self.cause == Cause.TRUNCATED.value and self.first < 0:
+            sentence = f"records before {self.until} were read of another log: its leader does not know their epoch"
         return f"{self.topic}-{self.partition}: {sentence}"
 
     def as_json(self) -> dict[str, Any]:

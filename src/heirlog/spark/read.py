@@ -77,7 +77,11 @@ def _what_happened(
     if isinstance(error, TopicRecreated):
         return lost(Cause.RECREATED, rest.start, rest.stop, rest.stop), None
     if isinstance(error, LogTruncated):
-        end = max(0, error.end.end_offset)
+        if error.end.end_offset < 0:
+            # the leader does not know the epoch at all: what was read is of another history, and where the two part
+            # nobody can say. What is there now was not read yet
+            return lost(Cause.TRUNCATED, -1, rest.start, rest.start), replace(rest, last_epoch=-1)
+        end = error.end.end_offset
         return lost(Cause.TRUNCATED, end, rest.start, end), replace(rest, start=end, last_epoch=-1)
     begin, end = error.log_start_offset, error.high_watermark
     if begin < 0 or end < 0:
