@@ -7,7 +7,9 @@ the same settings let several sessions run beside each other in tests. With anot
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +47,10 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
             settings |= _LOCAL
     for name, value in {**settings, **(conf or {})}.items():
         builder = builder.config(name, value)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    if on_interrupt not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
+        # Spark takes Ctrl-C over and cancels its jobs; who handles it already wants to end in another way
+        signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.request
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from heirlog.spark.offsets import StreamOffset
 from heirlog.spark.pipeline.metrics import served
-from heirlog.spark.pipeline.report import Batch, Journal, covered_by, offset_log
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
 from heirlog.spark.pipeline.spec import Pipeline, parse
 from heirlog.spark.pipeline.status import status
 
@@ -86,3 +87,23 @@ def test_a_status_without_brokers_shows_positions_and_says_why_there_is_no_lag(p
     (row,) = seen.partitions
     assert (row.position, row.latest, row.lag) == (12, None, None)
     assert seen.committed == 3 and seen.trouble is not None and seen.rate == 20
+
+
+def test_what_spark_noted_of_a_batch_is_flushed_wherever_it_noted_it(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(pipeline.checkpoint)
+    (root / "sources" / "0").mkdir(parents=True)
+    noted = ("metadata", "offsets/3", "sources/0/9", "sources/0/10.compact", "sources/0/.11.tmp")
+    for name in noted:
+        (root / name).write_text("{}")
+    flushed: list[str] = []
+    fsync = os.fsync
+
+    def listen(handle: int) -> None:
+        flushed.append(os.path.relpath(os.readlink(f"/proc/self/fd/{handle}"), root.resolve()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", listen)
+    flush_plan(pipeline.checkpoint, 3)
+    assert flushed == ["metadata", ".", "offsets/3", "offsets", "sources/0/10.compact", "sources/0"]

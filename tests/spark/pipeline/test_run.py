@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pyarrow.dataset
@@ -98,6 +99,21 @@ def test_a_batch_pipeline_reads_what_is_there_and_next_time_what_is_new(folder: 
     assert folder.ids() == list(range(20))
 
 
+def test_batches_of_which_nothing_is_left_are_counted_and_times_survive_a_compaction(
+    folder: Folder, spark: SparkSession
+) -> None:
+    query = "SELECT kind, max(id) AS id, max(timestamp'9999-11-21 10:00:00Z') AS at FROM input GROUP BY kind"
+    folder.file.write_text(FILE.replace("SELECT id, kind FROM input", query).replace('["kind"]', "[]"))
+    # Spark takes the counting out of a plan that turns out empty
+    for name, rows in (("a", range(4)), ("b", range(0)), ("c", range(4, 6))):
+        folder.put(f"{name}.json", rows, "broken")
+    report = run(folder.file, spark)
+    assert (report.batches, report.rows_in, report.rows_out, report.rejected) == (3, 9, 4, 3)
+    compact(load(folder.file))
+    assert str(folder.rows("out").schema.field("at").type) == "timestamp[us, tz=UTC]"
+    assert spark.read.parquet(str(folder.path / "out")).where("at > timestamp'9999-11-21'").count() == 4
+
+
 def test_a_row_that_does_not_parse_stops_a_pipeline_without_dead_letters(folder: Folder, spark: SparkSession) -> None:
     folder.file.write_text(FILE.partition("[dead_letters]")[0])
     folder.put("a.json", range(3), "broken")
@@ -151,6 +167,24 @@ def test_a_query_over_the_stream_keeps_its_state_and_its_rejected_rows(folder: F
     last = [row for row in folder.rows("out").to_pylist() if row["batch_id"] == 1]
     assert {row["kind"]: row["n"] for row in last} == {"k0": 10, "k1": 10}
     assert folder.rows("refused").column("value").to_pylist() == ["broken"]
+
+
+def test_at_ctrl_c_a_continuous_pipeline_ends_well_and_says_what_it_did(folder: Folder) -> None:
+    folder.file.write_text(FILE.replace("checkpoint =", 'mode = "continuous"\ncheckpoint ='))
+    folder.put("a.json", range(5))
+    command = [sys.executable, "-m", "heirlog", "pipeline", "run", str(folder.file), "--master", "local[2]", "--json"]
+    with open(folder.path / "said", "w+") as said, open(folder.path / "errors", "w+") as errors:
+        job = subprocess.Popen(command, stdout=said, stderr=errors)
+        try:
+            while not (folder.path / "checkpoint" / "commits" / "0").exists() and job.poll() is None:
+                time.sleep(0.05)
+            # Spark would take this signal over
+            job.send_signal(signal.SIGINT)
+            assert job.wait(60) == 0, errors.read()
+        finally:
+            job.kill()
+        said.seek(0)
+        assert json.loads(said.read())["rows_out"] == 5
 
 
 def test_a_continuous_pipeline_runs_until_it_is_told_to_end(folder: Folder, spark: SparkSession) -> None:

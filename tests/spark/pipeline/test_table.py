@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
+from heirlog.spark.pipeline.batch import _refuse_missing
 from heirlog.spark.pipeline.spec import PipelineError
 from heirlog.spark.pipeline.table import BatchTable
 
@@ -66,6 +69,17 @@ def test_sparks_checksums_and_marks_do_not_become_visible(table: BatchTable) -> 
         (place / name).write_text("")
     table.publish(0, {})
     assert sorted(entry.name for entry in table.directory(0).iterdir()) == ["_batch.json", "part-0.parquet"]
+
+
+def test_rows_that_executors_wrote_elsewhere_are_noticed(table: BatchTable) -> None:
+    place = table.stage(0)
+    (place / "k=1").mkdir(parents=True)
+    for folder in (place, place / "k=1"):
+        parquet.write_table(pyarrow.table({"n": [1, 2]}), folder / "part-0.parquet")
+    assert table.staged_rows(0) == 4 and BatchTable(str(table.path)).staged_rows(0) == 0
+    _refuse_missing(table, 0, 4)
+    with pytest.raises(PipelineError, match=r"5 rows of batch 0 were written for .*lake, and 4 are there"):
+        _refuse_missing(table, 0, 5)
 
 
 def test_another_checkpoint_is_refused(table: BatchTable) -> None:

@@ -15,20 +15,23 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkAssertionError
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 from heirlog.spark.options import TopicPartition
-from heirlog.spark.pipeline.report import Batch, Journal, covered_by, offset_log
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
-from heirlog.spark.pipeline.table import BatchTable
+from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
 
 INPUT = "input"
-_SENSITIVE = re.compile(r"password|jaas|secret|token|\bssl\.key", re.IGNORECASE)
+_SENSITIVE = re.compile(r"passw|jaas|secret|token|credential|sasl|\.key\b|account\.key", re.IGNORECASE)
 Step = Callable[[str, int], None]
 
 
@@ -48,10 +51,12 @@ class BatchBody:
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         pipeline, started = self.pipeline, time.time()
         tables = tables_of(pipeline)
+        flush_plan(pipeline.checkpoint, batch_id)
         for table in tables:
-            table.claim(pipeline.checkpoint, checkpoint_id(pipeline.checkpoint) or "", meaning(pipeline))
-        if tables and all(table.holds(batch_id) for table in tables):
-            # cut short after its last rename: only Spark's commit and perhaps the journal are missing
+            table.claim(pipeline.checkpoint, _known_id(pipeline.checkpoint), meaning(pipeline))
+        if tables and tables[-1].holds(batch_id):
+            # cut short after its last rename: only Spark's commit and perhaps the journal are missing. Dead letters
+            # are visible before that, or were asked for since, when nothing of this batch was rejected
             if batch_id in tables[-1].batches():
                 Journal(pipeline.checkpoint).add(Batch(**tables[-1].manifest(batch_id)))
             return
@@ -59,10 +64,15 @@ class BatchBody:
         if self.prepared:
             counted = _Counted(Parsed(rows, False), None, [])
         else:
-            fresh = sorted(set(after.offsets) - set(before.offsets))
+            # with the option `columns` the rows may not say where they come from
+            located = {"topic", "partition", "offset"} <= set(rows.columns)
+            fresh = sorted(set(after.offsets) - set(before.offsets)) if located else []
             counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh)
         self._write(pipeline.sink, counted.out, batch_id, tables)
         self._write_rejected(counted, batch_id, tables)
+        for table in tables:
+            is_sink = isinstance(pipeline.sink, Table) and str(table.path) == pipeline.sink.path
+            _refuse_missing(table, batch_id, counted.rows_out if is_sink else counted.rejected)
         self.on_step("staged", batch_id)
         done = Batch(
             batch_id,
@@ -105,7 +115,9 @@ class BatchBody:
         if sink.format == "parquet":
             (table,) = (table for table in tables if str(table.path) == sink.path)
             if not table.holds(batch_id):
-                rows.write.partitionBy(*columns).parquet(str(table.stage(batch_id)))
+                # Spark's default for times, INT96, is read by fewer, and merging files would lose it
+                rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+                rows.write.partitionBy(*columns).parquet(local_uri(str(table.stage(batch_id))))
             return
         writer = rows.write.format(sink.format).mode("append").partitionBy(*columns)
         if sink.format == "delta":
@@ -120,7 +132,8 @@ class _Counted:
     def __init__(self, parsed: Parsed, query: Query | None, fresh: list[TopicPartition]) -> None:
         self._fresh = fresh
         self._input, self._output = Observation(), Observation()
-        counts = [f.count(f.lit(1)).alias("rows")]
+        self._uncounted = parsed.rows
+        self._counts = counts = [f.count(f.lit(1)).alias("rows")]
         if parsed.may_reject:
             counts.append(f.count_if(f.col(REASON).isNotNull()).alias("rejected"))
         for index, (topic, partition) in enumerate(fresh):
@@ -130,33 +143,58 @@ class _Counted:
         out = self.parsed.good
         self._kept: DataFrame | None = None
         if query is not None:
-            if len(re.findall(rf"\b{INPUT}\b", query.sql)) > 1:
+            if len(re.findall(rf"\b{INPUT}\b", query.sql, re.IGNORECASE)) > 1:
                 # read from the source once, and counted once
                 out = self._kept = out.persist()
             out = apply_sql(out, query)
+        self._uncounted_out = out
         self.out = out.observe(self._output, f.count(f.lit(1)).alias("rows"))
+
+    @cached_property
+    def _seen(self) -> dict[str, Any]:
+        return _observed(self._input, self._uncounted, self._counts)
 
     @property
     def rows_in(self) -> int:
-        return int(self._input.get["rows"] or 0)
+        return int(self._seen["rows"] or 0)
 
     @property
     def rejected(self) -> int:
-        return int(self._input.get.get("rejected") or 0)
+        return int(self._seen.get("rejected") or 0)
 
-    @property
+    @cached_property
     def rows_out(self) -> int:
-        return int(self._output.get["rows"] or 0)
+        return int(_observed(self._output, self._uncounted_out, self._counts[:1])["rows"] or 0)
 
     @property
     def first_offsets(self) -> dict[TopicPartition, int]:
         """The first offset read of each partition that has no earlier batch."""
-        found = ((where, self._input.get.get(f"first_{index}")) for index, where in enumerate(self._fresh))
+        found = ((where, self._seen.get(f"first_{index}")) for index, where in enumerate(self._fresh))
         return {where: int(first) for where, first in found if first is not None}
 
     def release(self) -> None:
         if self._kept is not None:
             self._kept.unpersist()
+
+
+def _observed(observation: Observation, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
+    """What was counted on the way. Where the optimiser saw that nothing can come of the rows (none are left to group or
+    join, a condition is never true) it took the counting out with them, and they are counted now."""
+    try:
+        return observation.get
+    except (Py4JJavaError, PySparkAssertionError):
+        counted = rows.agg(*counts).first()
+        assert counted is not None
+        return counted.asDict()
+
+
+def _refuse_missing(table: BatchTable, batch_id: int, rows: int) -> None:
+    """Where executors do not see this machine's directory, what they wrote is elsewhere and the batch looks empty."""
+    if not table.holds(batch_id) and table.staged_rows(batch_id) < rows:
+        raise PipelineError(
+            f"{rows} rows of batch {batch_id} were written for {table.path}, and {table.staged_rows(batch_id)} are "
+            "there: every executor must see the same file system at the same path. Nothing was made visible"
+        )
 
 
 def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:
@@ -180,8 +218,10 @@ def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
     """
     kept = [name for name in ("key", "headers") if name in rows.columns]
     if "reason" in rows.columns:
-        header = f.struct(f.lit("reason").alias("key"), f.encode("reason", "UTF-8").alias("value"))
-        rows, kept = rows.withColumn("headers", f.array(header)), [*kept, "headers"]
+        # the topic says of a dead letter what a table has columns for
+        said = [name for name in ("reason", "topic", "partition", "offset", "file") if name in rows.columns]
+        headers = [_header(name, f.col(name).cast("string")) for name in said]
+        rows, kept = rows.withColumn("headers", f.array(*headers)), [*kept, "headers"]
     if "value" not in rows.columns:
         value = f.to_json(f.struct(*(f.col(name) for name in rows.columns if name not in kept)))
     elif rows.schema["value"].dataType.typeName() in ("binary", "string"):
@@ -191,6 +231,10 @@ def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
     columns = [f.col(name) for name in dict.fromkeys(kept)]
     writer = rows.select(*columns, value.alias("value")).write.format("heirlog").mode("append").options(**sink.options)
     writer.option("kafka.bootstrap.servers", sink.bootstrap_servers).option("topic", sink.topic).save()
+
+
+def _header(name: str, value: Column) -> Column:
+    return f.struct(f.lit(name).alias("key"), f.encode(value, "UTF-8").alias("value"))
 
 
 def partition_columns(table: Table) -> dict[str, str]:
@@ -214,6 +258,16 @@ def checkpoint_id(checkpoint: str) -> str | None:
     return str(found["id"])
 
 
+def _known_id(checkpoint: str) -> str:
+    known = checkpoint_id(checkpoint)
+    if known is None:
+        raise PipelineError(
+            f"Spark's driver keeps no checkpoint in {checkpoint} that this process sees, so nothing tells a batch that "
+            "runs again: put it on a file system that both see at the same path"
+        )
+    return known
+
+
 def meaning(pipeline: Pipeline) -> dict[str, Any]:
     """What decides the rows of a batch, as JSON has it.
 
@@ -223,7 +277,10 @@ def meaning(pipeline: Pipeline) -> dict[str, Any]:
     source, query = pipeline.source, pipeline.query
     if isinstance(source, Topics):
         read = {"topics": list(source.names), "pattern": source.pattern}
-        read["headers"] = source.options.get("includeHeaders")
+        options = {name.lower(): value for name, value in source.options.items()}
+        read["headers"] = options.get("includeheaders")
+        if "columns" in options:
+            read["columns"] = options["columns"]
     else:
         read = {"files": source.path, "format": source.format, "schema": source.schema, **_harmless(source.options)}
     return {

@@ -16,6 +16,7 @@ from typing import Any
 
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import TopicPartition
+from heirlog.spark.pipeline.table import sync_directory, sync_file
 
 KEPT_BATCHES = 100
 KEPT_LOSSES = 100
@@ -111,6 +112,21 @@ def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
     last = json.loads(text.splitlines()[-1])
     # a source of files notes something else
     return stream_offset(last) if isinstance(last, dict) and "logOffset" not in last else StreamOffset({})
+
+
+def flush_plan(checkpoint: str, batch_id: int) -> None:
+    """What Spark noted of this batch is on the disk when this returns; Spark itself does not wait for that. If a power
+    cut took it and left the batch, other rows would be planned under its number, and taken for written."""
+    root = Path(checkpoint)
+    planned = [root / "metadata", root / "offsets" / str(batch_id)]
+    for log in sorted(root.glob("sources/*")):
+        # a source of files notes them in a log with numbers of its own; the newest is this batch's or an earlier one
+        noted = [file for file in log.iterdir() if file.name[0].isdigit()]
+        planned += [max(noted, key=lambda file: int(file.name.split(".")[0]))] if noted else []
+    for file in planned:
+        if file.exists():
+            sync_file(file)
+            sync_directory(file.parent)
 
 
 def covered_by(before: StreamOffset, after: StreamOffset, first_seen: Mapping[TopicPartition, int]) -> Offsets:

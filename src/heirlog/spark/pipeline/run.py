@@ -7,6 +7,7 @@ ends when it is told to (`until`, SIGINT or SIGTERM from the command).
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from heirlog.protocol.errors import KafkaError
 from heirlog.spark import commit_progress
 from heirlog.spark.pipeline.batch import (
     BatchBody,
@@ -32,11 +34,14 @@ from heirlog.spark.pipeline.batch import (
 )
 from heirlog.spark.pipeline.report import Journal, Offsets, Report
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics, load
+from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
 
+_log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
 _REJECTED = ".rejected"
-_CAUSE = re.compile(r"^\s*(?:[\w$]+\.)*\w+(?:Error|Exception): (?=\S)")
+_CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
+"""A line that names an error; not all of ours are called one (DataLoss)."""
 
 
 def run(
@@ -95,7 +100,8 @@ def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     if isinstance(source, Topics):
         reader = spark.readStream.format("heirlog").option("kafka.bootstrap.servers", source.bootstrap_servers)
         # a pipeline without a wish begins with what is there: Spark's own default would skip it
-        reader = reader.options(**{"startingOffsets": "earliest", **source.options})
+        options = {name.lower(): value for name, value in source.options.items()}
+        reader = reader.options(**{"startingoffsets": "earliest", **options})
         if source.pattern is not None:
             return reader.option("subscribePattern", source.pattern).load()
         return reader.option("subscribe", ",".join(source.names)).load()
@@ -134,7 +140,7 @@ def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[Streaming
 
 
 def _writer(pipeline: Pipeline, rows: DataFrame) -> DataStreamWriter:
-    writer = rows.writeStream.queryName(pipeline.name).option("checkpointLocation", pipeline.checkpoint)
+    writer = rows.writeStream.queryName(pipeline.name).option("checkpointLocation", local_uri(pipeline.checkpoint))
     if pipeline.mode == "batch":
         return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=pipeline.every)
@@ -165,7 +171,11 @@ def _commit_last(pipeline: Pipeline, query: StreamingQuery) -> None:
     group = options.get("commitgroup")
     if group:
         servers = {"kafka.bootstrap.servers": pipeline.source.bootstrap_servers}
-        commit_progress(query, group, {**servers, **pipeline.source.options})
+        try:
+            commit_progress(query, group, {**servers, **pipeline.source.options})
+        except (OSError, KafkaError) as error:
+            # for tools that watch the lag: what the run did is done all the same
+            _log.warning("offsets of group %s could not be committed: %s", group, error)
 
 
 def _difference(before: Report, after: Report) -> Report:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heirlog.blocking.data import LATEST, DataClient, security_from_properties
+from heirlog.protocol.errors import KafkaError
 from heirlog.spark.options import TopicPartition
 from heirlog.spark.pipeline.report import Batch, Journal, Report, offset_log
 from heirlog.spark.pipeline.spec import Pipeline, Topics
@@ -57,7 +58,7 @@ def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
     if isinstance(pipeline.source, Topics) and position:
         try:
             ends = _latest(pipeline.source, position, timeout_s)
-        except (OSError, ValueError) as error:
+        except (OSError, KafkaError, ValueError) as error:
             trouble = str(error)
     partitions = [
         PartitionStatus(topic, partition, offset, ends.get((topic, partition)))

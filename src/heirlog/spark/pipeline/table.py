@@ -34,6 +34,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from heirlog.spark.pipeline.spec import PipelineError
 
 IDENTITY = "_pipeline.json"
@@ -85,6 +87,12 @@ class BatchTable:
         with suppress(OSError):
             # kept where another batch is staged
             self.staging.rmdir()
+
+    def staged_rows(self, batch_id: int) -> int:
+        """As the files of the staged batch say."""
+        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
+        files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+        return sum(pq.read_metadata(file).num_rows for file in files if file.name.endswith(".parquet"))
 
     def clear_staging(self) -> None:
         """Remove what killed runs left. Only under the lock: a living run stages there too."""
@@ -151,6 +159,11 @@ class BatchTable:
             yield
 
 
+def local_uri(path: str) -> str:
+    """For Spark, whose default file system may be a cluster's own."""
+    return f"file://{path}"
+
+
 def sync_directory(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -159,12 +172,16 @@ def sync_directory(path: Path) -> None:
         os.close(handle)
 
 
+def sync_file(path: Path) -> None:
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())
+
+
 def flush_tree(place: Path) -> None:
     """Every file and directory below `place`, and `place` itself, is on the disk when this returns."""
     for folder, _, files in os.walk(place, topdown=False):
         for name in files:
-            with open(Path(folder, name), "rb") as handle:
-                os.fsync(handle.fileno())
+            sync_file(Path(folder, name))
         sync_directory(Path(folder))
 
 

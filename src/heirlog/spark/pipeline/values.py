@@ -78,7 +78,9 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
     payload = raw
     if values.registry_framing:
         framed = (f.length(raw) >= _FRAME_BYTES) & (f.substring(raw, 1, 1) == f.lit(b"\x00"))
-        rows = rows.withColumn("schema_id", f.when(framed, f.conv(f.hex(f.substring(raw, 2, 4)), 16, 10).cast("int")))
+        rows = rows.withColumn(
+            "schema_id", f.when(framed, f.conv(f.hex(f.substring(raw, 2, 4)), 16, 10).try_cast("int"))
+        )
         payload = f.when(framed, f.substring(raw, _FRAME_BYTES + 1, 2**31 - 1)).otherwise(raw)
     if values.format == "raw":
         return Parsed(rows.withColumn("value", payload), False)

@@ -1,0 +1,66 @@
+"""What can be said of a batch without Spark: what decides its rows, and how its failure is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from heirlog.spark.pipeline.batch import BatchBody, meaning
+from heirlog.spark.pipeline.run import sentence_of
+from heirlog.spark.pipeline.spec import PipelineError, parse
+
+TOPICS = """\
+name = "p"
+checkpoint = "cp"
+[source]
+bootstrap_servers = "127.0.0.1:1"
+topics = ["t"]
+options = { "kafka.sasl.jaas.config" = "hidden", INCLUDEHEADERS = true, Columns = "value" }
+[sink]
+table = "out"
+"""
+FILES = """\
+name = "p"
+checkpoint = "cp"
+[source]
+files = "in"
+format = "csv"
+schema = "a INT"
+options = { sep = ";", "fs.s3a.secret.key" = "hidden", "fs.azure.account.key.x" = "hidden", "x.access.key" = "hidden" }
+[sink]
+table = "out"
+"""
+
+
+def test_options_that_decide_the_rows_are_part_of_what_a_table_remembers_and_secrets_are_not() -> None:
+    topics = meaning(parse(TOPICS, Path("/p.toml")))
+    assert topics["source"] == {"topics": ["t"], "pattern": None, "headers": "true", "columns": "value"}
+    files = meaning(parse(FILES, Path("/p.toml")))
+    assert files["source"]["sep"] == ";" and "hidden" not in json.dumps([topics, files])
+
+
+def test_a_table_is_not_claimed_for_a_checkpoint_that_this_process_does_not_see(tmp_path: Path) -> None:
+    body = BatchBody(parse(TOPICS, tmp_path / "p.toml"))
+    with pytest.raises(PipelineError, match=r"keeps no checkpoint in .*cp that this process sees"):
+        body(None, 0)  # type: ignore[arg-type]  # refused before it looks at the rows
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "heirlog.spark.loss.DataLoss: Some data may have been lost: t-0: gone",
+        "heirlog.spark.encode.Unencodable: Some data may have been lost: t-0: gone",
+        "ValueError: Some data may have been lost: t-0: gone",
+    ],
+)
+def test_of_a_failure_between_two_languages_the_cause_is_told(cause: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] "
+        "Failed when Python streaming data source perform latestOffset: Traceback (most recent call last):\n"
+        f'  File "x.py", line 1, in y\n    raise z\n{cause}\n\n=== Streaming Query ===\njava.lang.Exception: plan'
+    )
+    assert sentence_of(StreamingQueryException(text)) == "Some data may have been lost: t-0: gone"
