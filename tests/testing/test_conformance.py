@@ -174,6 +174,14 @@ def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) ->
     assert not result["passed"] and "unclean_recovery_elects" in result["why"]
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "nonsense", '{"scenarios": [{"id": "C001"}]}'])
+def test_what_is_no_file_of_scenarios_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "scenarios.json"
+    file.write_text(text)
+    with pytest.raises(SystemExit):
+        main([str(file)])
+
+
 def test_a_broker_epoch_that_the_run_made_is_new_and_the_same_everywhere() -> None:
     comparison = Comparison({"layer": "controller", "setup": {"brokers": [{"id": 1}]}})
     event = {"type": "heartbeat", "broker": 1}

@@ -22,7 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scenarios: list[Scenario] = []
     for path in asked.files:
         try:
-            scenarios += json.loads(path.read_text(encoding="utf-8"))["scenarios"]
+            found = json.loads(path.read_text(encoding="utf-8"))["scenarios"]
+            lacking = [name for scenario in found for name in ("id", "layer", "setup", "steps") if name not in scenario]
+            if lacking:
+                parser.error(f"{path}: a scenario has no {lacking[0]}")
+            scenarios += found
         except (OSError, ValueError, LookupError, TypeError) as error:
             parser.error(f"{path} is no file of scenarios: {error}")
     results = [
