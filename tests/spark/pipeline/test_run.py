@@ -163,7 +163,7 @@ def test_a_query_over_the_stream_keeps_its_state_and_its_rejected_rows(folder: F
     folder.file.write_text(text)
     folder.put("a.json", range(10), "broken")
     folder.put("b.json", range(10, 20))
-    run(folder.file, spark)
+    assert run(folder.file, spark).rejected == 1
     last = [row for row in folder.rows("out").to_pylist() if row["batch_id"] == 1]
     assert {row["kind"]: row["n"] for row in last} == {"k0": 10, "k1": 10}
     assert folder.rows("refused").column("value").to_pylist() == ["broken"]

@@ -67,7 +67,8 @@ def run(
                 held.enter_context(table.locked())
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
-        known, before, _ = Journal(pipeline.checkpoint).read()
+        known, *_ = Journal(pipeline.checkpoint).read()
+        before = _sums(pipeline)
         if spark is None:
             from heirlog.spark import session
 
@@ -78,7 +79,14 @@ def run(
             _commit_last(pipeline, queries[0])
         except PySparkException as error:
             raise PipelineError(sentence_of(error)) from error
-    return _difference(before, Journal(pipeline.checkpoint).read()[1])
+    report, *aside = map(_difference, before, _sums(pipeline))
+    # rejected rows that a query of their own writes are rows of that query
+    report.rejected += sum(part.rows_out for part in aside)
+    return report
+
+
+def _sums(pipeline: Pipeline) -> list[Report]:
+    return [Journal(part.checkpoint).read()[1] for part in parts_of(pipeline)]
 
 
 def parts_of(pipeline: Pipeline) -> list[Pipeline]:
