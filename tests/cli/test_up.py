@@ -17,8 +17,8 @@ from heirlog.cli import properties
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` ports in a row that nobody uses now."""
-    for port in range(20000, 32000, count):
+    """The first of `count` ports in a row that nobody uses now; processes that test beside this one look elsewhere."""
+    for port in range(20000 + os.getpid() % 100 * 100, 32000, count):
         try:
             for number in range(port, port + count):
                 with socket.socket() as probe:
@@ -41,7 +41,9 @@ def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[
     )
     try:
         assert process.stdout is not None
-        yield process, list(greeting(process.stdout))
+        lines = list(greeting(process.stdout))
+        assert lines or process.stderr is None, process.stderr.read()
+        yield process, lines
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

@@ -86,6 +86,9 @@ def sensible(world: World, api: str, topic: str, version: int) -> dict[str, Any]
             return {"topic_partitions": [{"topic": topic, "partitions": [0]}], "timeout": 5000}
         case "describe_topic_partitions":
             return {"topics": [{"name": topic}], "response_partition_limit": 10}
+        case "unregister_broker":
+            # one that is not there: the others still work for the next test
+            return {"broker_id": 99}
         case "describe_quorum":
             return {"topics": [{"topic_name": "__cluster_metadata", "partitions": [one]}]}
         case "envelope":

@@ -210,7 +210,7 @@ def test_foreign_directories_are_refused_with_a_sentence(cluster: Cluster) -> No
     home = cluster.data / "broker-1"
     identities = [home / "log" / "meta.properties", home / "more" / "meta.properties"]
     before = [path.read_text() for path in identities]
-    assert sorted(topics(cluster)), "the cluster runs"
+    wait_until(lambda: bool(topics(cluster)), "the cluster runs")
     cluster.stop(1)
     foreign = re.sub("cluster.id=.*", "cluster.id=" + "A" * 22, before[1])
     both_foreign = [re.sub("cluster.id=.*", "cluster.id=" + "A" * 22, text) for text in before]

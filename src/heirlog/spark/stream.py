@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from heirlog.blocking.data import DataClient
-from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
@@ -185,17 +185,27 @@ class _Now:
     """The cluster beside the offset of the last batch."""
 
     def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
-        subscribed = resolve.subscribed(client, options, tolerated={topic for topic, _ in before.offsets})
         self._client = client
         self._options = options
         self._before = before
-        self.partitions = subscribed.partitions
-        self.topic_ids = subscribed.topic_ids
-        self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)
-        self._latest = resolve.at(client, LATEST, self.partitions, options.isolation)
+        try:
+            self._look()
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            # a topic that went between two questions: one broker named it, the next one knows better
+            self._look()
         self.begins = {
             partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
         }
+
+    def _look(self) -> None:
+        tolerated = {topic for topic, _ in self._before.offsets}
+        subscribed = resolve.subscribed(self._client, self._options, tolerated=tolerated)
+        self.partitions = subscribed.partitions
+        self.topic_ids = subscribed.topic_ids
+        self._earliest = resolve.at(self._client, EARLIEST, self.partitions, self._options.isolation)
+        self._latest = resolve.at(self._client, LATEST, self.partitions, self._options.isolation)
 
     def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
