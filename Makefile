@@ -3,6 +3,8 @@
 # make test    every test (arguments for pytest: make test ARGS="tests/storage -x")
 
 ARGS ?=
+# of tests: one more than two cores, since many of them wait for a node, a JVM or a client
+PROCESSES ?= 3
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
@@ -32,7 +34,7 @@ up: setup
 test: setup-dev
 	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
 	@sh scripts/python scripts/setup.py other-python
-	@$(PY) -m pytest -n auto --maxprocesses 4 --dist loadgroup $(ARGS)
+	@$(PY) -m pytest -n $(PROCESSES) --dist loadgroup $(ARGS)
 
 bench: setup-dev
 	@$(PY) -m heirlog.testing.bench $(ARGS)

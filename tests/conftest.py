@@ -1,4 +1,4 @@
-"""How the tests are dealt out to the processes that run them (`make test` starts one per core, four at most).
+"""How the tests are dealt out to the processes that run them (PROCESSES in the Makefile).
 
 Fixtures that cost seconds belong to a file, or, for Spark's JVM, to a folder: what shares one stays in one process.
 Folders that take minutes come first, so that no process is left with one at the end.

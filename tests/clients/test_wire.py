@@ -237,6 +237,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_frame_disturbs_nobody(world: Wo
 def test_random_fields_get_an_answer_that_can_be_read_or_a_closed_connection(world: World, seed: int) -> None:
     for case in SERVED:
         listener, api, version = case.values
+        if api == "unregister_broker":
+            continue  # chance finds a broker that is there, and the tests that follow miss it
         rng = random.Random(f"{seed} {case.id}")
         body = kio_bytes(random_entity(rng, load_request_schema(API_KEYS[api], version)))
         with connect(world, listener) as stranger:

@@ -38,7 +38,7 @@ from heirlog.testing.drill.stdlib import stdlib_modules
 TOPIC = "stdlib-lines"
 PARTITIONS = 4
 INPUT_FILES = 8
-BATCHES = 8
+BATCHES = 6
 """About how many micro-batches the second pipeline takes, so that there is something to kill between them."""
 STUCK_S = 300.0
 _POLL_S = 0.05
@@ -199,7 +199,7 @@ def _finish(job: _Job, verdict: Verdict) -> None:
 def _killed_three_times(folder: Path, verdict: Verdict, say: Callable[[str], None]) -> None:
     job = _Job(folder, "out")
     try:
-        for victim, batches in (("driver", 1), ("worker", 3), ("driver", 4)):
+        for victim, batches in (("driver", 1), ("worker", 2), ("driver", 3)):
             _until(partial(_at_least, folder, batches), job)
             what = f"{victim} after {_visible(folder)} batches"
             if victim == "driver":
