@@ -112,13 +112,6 @@ def test_a_claim_that_was_killed_half_way_is_made_again(table: BatchTable) -> No
     assert table.identity()["checkpointId"] == "id-1"
 
 
-def test_two_runs_on_one_table_are_refused(table: BatchTable) -> None:
-    with table.locked(), pytest.raises(PipelineError, match="another run or compaction"), table.locked():
-        pass
-    with table.locked():
-        pass
-
-
 def test_numbers_that_a_compaction_merged_are_held(table: BatchTable) -> None:
     table.claim("/cp", "id-1", MEANING)
     table.write_identity({**table.identity(), "compactedThrough": 5})

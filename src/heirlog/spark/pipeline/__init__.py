@@ -6,6 +6,7 @@
     table.py     a directory of Parquet that holds each batch once, whatever is killed when
     batch.py     what happens to one micro-batch
     run.py       the query around the batches
+    files.py     files that are whole or not there, and locks
     report.py    what a run did
     compact.py   many small files of finished batches into few
     status.py    how far a pipeline is, read from its checkpoint and the brokers

@@ -10,7 +10,6 @@ The object goes to wherever Spark runs `foreachBatch` (with Spark Connect that i
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 from heirlog.spark.options import TopicPartition
+from heirlog.spark.pipeline.files import read_json
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
@@ -251,11 +251,8 @@ def tables_of(pipeline: Pipeline) -> list[BatchTable]:
 
 def checkpoint_id(checkpoint: str) -> str | None:
     """The id that Spark gave the query of this checkpoint; None where it has not begun or lies elsewhere."""
-    try:
-        found: dict[str, Any] = json.loads((Path(checkpoint) / "metadata").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return str(found["id"])
+    found = read_json(Path(checkpoint) / "metadata")
+    return str(found["id"]) if found else None
 
 
 def _known_id(checkpoint: str) -> str:

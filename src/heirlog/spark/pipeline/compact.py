@@ -26,10 +26,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from heirlog.spark.pipeline.batch import checkpoint_id, meaning, tables_of
+from heirlog.spark.pipeline.files import flush_tree, locked, sync_directory
 from heirlog.spark.pipeline.run import parts_of
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 from heirlog.spark.pipeline.status import last_commit
-from heirlog.spark.pipeline.table import MANIFEST, BatchTable, flush_tree, sync_directory
+from heirlog.spark.pipeline.table import MANIFEST, BatchTable
 
 TARGET_BYTES = 128 * 1024 * 1024
 _AT_FDCWD = -100
@@ -55,7 +56,7 @@ def compact(pipeline: Pipeline, target_bytes: int = TARGET_BYTES) -> list[Compac
         for table in tables_of(part):
             if not table.identity():
                 continue
-            with table.locked():
+            with locked(table.path):
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
                 done.append(_compact_table(table, finished, target_bytes))

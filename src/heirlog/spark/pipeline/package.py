@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import heirlog
+from heirlog.spark.pipeline.files import replacing
 
 LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
 _LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage", "metadata")
@@ -20,12 +21,10 @@ def package(target: str | Path) -> Path:
     """Write the archive; the name decides nothing, Spark wants one that ends in .zip. An old file is replaced whole."""
     root = Path(heirlog.__file__).parent
     file = Path(target)
-    temporary = file.with_name(f".{file.name}.new")
-    with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(file) as output, zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
         for source in sorted(root.rglob("*")):
             inner = source.relative_to(root)
             if inner.parts[0] in _LEFT_OUT or source.suffix not in (".py", ".properties", ".typed"):
                 continue
             archive.write(source, Path("heirlog") / inner)
-    temporary.replace(file)
     return file

@@ -8,7 +8,6 @@ again after a kill changes nothing.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import TopicPartition
-from heirlog.spark.pipeline.table import sync_directory, sync_file
+from heirlog.spark.pipeline.files import read_json, sync_directory, sync_file, write_json
 
 KEPT_BATCHES = 100
 KEPT_LOSSES = 100
@@ -79,9 +78,8 @@ class Journal:
 
     def read(self) -> tuple[int, Report, list[Batch]]:
         """The last number counted (-1 for none), the sums, and the last batches, oldest first."""
-        try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        found = read_json(self.path)
+        if not found:
             return -1, Report(), []
         return found["through"], Report(**found["sums"]), [Batch(**batch) for batch in found["batches"]]
 
@@ -95,12 +93,7 @@ class Journal:
             "sums": sums.as_json(),
             "batches": [asdict(known) for known in (*batches, batch)[-KEPT_BATCHES:]],
         }
-        temporary = self.path.with_name(f".{self.path.name}.new")
-        with open(temporary, "w", encoding="utf-8") as handle:
-            json.dump(content, handle)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, self.path)
+        write_json(self.path, content)
 
 
 def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:

@@ -32,6 +32,7 @@ from heirlog.spark.pipeline.batch import (
     parsed_by,
     tables_of,
 )
+from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.report import Journal, Offsets, Report
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics, load
 from heirlog.spark.pipeline.table import local_uri
@@ -64,7 +65,7 @@ def run(
     with ExitStack() as held:
         for part in parts_of(pipeline):
             for table in tables_of(part):
-                held.enter_context(table.locked())
+                held.enter_context(locked(table.path))
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
         known, *_ = Journal(pipeline.checkpoint).read()

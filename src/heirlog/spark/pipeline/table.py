@@ -24,18 +24,17 @@ the last number that its merged files hold.
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from heirlog.spark.pipeline import files
 from heirlog.spark.pipeline.spec import PipelineError
 
 IDENTITY = "_pipeline.json"
@@ -65,34 +64,36 @@ class BatchTable:
 
     def manifest(self, batch_id: int) -> dict[str, Any]:
         """What `publish` was given for this batch."""
-        return _read_json(self.directory(batch_id) / MANIFEST)
+        return files.read_json(self.directory(batch_id) / MANIFEST)
 
     def stage(self, batch_id: int) -> Path:
-        """A place for the files of a batch; it is not made, and it is empty unless this object staged there before."""
-        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
+        """A place for the files of a batch, which this call empties but does not make."""
+        place = self._place(batch_id)
         shutil.rmtree(place, ignore_errors=True)
         self.staging.mkdir(parents=True, exist_ok=True)
         return place
 
     def publish(self, batch_id: int, manifest: Mapping[str, Any]) -> None:
         """Make the staged batch visible. Everything of it is on the disk before, the rename itself afterwards."""
-        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
+        place = self._place(batch_id)
         place.mkdir(parents=True, exist_ok=True)
-        _write_json(place / MANIFEST, manifest)
+        files.write_json(place / MANIFEST, manifest)
         _remove_spark_leftovers(place)
-        flush_tree(place)
+        files.flush_tree(place)
         self.path.mkdir(parents=True, exist_ok=True)
         os.rename(place, self.directory(batch_id))
-        sync_directory(self.path)
+        files.sync_directory(self.path)
         with suppress(OSError):
             # kept where another batch is staged
             self.staging.rmdir()
 
     def staged_rows(self, batch_id: int) -> int:
         """As the files of the staged batch say."""
-        place = self.staging / f"batch_id={batch_id}.{self._attempt}"
-        files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
-        return sum(pq.read_metadata(file).num_rows for file in files if file.name.endswith(".parquet"))
+        written = (Path(folder, name) for folder, _, names in os.walk(self._place(batch_id)) for name in names)
+        return sum(pq.read_metadata(file).num_rows for file in written if file.name.endswith(".parquet"))
+
+    def _place(self, batch_id: int) -> Path:
+        return self.staging / f"batch_id={batch_id}.{self._attempt}"
 
     def clear_staging(self) -> None:
         """Remove what killed runs left. Only under the lock: a living run stages there too."""
@@ -100,10 +101,7 @@ class BatchTable:
 
     def identity(self) -> dict[str, Any]:
         """What `claim` wrote; empty where nobody has claimed the table."""
-        try:
-            return _read_json(self.path / IDENTITY)
-        except FileNotFoundError:
-            return {}
+        return files.read_json(self.path / IDENTITY)
 
     def refuse_strangers(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:
         """Raise PipelineError unless this checkpoint and query may go on filling the table.
@@ -113,7 +111,8 @@ class BatchTable:
         known = self.identity()
         if not known:
             # a claim that was killed half way leaves its own file, and is no stranger
-            if self.path.is_dir() and any(entry.name != _new(IDENTITY) for entry in self.path.iterdir()):
+            own = files.unfinished(self.path / IDENTITY)
+            if self.path.is_dir() and any(entry != own for entry in self.path.iterdir()):
                 raise PipelineError(
                     f"{self.path} is not empty and was not made by a pipeline: name a new directory as `table`"
                 )
@@ -141,22 +140,7 @@ class BatchTable:
             self.write_identity({"checkpoint": checkpoint, "checkpointId": checkpoint_id, "meaning": dict(meaning)})
 
     def write_identity(self, identity: Mapping[str, Any]) -> None:
-        _write_json(self.path / IDENTITY, identity)
-        sync_directory(self.path)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One run or compaction at a time; the lock goes with the process, however it ends."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        file = self.path.parent / f".{self.path.name}.lock"
-        with open(file, "w") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise PipelineError(
-                    f"another run or compaction works on {self.path}: wait for it, or stop it first"
-                ) from None
-            yield
+        files.write_json(self.path / IDENTITY, identity)
 
 
 def local_uri(path: str) -> str:
@@ -164,50 +148,9 @@ def local_uri(path: str) -> str:
     return f"file://{path}"
 
 
-def sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_file(path: Path) -> None:
-    with open(path, "rb") as handle:
-        os.fsync(handle.fileno())
-
-
-def flush_tree(place: Path) -> None:
-    """Every file and directory below `place`, and `place` itself, is on the disk when this returns."""
-    for folder, _, files in os.walk(place, topdown=False):
-        for name in files:
-            sync_file(Path(folder, name))
-        sync_directory(Path(folder))
-
-
 def _remove_spark_leftovers(place: Path) -> None:
     """Hadoop's checksum files and success mark: no reader of the table wants them."""
-    for folder, _, files in os.walk(place):
-        for name in files:
+    for folder, _, names in os.walk(place):
+        for name in names:
             if name.endswith(".crc") or name == "_SUCCESS":
                 Path(folder, name).unlink()
-
-
-def _new(name: str) -> str:
-    return f".{name}.new"
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    found = json.loads(file.read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
-
-
-def _write_json(file: Path, value: Mapping[str, Any]) -> None:
-    """Whole or not at all: written beside it, flushed, renamed."""
-    temporary = file.with_name(_new(file.name))
-    with open(temporary, "w", encoding="utf-8") as handle:
-        json.dump(value, handle, indent=1)
-        handle.flush()
-        os.fsync(handle.fileno())
-    os.replace(temporary, file)

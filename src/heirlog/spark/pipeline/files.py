@@ -1,0 +1,82 @@
+"""Files and directories that are whole and on the disk, or not there; and locks that end with their process.
+
+A file is written beside its place under a name that readers of tables pass over (it begins with a dot), flushed, and
+renamed; then its directory is flushed. A kill leaves at most that other file, which the next attempt writes over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from heirlog.spark.pipeline.spec import PipelineError
+
+
+def sync_file(path: Path) -> None:
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def flush_tree(place: Path) -> None:
+    """Every file and directory below `place`, and `place` itself, is on the disk when this returns."""
+    for folder, _, files in os.walk(place, topdown=False):
+        for name in files:
+            sync_file(Path(folder, name))
+        sync_directory(Path(folder))
+
+
+def unfinished(file: Path) -> Path:
+    """Where `file` is written before it takes its place."""
+    return file.with_name(f".{file.name}.new")
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[IO[bytes]]:
+    """What the block writes becomes `file` when the block ends well, and is on the disk then."""
+    with open(unfinished(file), "wb") as handle:
+        yield handle
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(unfinished(file), file)
+    sync_directory(file.parent)
+
+
+def write_json(file: Path, value: Mapping[str, Any]) -> None:
+    """An object, indented: people look into these files."""
+    with replacing(file) as handle:
+        handle.write(json.dumps(value, indent=1).encode())
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in `file`, empty where there is no such file."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    assert isinstance(found, dict)
+    return found
+
+
+@contextmanager
+def locked(place: Path) -> Iterator[None]:
+    """`place` belongs to this run or compaction while the block runs, by a file beside it. Raises PipelineError."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with open(place.parent / f".{place.name}.lock", "w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineError(f"another run or compaction works on {place}: wait for it, or stop it first") from None
+        yield
