@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 from heirlog.spark.pipeline.check import check
+from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import run
-from heirlog.spark.pipeline.spec import load
 from heirlog.spark.pipeline.status import status
 from heirlog.testing.cluster import Cluster
 

@@ -69,7 +69,7 @@ def run(
     """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
     with _needs_spark():
         from heirlog.spark.pipeline.run import run as run_pipeline
-        from heirlog.spark.pipeline.spec import load
+        from heirlog.spark.pipeline.load import load
 
         pipeline = load(file)
         ended = threading.Event()
@@ -141,7 +141,7 @@ def status(
         from rich.console import Console
         from rich.live import Live
 
-        from heirlog.spark.pipeline.spec import load
+        from heirlog.spark.pipeline.load import load
         from heirlog.spark.pipeline.status import status as look
 
         pipeline = load(file)
@@ -205,7 +205,7 @@ def compact(
         from dataclasses import asdict
 
         from heirlog.spark.pipeline.compact import compact as compact_tables
-        from heirlog.spark.pipeline.spec import load
+        from heirlog.spark.pipeline.load import load
 
         done = compact_tables(load(file), target_mib * 1024 * 1024)
     if json:

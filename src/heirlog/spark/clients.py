@@ -39,6 +39,11 @@ def lend(properties: Mapping[str, str]) -> Iterator[DataClient]:
     _idle.setdefault(key, []).append((time.monotonic(), client))
 
 
+def connect(properties: Mapping[str, str], timeout_s: float) -> DataClient:
+    """A client of the caller's own, for a question from outside Spark. Raises as `lend` does."""
+    return _connect((*_key(properties)[:-1], timeout_s))
+
+
 def _key(properties: Mapping[str, str]) -> _Key:
     text = properties.get("default.api.timeout.ms", str(DEFAULT_TIMEOUT_MS)).strip()
     if not text.isdecimal() or not int(text):

@@ -19,6 +19,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import TypeAlias
 
 from heirlog.protocol.compression import CODEC_NAMES
@@ -115,7 +116,7 @@ class Options:
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     """Raises OptionError for what Spark's Kafka source refuses as well."""
-    options = {name.lower(): value for name, value in given.items()}
+    options = in_lower_case(given)
     topics, pattern, assigned = _strategy(options)
     properties = kafka_properties(options, _REFUSED)
     isolation = properties.get("isolation.level", ISOLATIONS[0])
@@ -195,7 +196,7 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Raises OptionError."""
-    options = {name.lower(): value for name, value in given.items()}
+    options = in_lower_case(given)
     acks = options.get("kafka.acks", "all").strip().lower()
     if acks not in _ACKS:
         raise OptionError(f"kafka.acks is '{acks}'; it can be {', '.join(_ACKS)}")
@@ -213,7 +214,13 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     )
 
 
-def kafka_properties(options: Mapping[str, str], refused: Mapping[str, str]) -> dict[str, str]:
+def in_lower_case(given: Mapping[str, str]) -> dict[str, str]:
+    """Names of options are not case-sensitive."""
+    return {name.lower(): value for name, value in given.items()}
+
+
+def kafka_properties(options: Mapping[str, str], refused: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """What `options`, with names in lower case, say to Kafka's client. Raises OptionError."""
     properties = {name[len(KAFKA) :]: value for name, value in options.items() if name.startswith(KAFKA)}
     for name, why in refused.items():
         if name in properties:

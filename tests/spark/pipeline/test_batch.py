@@ -9,8 +9,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from heirlog.spark.pipeline.batch import BatchBody, meaning
+from heirlog.spark.pipeline.load import parse
 from heirlog.spark.pipeline.run import sentence_of
-from heirlog.spark.pipeline.spec import PipelineError, parse
+from heirlog.spark.pipeline.spec import PipelineError
 
 TOPICS = """\
 name = "p"

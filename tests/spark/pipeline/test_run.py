@@ -17,9 +17,10 @@ from pyspark.sql import SparkSession
 
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.compact import compact
+from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal
 from heirlog.spark.pipeline.run import run
-from heirlog.spark.pipeline.spec import PipelineError, load
+from heirlog.spark.pipeline.spec import PipelineError
 
 FILE = """\
 name = "numbers"

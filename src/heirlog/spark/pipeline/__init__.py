@@ -1,6 +1,7 @@
 """Pipelines that a person describes in one TOML file: topics or files, an optional SQL statement, topics or tables.
 
-    spec.py      the file's meaning, and what is wrong in it, by line
+    spec.py      what the file says, as values
+    load.py      reading it, and what is wrong in it, by line (sections.py, toml_lines.py)
     check.py     what can be found out before anything starts, the SQL included
     values.py    raw values into columns; rows that do not parse are kept apart
     table.py     a directory of Parquet that holds each batch once, whatever is killed when

@@ -23,6 +23,7 @@ from pyspark.errors import PySparkAssertionError
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
+import heirlog.spark
 from heirlog.spark.options import TopicPartition
 from heirlog.spark.pipeline.files import read_json
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
@@ -229,8 +230,7 @@ def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
     else:
         value = f.to_json(f.col("value"))
     columns = [f.col(name) for name in dict.fromkeys(kept)]
-    writer = rows.select(*columns, value.alias("value")).write.format("heirlog").mode("append").options(**sink.options)
-    writer.option("kafka.bootstrap.servers", sink.bootstrap_servers).option("topic", sink.topic).save()
+    heirlog.spark.write(rows.select(*columns, value.alias("value")), **sink.spark_options)
 
 
 def _header(name: str, value: Column) -> Column:
@@ -274,10 +274,9 @@ def meaning(pipeline: Pipeline) -> dict[str, Any]:
     source, query = pipeline.source, pipeline.query
     if isinstance(source, Topics):
         read = {"topics": list(source.names), "pattern": source.pattern}
-        options = {name.lower(): value for name, value in source.options.items()}
-        read["headers"] = options.get("includeheaders")
-        if "columns" in options:
-            read["columns"] = options["columns"]
+        read["headers"] = source.options.get("includeheaders")
+        if "columns" in source.options:
+            read["columns"] = source.options["columns"]
     else:
         read = {"files": source.path, "format": source.format, "schema": source.schema, **_harmless(source.options)}
     return {

@@ -1,6 +1,6 @@
 """What is wrong with a pipeline file, by line, before anything starts.
 
-In this order, each only where the one before found nothing: the file in itself (spec.py), the options of source and
+In this order, each only where the one before found nothing: the file in itself (load.py), the options of source and
 sink, directories and tables that exist already, the brokers and their topics, and last the schema and the SQL, which
 Spark itself analyses without reading a row.
 """
@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from heirlog.blocking.data import DataClient, security_from_properties
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark.options import read_options, sink_options
+from heirlog.spark import clients
+from heirlog.spark.options import kafka_properties, read_options, sink_options
 from heirlog.spark.pipeline.batch import apply_sql, checkpoint_id, meaning, parsed_by, partition_columns, tables_of
-from heirlog.spark.pipeline.run import parts_of, read, sentence_of
-from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink, load
+from heirlog.spark.pipeline.load import load
+from heirlog.spark.pipeline.run import read, sentence_of
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
 
 _SQL_LINE = re.compile(r"\bline (\d+)")
 
@@ -47,18 +47,13 @@ def check(path: str | Path, spark: SparkSession | None = None, timeout_s: float 
 def _options(pipeline: Pipeline) -> list[Problem]:
     found = []
     if isinstance(pipeline.source, Topics):
-        options = {
-            "kafka.bootstrap.servers": pipeline.source.bootstrap_servers,
-            "subscribe": ",".join(pipeline.source.names) or "any",
-            **pipeline.source.options,
-        }
         try:
-            read_options(options, streaming=True)
+            read_options(pipeline.source.spark_options, streaming=True)
         except ValueError as error:
             found.append(Problem(pipeline.line_of("source", "options"), str(error)))
     for name, sink in _topic_sinks(pipeline):
         try:
-            sink_options({"kafka.bootstrap.servers": sink.bootstrap_servers, "topic": sink.topic, **sink.options})
+            sink_options(sink.spark_options)
         except ValueError as error:
             found.append(Problem(pipeline.line_of(name, "options"), str(error)))
     return found
@@ -75,7 +70,7 @@ def _places(pipeline: Pipeline) -> list[Problem]:
     if isinstance(source, Files) and "://" not in source.path and not Path(source.path).is_dir():
         sentence = f"there is no directory {source.path}: make it, or name another in `files`"
         found.append(Problem(pipeline.line_of("source", "files"), sentence))
-    for part in parts_of(pipeline):
+    for part in pipeline.parts:
         for table in tables_of(part):
             name = (
                 "sink" if isinstance(pipeline.sink, Table) and str(table.path) == pipeline.sink.path else "dead_letters"
@@ -98,16 +93,15 @@ def _can_be_made(place: Path) -> bool:
 
 
 def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
-    wanted: list[tuple[str, str, Mapping[str, str], tuple[str, ...]]] = []
+    wanted: list[tuple[str, Topics | TopicSink, tuple[str, ...]]] = []
     if isinstance(pipeline.source, Topics):
-        source = pipeline.source
-        wanted.append(("source", source.bootstrap_servers, source.options, source.names))
-    wanted += [(name, sink.bootstrap_servers, sink.options, (sink.topic,)) for name, sink in _topic_sinks(pipeline)]
+        wanted.append(("source", pipeline.source, pipeline.source.names))
+    wanted += [(name, sink, (sink.topic,)) for name, sink in _topic_sinks(pipeline)]
     found = []
-    for name, bootstrap, options, topics in wanted:
-        properties = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
+    for name, place, topics in wanted:
+        bootstrap = place.bootstrap_servers
         try:
-            with DataClient(bootstrap, security=security_from_properties(properties), timeout_s=timeout_s) as client:
+            with clients.connect(kafka_properties(place.spark_options), timeout_s) as client:
                 there = set(client.topic_names(internal=True))
         except (OSError, KafkaError, ValueError) as error:
             found.append(Problem(pipeline.line_of(name, "bootstrap_servers"), f"{bootstrap}: {error}"))

@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 
 from heirlog.spark.pipeline.batch import checkpoint_id, meaning, tables_of
 from heirlog.spark.pipeline.files import flush_tree, locked, sync_directory
-from heirlog.spark.pipeline.run import parts_of
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 from heirlog.spark.pipeline.status import last_commit
 from heirlog.spark.pipeline.table import MANIFEST, BatchTable
@@ -51,7 +50,7 @@ def compact(pipeline: Pipeline, target_bytes: int = TARGET_BYTES) -> list[Compac
     """Merge the finished batches of each of the pipeline's Parquet tables; files of half `target_bytes` stay as they
     are. Raises PipelineError while a run holds a table, and where the file system cannot exchange directories."""
     done = []
-    for part in parts_of(pipeline):
+    for part in pipeline.parts:
         finished = last_commit(part.checkpoint)
         for table in tables_of(part):
             if not table.identity():

@@ -11,7 +11,6 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -33,14 +32,14 @@ from heirlog.spark.pipeline.batch import (
     tables_of,
 )
 from heirlog.spark.pipeline.files import locked
+from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal, Offsets, Report
-from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics, load
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
 
 _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
-_REJECTED = ".rejected"
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
 
@@ -63,7 +62,7 @@ def run(
     if not isinstance(pipeline, Pipeline):
         pipeline = load(pipeline)
     with ExitStack() as held:
-        for part in parts_of(pipeline):
+        for part in pipeline.parts:
             for table in tables_of(part):
                 held.enter_context(locked(table.path))
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
@@ -87,33 +86,16 @@ def run(
 
 
 def _sums(pipeline: Pipeline) -> list[Report]:
-    return [Journal(part.checkpoint).read()[1] for part in parts_of(pipeline)]
-
-
-def parts_of(pipeline: Pipeline) -> list[Pipeline]:
-    """The queries that a pipeline becomes: one, or two where SQL runs over the stream and rejected rows are kept.
-
-    Such a stream cannot send rows elsewhere on its way, so a second query reads them, with a checkpoint of its own.
-    """
-    query, letters = pipeline.query, pipeline.dead_letters
-    if query is None or query.over == "batch" or letters is None:
-        return [pipeline]
-    main = replace(pipeline, dead_letters=None)
-    checkpoint = f"{pipeline.checkpoint}{_REJECTED}"
-    return [main, replace(main, name=f"{pipeline.name}{_REJECTED}", checkpoint=checkpoint, query=None, sink=letters)]
+    return [Journal(part.checkpoint).read()[1] for part in pipeline.parts]
 
 
 def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The source as a stream of rows, before anything is done to them."""
     source = pipeline.source
     if isinstance(source, Topics):
-        reader = spark.readStream.format("heirlog").option("kafka.bootstrap.servers", source.bootstrap_servers)
         # a pipeline without a wish begins with what is there: Spark's own default would skip it
-        options = {name.lower(): value for name, value in source.options.items()}
-        reader = reader.options(**{"startingoffsets": "earliest", **options})
-        if source.pattern is not None:
-            return reader.option("subscribePattern", source.pattern).load()
-        return reader.option("subscribe", ",".join(source.names)).load()
+        options = {"startingoffsets": "earliest", **source.spark_options}
+        return spark.readStream.format("heirlog").options(**options).load()
     return _read_files(spark, source)
 
 
@@ -133,7 +115,7 @@ def _read_files(spark: SparkSession, source: Files) -> DataFrame:
 
 
 def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[StreamingQuery]:
-    main, *aside = parts_of(pipeline)
+    main, *aside = pipeline.parts
     query = pipeline.query
     if query is None or query.over == "batch":
         return [_writer(main, rows).foreachBatch(BatchBody(main, on_step)).start()]
@@ -176,12 +158,10 @@ def _commit_last(pipeline: Pipeline, query: StreamingQuery) -> None:
     """With `commitGroup` the source commits a batch when the next one begins; after the last there is none."""
     if not isinstance(pipeline.source, Topics):
         return
-    options = {name.lower(): value for name, value in pipeline.source.options.items()}
-    group = options.get("commitgroup")
+    group = pipeline.source.options.get("commitgroup")
     if group:
-        servers = {"kafka.bootstrap.servers": pipeline.source.bootstrap_servers}
         try:
-            commit_progress(query, group, {**servers, **pipeline.source.options})
+            commit_progress(query, group, pipeline.source.spark_options)
         except (OSError, KafkaError) as error:
             # for tools that watch the lag: what the run did is done all the same
             _log.warning("offsets of group %s could not be committed: %s", group, error)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from heirlog.blocking.data import LATEST, DataClient, security_from_properties
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark.options import TopicPartition
+from heirlog.spark import clients
+from heirlog.spark.options import LATEST, TopicPartition, kafka_properties
 from heirlog.spark.pipeline.report import Batch, Journal, Report, offset_log
 from heirlog.spark.pipeline.spec import Pipeline, Topics
 
@@ -76,9 +76,7 @@ def last_commit(checkpoint: str) -> int:
 
 
 def _latest(source: Topics, position: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:
-    properties = {name.removeprefix("kafka."): value for name, value in source.options.items() if name[:6] == "kafka."}
-    security = security_from_properties(properties)
-    with DataClient(source.bootstrap_servers, security=security, timeout_s=timeout_s) as client:
+    with clients.connect(kafka_properties(source.spark_options), timeout_s) as client:
         found = client.list_offsets(dict.fromkeys(position, LATEST))
         return {where: end.offset for where, end in found.items()}
 

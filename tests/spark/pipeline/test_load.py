@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink, load, parse
+from heirlog.spark.options import kafka_properties
+from heirlog.spark.pipeline.load import load, parse
+from heirlog.spark.pipeline.spec import Files, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.toml_lines import line_of_each_key
 
 LAKE = """\
@@ -48,7 +50,7 @@ def problems(text: str) -> list[tuple[int, str]]:
 def test_a_file_is_read_with_its_defaults() -> None:
     pipeline = parse(LAKE, Path("/home/p/p.toml"))
     assert (pipeline.name, pipeline.mode, pipeline.checkpoint) == ("lake", "batch", "/home/p/state/lake")
-    options = {"maxOffsetsPerTrigger": "1000", "includeHeaders": "true"}
+    options = {"maxoffsetspertrigger": "1000", "includeheaders": "true"}
     assert pipeline.source == Topics("127.0.0.1:9092", ("lines",), None, options)
     assert pipeline.values.registry_framing
     assert pipeline.query == Query("SELECT value.module FROM input\n")
@@ -91,6 +93,7 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("sql = '''", "watermark = { column = 'timestamp', delay = 'soon' }\nsql = '''", 14, "10 minutes"),
         ("[sink]", "[sinks]", 1, "there is no [sink]"),
         ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
+        ("maxOffsetsPerTrigger = 1000", "includeheaders = false", 7, "there twice"),
         ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
         ('checkpoint = "state/lake"', 'checkpoint = "s3://b/c"', 2, "a directory that this machine sees"),
         ('table = "lake"', 'table = "s3://b/t"', 19, "a directory that this machine sees"),
@@ -117,6 +120,18 @@ def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("BROKER_LOGIN", "hidden")
     pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", 'login = "${BROKER_LOGIN}"'), Path("/p.toml"))
     assert isinstance(pipeline.source, Topics) and pipeline.source.options["login"] == "hidden"
+
+
+def test_how_the_names_of_kafkas_properties_are_written_does_not_matter() -> None:
+    options = '"Kafka.Security.Protocol" = "SSL", "KAFKA.ssl.keystore.type" = "PEM"'
+    source = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", options), Path("/p.toml")).source
+    assert isinstance(source, Topics)
+    properties = kafka_properties(source.spark_options)
+    assert properties == {
+        "bootstrap.servers": "127.0.0.1:9092",
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+    }
 
 
 def test_a_text_from_the_environment_may_have_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +166,7 @@ def test_places_in_options_are_relative_to_the_file_too() -> None:
     options = 'quarantinePath = "lost", "kafka.ssl.truststore.location" = "/etc/ca.pem", x = "lost"'
     pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", options), Path("/home/p/p.toml"))
     assert isinstance(pipeline.source, Topics)
-    assert pipeline.source.options["quarantinePath"] == "/home/p/lost"
+    assert pipeline.source.options["quarantinepath"] == "/home/p/lost"
     assert pipeline.source.options["kafka.ssl.truststore.location"] == "/etc/ca.pem"
     assert pipeline.source.options["x"] == "lost"
 

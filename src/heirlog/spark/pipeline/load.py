@@ -1,0 +1,233 @@
+"""Reading a pipeline file: its meaning as values, or everything that is wrong in it, each with its line.
+
+Only what the file says in itself is looked at here; whether it fits what exists is check.py's to say. Relative paths
+are relative to the file, so that a pipeline may be started from anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Literal, cast
+
+from heirlog.spark.pipeline.sections import MISSING, Document, Section
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Query, Table, Topics, TopicSink, Values
+from heirlog.spark.pipeline.toml_lines import line_of_each_key
+
+FILE_FORMATS = ("text", "csv", "json", "parquet")
+VALUE_FORMATS = ("raw", "text", "json", "avro")
+TABLE_FORMATS = ("parquet", "delta", "iceberg")
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
+
+
+def load(path: str | Path) -> Pipeline:
+    """Read a pipeline file. Raises PipelineError with every problem that the file has in itself."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PipelineError(f"cannot read the pipeline file {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PipelineError(f"{file} is not UTF-8 text, so it is no pipeline file") from error
+    return parse(text, file)
+
+
+def parse(text: str, file: Path) -> Pipeline:
+    """The pipeline that `text` describes; `file` is where it stands. Raises PipelineError as `load` does."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+)", str(error))
+        line = int(found[1]) if found else len(text.splitlines())
+        problem = Problem(line, f"this is not TOML: {error}")
+        raise PipelineError(f"{file}: line {line}: {problem.sentence}", (problem,)) from error
+    except (ValueError, RecursionError) as error:
+        # a number of thousands of digits, arrays nested a thousand deep: TOML allows them, Python does not
+        problem = Problem(1, f"this cannot be read: {error}")
+        raise PipelineError(f"{file}: {problem.sentence}", (problem,)) from error
+    document = Document(values, line_of_each_key(text), file.absolute().parent)
+    pipeline = _pipeline(document)
+    if document.problems:
+        problems = tuple(sorted(document.problems, key=lambda problem: problem.line))
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more: heirlog pipeline check)" if len(problems) > 1 else ""
+        raise PipelineError(f"{file}: line {first.line}: {first.sentence}{more}", problems)
+    return cast(Pipeline, pipeline)
+
+
+def _pipeline(document: Document) -> Pipeline | None:
+    top = Section(document, (), document.values)
+    name = top.text("name")
+    if name and not _NAME.fullmatch(name):
+        document.problem(("name",), f"the name {name!r} may hold letters, digits, '.', '_' and '-' only")
+    mode = top.choice("mode", ("batch", "continuous"), "batch")
+    checkpoint = top.local_path("checkpoint")
+    every = top.text("every", "0 seconds")
+    if not _DURATION.fullmatch(every):
+        document.problem(("every",), f"`every` is a time like '10 seconds', not {every!r}")
+    top.known("source", "value", "query", "sink", "dead_letters")
+    source = _source(document)
+    values = _values(document.section("value"), source)
+    query = _query(document.section("query"))
+    sink = _sink(document, "sink", source)
+    letters = _sink(document, "dead_letters", source)
+    if source is None or sink is None:
+        return None
+    _separate(document, checkpoint, source, sink, letters)
+    if query is not None and query.over == "stream" and query.output_mode == "append":
+        _ask_for_watermark(document, query)
+    return Pipeline(
+        name,
+        cast(Literal["batch", "continuous"], mode),
+        checkpoint,
+        every,
+        source,
+        values,
+        query,
+        sink,
+        letters,
+        document.lines,
+    )
+
+
+def _ask_for_watermark(document: Document, query: Query) -> None:
+    if query.watermark is None and re.search(r"\bgroup\s+by\b", query.sql, re.IGNORECASE):
+        document.problem(
+            ("query", "sql"),
+            "a grouping over the stream in output mode append needs a watermark; give `watermark`, or take "
+            "over = 'batch' or output_mode = 'update'",
+        )
+
+
+def _source(document: Document) -> Topics | Files | None:
+    section = document.section("source")
+    if section is None:
+        document.problem((), "there is no [source]: give `topics` and `bootstrap_servers`, or `files` and `format`")
+        return None
+    kinds = section.exactly_one("topics", "topic_pattern", "files")
+    if kinds == "files":
+        form = section.choice("format", FILE_FORMATS)
+        path = section.path("files")
+        schema = section.text("schema", None)
+        if form in ("csv", "json") and schema is None:
+            section.wrong(
+                "format", f"files of {form} need a `schema` such as 'id BIGINT, name STRING': a run never guesses"
+            )
+        options = section.options()
+        section.known()
+        return Files(path, form, schema, options)
+    if kinds is None:
+        section.ignore()
+        return None
+    names = section.texts("topics") if kinds == "topics" else ()
+    pattern = section.text("topic_pattern") if kinds == "topic_pattern" else None
+    if kinds == "topics" and not names:
+        section.wrong("topics", "`topics` names no topic")
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            section.wrong("topic_pattern", f"{pattern!r} is no regular expression: {error}")
+    bootstrap = section.text("bootstrap_servers")
+    options = section.topic_options()
+    section.known()
+    return Topics(bootstrap, names, pattern, options)
+
+
+def _values(section: Section | None, source: Topics | Files | None) -> Values:
+    if section is None:
+        return Values()
+    if isinstance(source, Files):
+        section.wrong("", "[value] says how a record's value is read; files have `format` and `schema` instead")
+    form = section.choice("format", VALUE_FORMATS, "raw")
+    schema = section.text("schema", None)
+    schema_file = section.path("schema_file", None)
+    if schema_file is not None:
+        if schema is not None:
+            section.wrong("schema_file", "there is a `schema` and a `schema_file`: keep one of them")
+        try:
+            schema = Path(schema_file).read_text(encoding="utf-8")
+        except OSError as error:
+            section.wrong("schema_file", f"cannot read {schema_file}: {error.strerror}")
+        except UnicodeDecodeError:
+            section.wrong("schema_file", f"{schema_file} is not UTF-8 text, so it is no schema")
+    if form in ("json", "avro") and not schema:
+        example = "'module STRING, line STRING'" if form == "json" else "the schema in Avro's JSON form"
+        section.wrong("format", f"values of {form} need a `schema`, for example {example}")
+    if form in ("raw", "text") and schema:
+        section.wrong("schema", f"values of format {form} have no schema: remove it, or name another `format`")
+    framing = section.flag("registry_framing", form == "json")
+    section.known()
+    return Values(form, schema, framing)
+
+
+def _query(section: Section | None) -> Query | None:
+    if section is None:
+        return None
+    sql = section.text("sql")
+    over = section.choice("over", ("batch", "stream"), "batch")
+    output_mode = section.choice("output_mode", ("append", "update", "complete"), "append")
+    if over == "batch" and output_mode != "append":
+        section.wrong("output_mode", f"output mode {output_mode} is for over = 'stream'")
+    watermark = None
+    asked = section.table("watermark")
+    if asked is not None:
+        watermark = (asked.text("column"), asked.text("delay"))
+        asked.known()
+        if not _DURATION.fullmatch(watermark[1]):
+            asked.wrong("delay", f"`delay` is a time like '10 minutes', not {watermark[1]!r}")
+        if over == "batch":
+            section.wrong("watermark", "a watermark is for over = 'stream'")
+    section.known()
+    return Query(sql, cast(Literal["batch", "stream"], over), output_mode, watermark)
+
+
+def _sink(document: Document, name: str, source: Topics | Files | None) -> Table | TopicSink | None:
+    section = document.section(name)
+    if section is None:
+        if name == "sink":
+            document.problem((), "there is no [sink]: give `table` or `topic`")
+        return None
+    kind = section.exactly_one("table", "topic")
+    if kind is None:
+        section.ignore()
+        return None
+    if kind == "table":
+        form = section.choice("format", TABLE_FORMATS if name == "sink" else ("parquet",), "parquet")
+        path = section.local_path("table") if form == "parquet" else section.path("table")
+        partition_by = section.texts("partition_by")
+        if any(item.partition("=")[0].strip().lower() == "batch_id" for item in partition_by):
+            section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
+        section.known()
+        return Table(path, form, partition_by)
+    topic = section.text("topic")
+    default = source.bootstrap_servers if isinstance(source, Topics) else MISSING
+    bootstrap = section.text("bootstrap_servers", default)
+    options = section.topic_options()
+    section.known()
+    return TopicSink(bootstrap, topic, options)
+
+
+def _separate(
+    document: Document,
+    checkpoint: str,
+    source: Topics | Files,
+    sink: Table | TopicSink,
+    letters: Table | TopicSink | None,
+) -> None:
+    """No two of the directories may lie in one another: one would read or delete the other's files."""
+    places = [("checkpoint", checkpoint)]
+    if isinstance(source, Files):
+        places.append(("source", source.path))
+    places += [
+        (name, table.path) for name, table in (("sink", sink), ("dead_letters", letters)) if isinstance(table, Table)
+    ]
+    for index, (name, place) in enumerate(places):
+        for other_name, other in places[:index]:
+            if "://" in place or "://" in other or not place or not other:
+                continue
+            one, two = Path(place), Path(other)
+            if one == two or one in two.parents or two in one.parents:
+                document.problem((name,), f"{place} and {other} ({other_name}) lie in one another: separate them")
