@@ -6,6 +6,9 @@ The rules are those of `heirlog.protocol.batch`; these loops only avoid a Python
     every record must fill exactly its declared size, the last one its batch
     an output has room for the whole payload, so no write needs a check of its own
 
+A field with its size in front is read in four places of `decode_records`, each written out: as one function, inlined by
+numba or not, it takes 110 to 180 ns per record of 100 B instead of 55.
+
 `decode_records` answers with the number of the segment that is damaged, or -1; which rule it broke is not worth a
 branch here, since the reader is told topic, partition and offset of the batch.
 
