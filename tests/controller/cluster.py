@@ -7,10 +7,13 @@ from typing import Any
 from controller.fakes import CLUSTER, Harness
 
 from heirlog.metadata.state import PartitionState
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
+from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.types import Uuid
 from heirlog.testing.conformance.controller_layer import directory, incarnation
 
 FAR = 10**9
@@ -82,6 +85,26 @@ def state_of(harness: Harness, topic: str = "foo", partition: int = 0) -> Partit
     state = harness.controller.image.partition_named(topic, partition)
     assert state is not None
     return state
+
+
+def assign(harness: Harness, broker: int, log_dir: Uuid, *partitions: int, topic: str = "foo", epoch: int = -1) -> Any:
+    """The broker reports where these replicas of a topic lie; the answers' codes, in the order of the partitions."""
+    partition = AssignReplicasToDirsRequest.PartitionData
+    one = AssignReplicasToDirsRequest.TopicData(
+        topic_id=harness.controller.image.topic_ids.get(topic, Uuid(topic.encode().ljust(16)[:16])),
+        partitions=[partition(partition_index=index) for index in partitions],
+    )
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker,
+        broker_epoch=epoch_of(harness, broker) if epoch < 0 else epoch,
+        directories=[AssignReplicasToDirsRequest.DirectoryData(id=log_dir, topics=[one])],
+    )
+    answer = harness.ask("assign_replicas_to_dirs", request, 0)
+    if answer.error_code:
+        return ErrorCode(answer.error_code).name
+    (told,) = answer.directories
+    assert told.id == log_dir
+    return [ErrorCode(result.error_code).name for result in told.topics[0].partitions]
 
 
 def alter(harness: Harness, isr: list[int], topic: str = "foo", partition: int = 0, **more: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from controller.cluster import create, heartbeat, leading, register, state_of
+from controller.cluster import assign, create, heartbeat, leading, register, state_of
 from controller.fakes import Harness
 
 from heirlog.protocol.types import BrokerId
@@ -25,13 +25,15 @@ def test_a_broker_without_a_log_directory_is_fenced_once_and_never_becomes_eligi
 
 
 def _two_directories() -> Harness:
-    """Brokers 1 (two directories) and 2; four partitions on both, with a min ISR that only both fulfil."""
+    """Brokers 1 (two directories, two partitions in each) and 2; with a min ISR that only both fulfil."""
     harness = leading(0)
     register(harness, 1, log_dirs=[directory(1, 0), directory(1, 1)])
     register(harness, 2)
     for broker in (1, 2):
         heartbeat(harness, broker)
     create(harness, partitions=4, factor=2, min_insync_replicas="2")
+    assign(harness, 1, directory(1, 0), 0, 1)
+    assign(harness, 1, directory(1, 1), 2, 3)
     return harness
 
 
@@ -71,7 +73,7 @@ def test_of_a_broker_with_two_directories_one_that_fails_takes_only_its_own_part
     register(harness, 1, log_dirs=[directory(1, 0), directory(1, 1)])
     heartbeat(harness, 1)
     create(harness, partitions=4, factor=1)
-    # nobody else knows where a replica is: one without a directory would be led by a broker that cannot serve it
+    assign(harness, 1, directory(1, 0), 1, 3)
+    assign(harness, 1, directory(1, 1), 0, 2)
     heartbeat(harness, 1, offline_log_dirs=[directory(1, 0)])
-    leaders = [int(state_of(harness, partition=partition).leader) for partition in range(4)]
-    assert sorted(leaders) == [-1, -1, 1, 1]
+    assert [state_of(harness, partition=partition).leader for partition in range(4)] == [1, -1, 1, -1]

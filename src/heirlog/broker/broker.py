@@ -23,6 +23,7 @@ from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.delete_records import DeleteRecordsHandler
 from heirlog.broker.describe_log_dirs import describe_log_dirs
 from heirlog.broker.describe_producers import describe_producers
+from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import SessionCache
 from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
@@ -102,7 +103,8 @@ class Broker:
             env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
         )
         self._fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
-        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers)
+        reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
+        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers, reports)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = SessionCache(env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.exchange)
         self.replicas.on_brokers_changed = sessions.brokers_changed

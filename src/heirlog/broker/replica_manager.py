@@ -29,6 +29,7 @@ from functools import partial
 from typing import TypeAlias
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.fetcher import ReplicaFetchers
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
@@ -63,6 +64,7 @@ class ReplicaManager:
         peers: Peers,
         sender: AlterPartitionSender,
         fetchers: ReplicaFetchers,
+        reports: DirectoryReports,
     ) -> None:
         self._env = env
         self._static = static
@@ -70,6 +72,7 @@ class ReplicaManager:
         self._peers = peers
         self._sender = sender
         self._fetchers = fetchers
+        self._reports = reports
         self._image = Image()
         self._started = False
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
@@ -229,21 +232,31 @@ class ReplicaManager:
 
     def _existing_or_new(self, key: PartitionKey, state: PartitionState) -> Partition | None:
         partition = self.partition(key)
-        if partition is not None:
-            return None if partition.offline else partition
-        directory = self._directory_for(state)
-        if directory is None:
-            return None
+        if partition is None:
+            partition = self._created(key, state)
+            if partition is None:
+                return None
+        directory = self._directory_of[key].directory_id
+        if directory == state.directory_of(self._peers.broker_id):
+            self._reports.settle(key)
+        else:
+            self._reports.report(key, directory)
+        return None if partition.offline else partition
+
+    def _created(self, key: PartitionKey, state: PartitionState) -> Partition | None:
         topic = self._image.topics[key[0]].name
-        try:
-            log = directory.create_log(topic, key[1], key[0], log_config_of(self._image, self._static, topic))
-        except OSError as error:
-            self.directory_failed(directory, error)
-            return None
-        return self._add(directory, key, topic, log, high_watermark=0)
+        while (directory := self._directory_for(state)) is not None:
+            try:
+                log = directory.create_log(topic, key[1], key[0], log_config_of(self._image, self._static, topic))
+            except OSError as error:
+                self.directory_failed(directory, error)
+            else:
+                return self._add(directory, key, topic, log, high_watermark=0)
+        return None
 
     def _directory_for(self, state: PartitionState) -> LogDirectory | None:
-        """The one that the controller named, None if that is offline; else the online one with the fewest logs."""
+        """The one that the controller named, None if that is offline; else the online one with the fewest logs, which
+        the controller is told."""
         named = state.directory_of(self._peers.broker_id)
         online = self.online_directories
         for directory in online:
@@ -316,6 +329,7 @@ class ReplicaManager:
             if self._by_name.get(partition.topic) is siblings:
                 del self._by_name[partition.topic]
         directory = self._directory_of.pop(key)
+        self._reports.settle(key)
         self._wake_all(key)
         if directory not in self._offline:
             self._delete_log(directory, partition.topic, key[1])

@@ -30,6 +30,7 @@ from typing import Any, Final, Protocol
 from heirlog.context import Context
 from heirlog.controller.alter_configs import alter_configs, incremental_alter_configs
 from heirlog.controller.alter_partition import alter_partition
+from heirlog.controller.assign_directories import assign_directories
 from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.create_partitions import create_partitions
 from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
@@ -43,6 +44,7 @@ from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
     alter_reassignments_refused,
+    assign_directories_refused,
     create_partitions_refused,
     create_topics_refused,
     delete_topics_refused,
@@ -72,6 +74,7 @@ from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsR
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -242,6 +245,9 @@ class Controller:
         return self.submit(
             lambda: unregister_broker(self.image, self._static, self.sessions, request), unregister_broker_refused
         )
+
+    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: Context) -> Any:
+        return self.submit(lambda: assign_directories(self.image, self._static, request), assign_directories_refused)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
         return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)

@@ -13,7 +13,7 @@ Source: KIP-631, KIP-841, KIP-966.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heirlog.controller.election import Acceptable, Basis, Election
 from heirlog.controller.partition_change import Built, PartitionChange
@@ -52,7 +52,6 @@ class Leadership:
         # resolved once per topic, not once per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
-        self._placed: dict[BrokerId, int] = {}
         self._elr_enabled = image.elr_enabled
         self._keeps_all_lost = bool(static[RECOVERY_MANAGER])
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
@@ -98,6 +97,7 @@ class Leadership:
         adding: Ids | None = None,
         removing: Ids | None = None,
         lost: Ids = (),
+        directories: tuple[Uuid, ...] | None = None,
         recovery_state: int | None = None,
         leaving: BrokerId | None = None,
         joining: BrokerId | None = None,
@@ -110,7 +110,9 @@ class Leadership:
             partition=partition,
             before=before,
             election=election or self.usual_election(topic_id),
-            acceptable=self.acceptable(before, leaving, joining),
+            acceptable=self.acceptable(
+                before if directories is None else replace(before, directories=directories), leaving, joining
+            ),
             min_isr=self.min_isr(topic_id),
             elr_enabled=self._elr_enabled,
             isr=isr,
@@ -121,23 +123,16 @@ class Leadership:
             unregistered=unregistered,
             keeps_all_lost=self._keeps_all_lost,
             recovery_state=recovery_state,
+            directories=directories,
             default_directory=self.default_directory,
         ).build()
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
-        """One of the broker's directories, in turn.
-
-        Named here because brokers do not report where they put a replica: without a name the controller could not tell
-        which replicas a failed directory takes along.
-        """
+        """The broker's only directory; where it has several it chooses, and reports (assign_directories.py)."""
         broker = self._image.brokers.get(broker_id)
-        if broker is None or not broker.directories:
+        if broker is None or len(broker.directories) != 1:
             return UNASSIGNED_DIRECTORY
-        turn = self._placed.get(broker_id)
-        if turn is None:
-            turn = self._image.in_isr.count(broker_id)
-        self._placed[broker_id] = turn + 1
-        return broker.directories[turn % len(broker.directories)]
+        return broker.directories[0]
 
     def broker_leaves(self, broker: BrokerId, failed: Collection[Uuid] = ()) -> Changes:
         """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.

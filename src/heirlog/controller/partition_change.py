@@ -71,6 +71,8 @@ class PartitionChange:
     removing: Ids | None = None
     lost: Collection[BrokerId] = ()
     """Replicas whose data may be gone: they never enter the ELR by this change."""
+    directories: tuple[Uuid, ...] | None = None
+    """Where the replicas lie that there are: one for each, in their order."""
     unregistered: BrokerId | None = None
     """A broker that is no member of the cluster any more: no list names it."""
     keeps_all_lost: bool = False
@@ -93,6 +95,7 @@ class _Build:
         self.replicas = before.replicas if change.replicas is None else change.replicas
         self.adding = before.adding if change.adding is None else change.adding
         self.removing = before.removing if change.removing is None else change.removing
+        self.directories = before.directories if change.directories is None else change.directories
         self.elr: Ids = ()
         self.last_known: Ids = ()
         self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
@@ -190,8 +193,10 @@ class _Build:
         before, record = self.before, self.record
         if self.replicas != before.replicas:
             record.replicas = list(self.replicas)
-            if before.directories:
+            if self.directories:
                 record.directories = [self._directory(replica) for replica in self.replicas]
+        elif self.directories != before.directories:
+            record.directories = list(self.directories)
         if self.adding != before.adding:
             record.adding_replicas = list(self.adding)
         if self.removing != before.removing:
@@ -199,7 +204,7 @@ class _Build:
 
     def _directory(self, replica: BrokerId) -> Uuid:
         if replica in self.before.replicas:
-            return self.before.directory_of(replica)
+            return self.directories[self.before.replicas.index(replica)]
         return self.change.default_directory(replica)
 
     def _write_recovery_state(self, elected: Elected) -> None:

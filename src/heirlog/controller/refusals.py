@@ -10,6 +10,7 @@ from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsR
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -37,6 +38,10 @@ def _sentence(code: ErrorCode) -> str:
 
 def alter_partition_refused(code: ErrorCode) -> AlterPartitionResponse:
     return AlterPartitionResponse(error_code=code)
+
+
+def assign_directories_refused(code: ErrorCode) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(error_code=code)
 
 
 def registration_refused(code: ErrorCode) -> BrokerRegistrationResponse:

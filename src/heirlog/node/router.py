@@ -84,6 +84,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (60, "describe_cluster", 0, 2),
         (61, "describe_producers", 0, 0),
         (64, "unregister_broker", 0, 0),
+        (66, "list_transactions", 0, 2),
         (74, "list_config_resources", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
     ),
@@ -109,6 +110,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (63, "broker_heartbeat", 0, 1),
         (64, "unregister_broker", 0, 0),
         (67, "allocate_producer_ids", 0, 0),
+        (73, "assign_replicas_to_dirs", 0, 0),
     ),
 }
 

@@ -50,8 +50,10 @@ TABLE: dict[int, tuple[str, int, int, int, str]] = {
     62: ("BrokerRegistration", 0, 4, 0, "broker_registration"),
     63: ("BrokerHeartbeat", 0, 1, 0, "broker_heartbeat"),
     64: ("UnregisterBroker", 0, 0, 0, "unregister_broker"),
+    66: ("ListTransactions", 0, 2, 0, "list_transactions"),
     67: ("AllocateProducerIds", 0, 0, 0, "allocate_producer_ids"),
     70: ("ControllerRegistration", 0, 0, 0, "controller_registration"),
+    73: ("AssignReplicasToDirs", 0, 0, 0, "assign_replicas_to_dirs"),
     74: ("ListConfigResources", 0, 1, 0, "list_config_resources"),
     75: ("DescribeTopicPartitions", 0, 0, 0, "describe_topic_partitions"),
 }

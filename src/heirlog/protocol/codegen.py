@@ -35,7 +35,7 @@ FIXED = {
 }
 PYTHON_TYPES = {"bool": "bool", "string": "str", "bytes": "bytes", "uuid": "bytes", "records": "Records"}
 ZEROS = {"bool": "False", "string": '""', "bytes": 'b""', "uuid": "ZERO_UUID", "records": 'b""'}
-ARRAYS = {"int8": "int8s", "int32": "int32s", "uuid": "uuids", "string": "strings"}
+ARRAYS = {"int8": "int8s", "int32": "int32s", "int64": "int64s", "uuid": "uuids", "string": "strings"}
 
 
 def snake(name: str) -> str:

@@ -424,6 +424,14 @@ def read_int8s(buf: memoryview, pos: int, count: int) -> tuple[list[int], int]:
     return list(struct.unpack_from(f">{count}b", buf, pos)), end
 
 
+def read_int64s(buf: memoryview, pos: int, count: int) -> tuple[list[int], int]:
+    spend(count)
+    end = pos + 8 * count
+    if end > len(buf):
+        raise Malformed(f"an array of {count} numbers has only {len(buf) - pos} bytes")
+    return list(struct.unpack_from(f">{count}q", buf, pos)), end
+
+
 def read_uuids(buf: memoryview, pos: int, count: int) -> tuple[list[bytes], int]:
     if count < 16:
         shape = _UUIDS[count]
@@ -548,6 +556,10 @@ def write_compact_nullable_records(out: Out, records: Records | None) -> None:
 def int32s(values: Sequence[int]) -> bytes:
     count = len(values)
     return _INT32S[count].pack(*values) if count < 16 else struct.pack(f">{count}i", *values)
+
+
+def int64s(values: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(values)}q", *values)
 
 
 def int8s(values: Sequence[int]) -> bytes:

@@ -1,0 +1,93 @@
+"""AssignReplicasToDirs: a broker with several log directories says in which of them its replicas lie.
+
+A new replica on a broker with one directory is recorded there when it is made. On a broker with several it is
+UNASSIGNED, because only the broker knows where there is room; it chooses, and reports. UNASSIGNED keeps nobody from
+leading.
+
+    the directory is online     the record names it
+    it is not (any more)        the record names it, and by the same record the replica leaves ISR and ELR: the disk has
+                                failed before it was reported, and only now does the controller hear what lay on it
+
+Each partition has an answer of its own; a broker whose registration is not the current one is refused as a whole.
+
+Source: KIP-858.
+"""
+
+from __future__ import annotations
+
+from heirlog.controller.leadership import Changes, Leadership, without
+from heirlog.controller.outcome import Outcome, answer
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import BrokerState
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
+from heirlog.protocol.types import BrokerId, Uuid
+
+Directory = AssignReplicasToDirsResponse.DirectoryData
+Topic = AssignReplicasToDirsResponse.TopicData
+Partition = AssignReplicasToDirsResponse.PartitionData
+
+
+def assign_directories(image: Image, static: StaticConfig, request: AssignReplicasToDirsRequest) -> Outcome:
+    """Records and answer of one report."""
+    broker = image.brokers.get(BrokerId(request.broker_id))
+    if broker is None or broker.epoch != request.broker_epoch:
+        return answer(AssignReplicasToDirsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    handling = _Handling(image, static, broker)
+    response = AssignReplicasToDirsResponse(
+        directories=[
+            Directory(
+                id=directory.id,
+                topics=[
+                    Topic(
+                        topic_id=topic.topic_id,
+                        partitions=[
+                            Partition(
+                                partition_index=asked.partition_index,
+                                error_code=handling.assign(
+                                    Uuid(topic.topic_id), asked.partition_index, Uuid(directory.id)
+                                ),
+                            )
+                            for asked in topic.partitions
+                        ],
+                    )
+                    for topic in directory.topics
+                ],
+            )
+            for directory in request.directories
+        ]
+    )
+    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+
+
+class _Handling:
+    """One report at work."""
+
+    def __init__(self, image: Image, static: StaticConfig, broker: BrokerState) -> None:
+        self._image = image
+        self._broker = broker
+        self._leadership = Leadership(image, static)
+        self.changes = Changes()
+
+    def assign(self, topic_id: Uuid, partition: int, directory: Uuid) -> ErrorCode:
+        if topic_id not in self._image.topics:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        state = self._image.partition(topic_id, partition)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        me = self._broker.id
+        if me not in state.replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        directories = tuple(directory if each == me else state.directory_of(each) for each in state.replicas)
+        if self._broker.has_online(directory):
+            built = self._leadership.change(topic_id, partition, directories=directories)
+        else:
+            built = self._leadership.change(
+                topic_id, partition, directories=directories, isr=without(state.isr, me), lost=(me,), leaving=me
+            )
+        self.changes.add(built)
+        return ErrorCode.NONE
