@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from heirlog.broker.broker import Broker
 from heirlog.broker.followers import Peers
 from heirlog.broker.partition import Partition
 from heirlog.context import Context
-from heirlog.env import Cancel
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
@@ -22,66 +19,31 @@ from heirlog.protocol.messages.broker_registration import BrokerRegistrationResp
 from heirlog.protocol.messages.fetch import FetchRequest
 from heirlog.protocol.messages.produce import ProduceRequest
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
-from heirlog.sim.disk import SimDisk, SimFiles
-from heirlog.sim.world import World
 from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
+from heirlog.testing.conformance.body import Sent as Sent
+from heirlog.testing.conformance.body import StillEnv
+from heirlog.testing.conformance.broker_layer import fill, ids
 
 TOPIC_ID = Uuid(b"topic-id-of-foo!")
 CONTROLLER = Endpoint("controller", 9093)
 
 
-@dataclass
-class Sent:
-    to: Endpoint
-    channel: str
-    request: Any
-    on_result: Callable[[Any], None]
-
-
-class FakeEnv:
+class FakeEnv(StillEnv):
     """`advance` moves the clock and runs timers and flushes; `sent` holds requests until a test answers them."""
 
     def __init__(self) -> None:
-        self.world = World(1)
-        host = self.world.host("broker")
-        disk = SimDisk(self.world, host, self.world.stream("disk"))
-        disk.flush_us = (1, 2)
-        self.process = self.world.begin(host)
-        self.files = SimFiles(disk, self.process)
-        self.random = self.world.stream("node")
-        self.sent: list[Sent] = []
+        super().__init__()
         self.events: list[tuple[str, dict[str, object]]] = []
         self.stopped: tuple[int, str] | None = None
 
     def log(self, level: str, event: str, /, **values: object) -> None:
         self.events.append((event, values))
 
-    def now_ms(self) -> int:
-        return self.world.now_us // 1000
-
-    def wall_ms(self) -> int:
-        return 1_700_000_000_000 + self.now_ms()
-
-    def send(self, to: Endpoint, channel: str, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
-        self.sent.append(Sent(to, channel, request, on_result))
-
-    def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
-        return self.world.schedule(delay_ms * 1000, self.process, "timer", fn).cancel
-
     def stop(self, exit_code: int, reason: str) -> None:
         self.stopped = (exit_code, reason)
-
-    def advance(self, ms: int) -> None:
-        self.world.run_for(ms)
-
-    def take(self, channel: str) -> Sent:
-        """The oldest unanswered request on a channel."""
-        found = next(sent for sent in self.sent if sent.channel == channel)
-        self.sent.remove(found)
-        return found
 
 
 def batch(count: int = 1, base_offset: int = 0, leader_epoch: int = -1, **kwargs: Any) -> bytearray:
@@ -103,12 +65,6 @@ def open_log(env: FakeEnv, topic: str = "foo", index: int = 0) -> Log:
         log_start_offset=0,
         wall_ms=env.wall_ms(),
     )
-
-
-def fill(log: Log, end_offset: int, leader_epoch: int) -> None:
-    """Append single-record batches of `leader_epoch` up to `end_offset`."""
-    while log.log_end_offset < end_offset:
-        log.append_as_follower(batch(1, log.log_end_offset, leader_epoch), leader_epoch)
 
 
 def registered(broker_id: int, epoch: int | None = None, **kwargs: Any) -> BrokerState:
@@ -137,10 +93,6 @@ def state(
         partition_epoch=PartitionEpoch(partition_epoch),
         **kwargs,
     )
-
-
-def ids(brokers: list[int]) -> tuple[BrokerId, ...]:
-    return tuple(BrokerId(broker) for broker in brokers)
 
 
 def partition_on(

@@ -15,6 +15,7 @@ from heirlog.sim.world import World
 
 @dataclass(frozen=True, slots=True)
 class Sent:
+    to: Endpoint
     channel: str
     request: Any
     on_result: Callable[[Any], None]
@@ -26,10 +27,10 @@ class StillEnv:
     def __init__(self) -> None:
         self.world = World(1)
         host = self.world.host("node")
-        disk = SimDisk(self.world, host, self.world.stream("disk"))
-        disk.flush_us = (1, 2)
-        self._process = self.world.begin(host)
-        self.files = SimFiles(disk, self._process)
+        self.disk = SimDisk(self.world, host, self.world.stream("disk"))
+        self.disk.flush_us = (1, 2)
+        self.process = self.world.begin(host)
+        self.files = SimFiles(self.disk, self.process)
         self.random = self.world.stream("node")
         self.sent: list[Sent] = []
 
@@ -43,10 +44,10 @@ class StillEnv:
         return 1_700_000_000_000 + self.now_ms()
 
     def send(self, to: Endpoint, channel: str, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
-        self.sent.append(Sent(channel, request, on_result))
+        self.sent.append(Sent(to, channel, request, on_result))
 
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
-        return self.world.schedule(delay_ms * 1000, self._process, "timer", fn).cancel
+        return self.world.schedule(delay_ms * 1000, self.process, "timer", fn).cancel
 
     def stop(self, exit_code: int, reason: str) -> None:
         """A node that ends; the file goes on to look at what it left."""
