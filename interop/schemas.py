@@ -7,7 +7,8 @@ The classes that read and write are generated from the same specs, so what holds
 
 Differences that are meant, and nothing else is:
 
-* tagged fields from 10000 on are ours;
+* tagged fields from 10000 on are ours, and so are API keys from 10000 on;
+* `OURS` names versions of Kafka's APIs that only heirlog has;
 * `NARROWER` names schemas with versions that we do not serve (a line that is no longer true fails too);
 * an untagged nullable string, bytes or records without a default in Kafka's schema begins as null here and as empty
   there: what an object holds before it is filled, never bytes on the wire;
@@ -27,10 +28,13 @@ from typing import Any
 from heirlog.protocol.spec import FieldSpec, Spec, Versions, parse, parse_versions
 
 SPECS = Path(__file__).resolve().parent.parent / "src" / "heirlog" / "protocol" / "specs"
-OURS_FROM_TAG = 10000
+OURS_FROM = 10000
+"""Tags and API keys."""
 UNSTABLE = "0-6"
 """InitProducerId 6 (KIP-939) is marked unstable and is not advertised by Kafka itself."""
 NARROWER = {"InitProducerIdRequest": UNSTABLE, "InitProducerIdResponse": UNSTABLE}
+OURS = {"ElectLeadersRequest": 3, "ElectLeadersResponse": 3}
+"""KIP-966 gave ElectLeaders a version 3 that was never shipped."""
 NEVER = Versions(1, 0)
 
 Schema = dict[str, Any]
@@ -90,8 +94,9 @@ class Comparison:
         self.structs = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
         self.fields = 0
         self.differences: list[str] = []
+        self.versions = Versions(spec.versions.first, OURS.get(self.name, spec.versions.last + 1) - 1)
         self._header(spec, schema)
-        versions = range(spec.versions.first, spec.versions.last + 1)
+        versions = range(self.versions.first, self.versions.last + 1)
         self._block(spec.blocks[block].fields, schema["fields"], versions, self.name)
 
     def _say(self, where: str, what: str, ours: object, theirs: object) -> None:
@@ -101,21 +106,21 @@ class Comparison:
         if "apiKey" in schema and schema["apiKey"] != spec.key:
             self._say(self.name, "key", spec.key, schema["apiKey"])
         theirs = versions_of(schema["validVersions"])
-        if spec.versions.first < theirs.first or spec.versions.last > theirs.last:
-            self._say(self.name, "range of versions", spec.versions, theirs)
-        elif spec.versions != theirs and NARROWER.get(self.name) != schema["validVersions"]:
-            self._say(self.name, "range of versions (unlisted)", spec.versions, schema["validVersions"])
-        elif spec.versions == theirs and self.name in NARROWER:
-            self._say(self.name, "listed as narrower", spec.versions, theirs)
+        if self.versions.first < theirs.first or self.versions.last > theirs.last:
+            self._say(self.name, "range of versions", self.versions, theirs)
+        elif self.versions != theirs and NARROWER.get(self.name) != schema["validVersions"]:
+            self._say(self.name, "range of versions (unlisted)", self.versions, schema["validVersions"])
+        elif self.versions == theirs and self.name in NARROWER:
+            self._say(self.name, "listed as narrower", self.versions, theirs)
         flexible = versions_of(schema["flexibleVersions"])
-        for version in range(spec.versions.first, spec.versions.last + 1):
+        for version in range(self.versions.first, self.versions.last + 1):
             ours = spec.flexible is not None and version >= spec.flexible
             if ours != (version in flexible):
                 self._say(f"{self.name} v{version}", "flexible", ours, not ours)
 
     def _block(self, ours: list[FieldSpec], theirs: list[Schema], versions: range, where: str) -> None:
         by_name = {capital(field["name"]): field for field in theirs}
-        kafkas = [field for field in ours if (field.tag or 0) < OURS_FROM_TAG]
+        kafkas = [field for field in ours if (field.tag or 0) < OURS_FROM]
         for version in versions:
             mine = [capital(field.name) for field in kafkas if version in field.versions]
             expected = [name for name, field in by_name.items() if version in versions_of(field["versions"])]
@@ -186,6 +191,8 @@ def coordinator_key(schemas: dict[str, Schema], spec: Spec) -> Schema | None:
 
 def named_blocks() -> Iterator[tuple[str, Spec, str]]:
     for spec in our_specs():
+        if spec.kind == "api" and spec.key >= OURS_FROM:
+            continue
         for block in spec.blocks:
             yield spec.name + (block.capitalize() if spec.kind == "api" else ""), spec, block
 

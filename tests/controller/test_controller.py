@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
 from controller.fakes import Harness
 
-from heirlog.controller.election import Basis
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest

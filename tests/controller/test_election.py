@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.controller.election import NOBODY, Basis, Candidates, Elected, Election, elect
+from heirlog.controller.election import NOBODY, Candidates, Elected, Election, elect
 from heirlog.controller.eligible import eligible_after, last_known_after
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
 

@@ -7,7 +7,7 @@ from typing import Any
 from controller.cluster import alter, create, heartbeat, leading, state_of
 from controller.fakes import Harness
 
-from heirlog.controller.election import Basis
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import RECOVERING
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest

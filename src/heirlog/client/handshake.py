@@ -18,6 +18,8 @@ from collections.abc import Mapping
 
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.sasl import Mechanism
+from heirlog.metadata.state import RECOVERY_VERSION
+from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS_OURS, GET_REPLICA_LOG_INFO
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -56,6 +58,7 @@ class Handshake:
     def answered(self, response: ApiVersionsResponse) -> dict[int, tuple[int, int]] | None:
         """The peer's (oldest, newest) version by API key, or None: send `request()` again. Raises Refused."""
         ranges = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        ranges |= _unadvertised(response, ranges)
         if not response.error_code:
             return ranges
         version = common_version(ApiVersionsRequest, ranges)
@@ -64,6 +67,16 @@ class Handshake:
         self._asked_again = True
         self._version = version
         return None
+
+
+def _unadvertised(response: ApiVersionsResponse, ranges: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """What a heirlog node takes part in unclean recovery with: no range of Kafka's may show it."""
+    if all(feature.name != RECOVERY_VERSION or feature.max_version < 1 for feature in response.supported_features):
+        return {}
+    found = {GET_REPLICA_LOG_INFO: (0, 0), DESCRIBE_RECOVERY: (0, 0)}
+    if ELECT_LEADERS in ranges:
+        found[ELECT_LEADERS] = (ranges[ELECT_LEADERS][0], ELECT_LEADERS_OURS)
+    return found
 
 
 class Authentication:

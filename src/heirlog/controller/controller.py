@@ -34,7 +34,6 @@ from heirlog.controller.assign_directories import assign_directories
 from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.create_partitions import create_partitions
 from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
-from heirlog.controller.election import Basis
 from heirlog.controller.heartbeat import fence, heartbeat
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome, answer
@@ -64,6 +63,7 @@ from heirlog.controller.topics import create_topics, delete_topics
 from heirlog.controller.unregister import unregister_broker
 from heirlog.controller.update_features import update_features
 from heirlog.env import Cancel, Env
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
@@ -85,7 +85,7 @@ from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlter
 from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
-from heirlog.protocol.records import NoOpRecord
+from heirlog.protocol.records import NoOpRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 _CONTINUE_ELECTIONS_MS: Final = 10
@@ -382,12 +382,20 @@ class Controller:
         first = self._next_offset
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             batch = records[start : start + MAX_RECORDS_PER_BATCH]
+            self._sign_elections(batch)
             base_offset = self._quorum.append(batch)
             assert base_offset == first + start, "records took other offsets than their handler had counted on"
             journal = Journal(self.image)
             self.image.apply_all(batch, base_offset, self.epoch, journal)
             self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
         return first
+
+    def _sign_elections(self, records: Iterable[Any]) -> None:
+        """Each election that may lose records says who held it, and when: a snapshot keeps no batch headers."""
+        for record in records:
+            if type(record) is PartitionChangeRecord and record.election_basis is not None:
+                record.election_basis.controller_epoch = self.epoch
+                record.election_basis.timestamp_ms = self._env.wall_ms()
 
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset <= self._committed_offset:

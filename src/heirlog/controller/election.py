@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import Ids
 from heirlog.protocol.types import NO_LEADER, BrokerId
 
@@ -39,26 +40,6 @@ class Election(Enum):
     ONLINE = "online"
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
-
-
-class Basis(Enum):
-    """On what ground a leader was chosen."""
-
-    ISR = "isr"
-    ELR = "elr"
-    PREFERRED = "preferred"
-    LAST_KNOWN = "last-known"
-    RECOVERED = "recovered"
-    UNCLEAN = "unclean"
-    DESIGNATED = "designated"
-
-    @property
-    def is_lossy(self) -> bool:
-        """The winner may lack committed records: it starts RECOVERING and a new lineage."""
-        return self in _LOSSY
-
-
-_LOSSY = (Basis.LAST_KNOWN, Basis.RECOVERED, Basis.UNCLEAN, Basis.DESIGNATED)
 
 
 class Elected(NamedTuple):

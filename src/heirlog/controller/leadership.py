@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from heirlog.controller.election import Acceptable, Basis, Election
+from heirlog.controller.election import Acceptable, Election
 from heirlog.controller.partition_change import Built, PartitionChange
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import topic_value
 from heirlog.metadata.image import Image

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from heirlog.controller.election import Basis
+from heirlog.metadata.basis import Basis
 from heirlog.protocol.records import BeginTransactionRecord, EndTransactionRecord
 
 MAX_RECORDS_PER_BATCH: Final = 10_000

@@ -11,7 +11,7 @@ hold; the builder answers with one record, or with none if nothing would change.
     6  the ISR, where it differs. With ELR off an empty one is not written: the last member stays, as the only way back
     7  LastKnownELR: the last known leader, or with the recovery manager everyone lost
     8  replicas, adding, removing, directories
-    9  the recovery state that was asked for
+    9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
 
 Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
 named.
@@ -30,8 +30,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heirlog.controller.election import Acceptable, Basis, Candidates, Elected, Election, elect
+from heirlog.controller.election import Acceptable, Candidates, Elected, Election, elect
 from heirlog.controller.eligible import all_lost_after, eligible_after, last_known_after
+from heirlog.metadata.basis import Basis, ReplicaAnswer
 from heirlog.metadata.image import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
 from heirlog.metadata.state import RECOVERING, UNASSIGNED_DIRECTORY, Ids, PartitionState
 from heirlog.protocol.records import PartitionChangeRecord
@@ -78,6 +79,8 @@ class PartitionChange:
     keeps_all_lost: bool = False
     """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
     recovery_state: int | None = None
+    answers: Collection[ReplicaAnswer] = ()
+    """What replicas said of their logs: an election that may lose records writes it down."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
 
     def build(self) -> Built:
@@ -211,8 +214,29 @@ class _Build:
         wanted = self.change.recovery_state
         if elected.basis is not None and elected.basis.is_lossy:
             wanted = RECOVERING
+            self.record.election_basis = self._told(elected.leader, elected.basis)
         if wanted is not None and wanted != self.before.leader_recovery_state:
             self.record.leader_recovery_state = wanted
+
+    def _told(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
+        """What is known of the loss. Controller epoch and time are added where the record is appended."""
+        known = {answer.broker: answer for answer in self.change.answers}
+        answers = [known.get(replica) or ReplicaAnswer(replica) for replica in self.replicas]
+        return PartitionChangeRecord.ElectionBasis(
+            basis=basis.number,
+            leader=leader,
+            leader_epoch=self.before.leader_epoch + 1,
+            end_offset=next(answer.end_offset for answer in answers if answer.broker == leader),
+            replicas=[
+                PartitionChangeRecord.ReplicaAnswer(
+                    broker_id=answer.broker,
+                    broker_epoch=answer.broker_epoch,
+                    last_written_leader_epoch=answer.last_written_epoch,
+                    log_end_offset=answer.end_offset,
+                )
+                for answer in answers
+            ],
+        )
 
 
 def _says_nothing(record: PartitionChangeRecord) -> bool:

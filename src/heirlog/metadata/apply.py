@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from heirlog.metadata.basis import BASES, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
     LEADER_UNCHANGED,
@@ -145,6 +146,7 @@ def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal
         removing=ids(record.removing_replicas),
         directories=image.share_directories(record.directories or ()),
         leader_recovery_state=record.leader_recovery_state,
+        basis=_basis(record),
     )
     image.set_partition(Uuid(record.topic_id), record.partition_id, state, journal)
 
@@ -172,6 +174,32 @@ def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) 
         removing=before.removing if record.removing_replicas is None else ids(record.removing_replicas),
         directories=before.directories if record.directories is None else image.share_directories(record.directories),
         leader_recovery_state=before.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
+        basis=before.basis if record.election_basis is None else _basis(record),
+    )
+
+
+def _basis(record: PartitionRecord | PartitionChangeRecord) -> ElectionBasis | None:
+    told = record.election_basis
+    if told is None:
+        return None
+    if told.basis not in range(len(BASES)):
+        raise UnsupportedRecord(f"a leader was elected on basis {told.basis}, which this version of heirlog lacks")
+    return ElectionBasis(
+        basis=BASES[told.basis],
+        leader=BrokerId(told.leader),
+        leader_epoch=LeaderEpoch(told.leader_epoch),
+        end_offset=told.end_offset,
+        controller_epoch=told.controller_epoch,
+        timestamp_ms=told.timestamp_ms,
+        replicas=tuple(
+            ReplicaAnswer(
+                BrokerId(answer.broker_id),
+                BrokerEpoch(answer.broker_epoch),
+                answer.last_written_leader_epoch,
+                answer.log_end_offset,
+            )
+            for answer in told.replicas
+        ),
     )
 
 

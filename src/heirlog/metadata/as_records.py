@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heirlog.metadata.basis import ElectionBasis
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState
 from heirlog.protocol.records import PartitionRecord, RegisterBrokerRecord, RegisterControllerRecord
 from heirlog.protocol.types import Uuid
@@ -53,6 +54,27 @@ def partition_record(topic_id: Uuid, partition: int, state: PartitionState) -> P
         # null and empty mean the same to a reader; null is what Kafka writes and costs no bytes
         eligible_leader_replicas=list(state.elr) or None,
         last_known_elr=list(state.last_known_elr) or None,
+        election_basis=None if state.basis is None else _basis_in_snapshot(state.basis),
+    )
+
+
+def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
+    return PartitionRecord.ElectionBasis(
+        basis=basis.basis.number,
+        leader=basis.leader,
+        leader_epoch=basis.leader_epoch,
+        end_offset=basis.end_offset,
+        controller_epoch=basis.controller_epoch,
+        timestamp_ms=basis.timestamp_ms,
+        replicas=[
+            PartitionRecord.ReplicaAnswer(
+                broker_id=answer.broker,
+                broker_epoch=answer.broker_epoch,
+                last_written_leader_epoch=answer.last_written_epoch,
+                log_end_offset=answer.end_offset,
+            )
+            for answer in basis.replicas
+        ],
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from heirlog.metadata.image import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+from heirlog.metadata.state import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ SUPPORTED_FEATURES: Final[Mapping[str, Range]] = {
     ELR_VERSION: Range(0, 1),
 }
 """metadata.version 23 (4.0-IV1) is the first that can write an ELR down, 29 (4.2-IV1) the newest read here."""
+
+REGISTERED_FEATURES: Final[Mapping[str, Range]] = {**SUPPORTED_FEATURES, RECOVERY_VERSION: Range(0, 1)}
+"""What a broker registers and ApiVersions shows. The last one is not for finalizing: it says that this node answers
+GetReplicaLogInfo (10093), DescribeRecovery (10094) and ElectLeaders 3, which no ApiVersions advertises."""
 
 DEFAULT_METADATA_VERSION: Final = 27
 """4.1-IV1: the production level of Kafka 4.1."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from heirlog.metadata.basis import ElectionBasis
 from heirlog.protocol.types import (
     NO_LEADER,
     BrokerEpoch,
@@ -38,6 +39,8 @@ RESERVED_DIRECTORIES: Final = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_D
 METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 KRAFT_VERSION: Final = "kraft.version"
+RECOVERY_VERSION: Final = "heirlog.recovery.version"
+"""Ours, and never finalized: a node that names it takes part in unclean recovery."""
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -64,6 +67,8 @@ class PartitionState:
     directories: tuple[Uuid, ...] = ()
     """One directory id per replica, in the order of `replicas`; empty where no record ever named them."""
     leader_recovery_state: int = RECOVERED
+    basis: ElectionBasis | None = None
+    """Of the newest election that may have lost records; None if there was none."""
 
     @property
     def has_leader(self) -> bool:

@@ -5,7 +5,9 @@ module is imported at the first request for it, so that a node starts without lo
 
 Ranges are the stable ones of Apache Kafka 4.2 where heirlog serves the API at all. One row advertises more than it
 serves: Produce is shown from version 0, because librdkafka (2.5 among others) sends gzip, snappy and lz4 uncompressed
-to a broker whose range does not begin there; a request below version 3 closes the connection, as on Apache Kafka.
+to a broker whose range does not begin there; a request below version 3 closes the connection, as on Apache Kafka. And
+what is ours (keys from 10000 on, ElectLeaders 3) is shown to nobody: who shows the feature heirlog.recovery.version
+speaks it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
-from heirlog.protocol.api import API_VERSIONS, PRODUCE
+from heirlog.protocol.api import API_VERSIONS, ELECT_LEADERS, ELECT_LEADERS_OURS, OURS_FROM_KEY, PRODUCE
 from heirlog.protocol.types import Endpoint
 
 
@@ -34,6 +36,8 @@ class Route:
     min_version: int
     max_version: int
     advertised_min: int
+    advertised_max: int
+    """-1: not advertised at all."""
     _handle: Callable[[Any, Any, Any], Any] | None = None
 
     @property
@@ -45,7 +49,16 @@ class Route:
 
 
 def _routes(*rows: tuple[int, str, int, int]) -> Mapping[int, Route]:
-    return {key: Route(key, module, low, high, 0 if key == PRODUCE else low) for key, module, low, high in rows}
+    return {
+        key: Route(key, module, low, high, 0 if key == PRODUCE else low, _advertised_max(key, high))
+        for key, module, low, high in rows
+    }
+
+
+def _advertised_max(key: int, served_max: int) -> int:
+    if key >= OURS_FROM_KEY:
+        return -1
+    return served_max - 1 if key == ELECT_LEADERS and served_max >= ELECT_LEADERS_OURS else served_max
 
 
 ROUTES: Mapping[Role, Mapping[int, Route]] = {
@@ -74,7 +87,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (35, "describe_log_dirs", 1, 4),
         (37, "create_partitions", 0, 3),
         (42, "delete_groups", 0, 2),
-        (43, "elect_leaders", 0, 2),
+        (ELECT_LEADERS, "elect_leaders", 0, ELECT_LEADERS_OURS),
         (44, "incremental_alter_configs", 0, 1),
         (45, "alter_partition_reassignments", 0, 1),
         (46, "list_partition_reassignments", 0, 0),
@@ -96,7 +109,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (32, "describe_configs", 1, 4),
         (33, "alter_configs", 0, 2),
         (37, "create_partitions", 0, 3),
-        (43, "elect_leaders", 0, 2),
+        (ELECT_LEADERS, "elect_leaders", 0, ELECT_LEADERS_OURS),
         (44, "incremental_alter_configs", 0, 1),
         (45, "alter_partition_reassignments", 0, 1),
         (46, "list_partition_reassignments", 0, 0),

@@ -60,9 +60,10 @@ def api_keys(listener: Listener) -> list[ApiVersionsResponse.ApiVersion]:
 def _api_keys_of(role: Role) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
-            api_key=route.key, min_version=route.advertised_min, max_version=route.max_version
+            api_key=route.key, min_version=route.advertised_min, max_version=route.advertised_max
         )
         for _, route in sorted(ROUTES[role].items())
+        if route.advertised_max >= 0
     ]
 
 

@@ -14,6 +14,13 @@ from heirlog.protocol.primitives import Malformed, Message
 
 PRODUCE = 0
 API_VERSIONS = 18
+ELECT_LEADERS = 43
+ELECT_LEADERS_OURS = 3
+"""The version of KIP-966 that Apache Kafka never shipped."""
+OURS_FROM_KEY = 10_000
+"""Keys and tagged fields from here on are heirlog's own."""
+GET_REPLICA_LOG_INFO = 10093
+DESCRIBE_RECOVERY = 10094
 
 
 class UnknownApi(Malformed):

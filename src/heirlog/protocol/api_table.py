@@ -32,7 +32,7 @@ TABLE: dict[int, tuple[str, int, int, int, str]] = {
     36: ("SaslAuthenticate", 0, 2, 2, "sasl_authenticate"),
     37: ("CreatePartitions", 0, 3, 2, "create_partitions"),
     42: ("DeleteGroups", 0, 2, 2, "delete_groups"),
-    43: ("ElectLeaders", 0, 2, 2, "elect_leaders"),
+    43: ("ElectLeaders", 0, 3, 2, "elect_leaders"),
     44: ("IncrementalAlterConfigs", 0, 1, 1, "incremental_alter_configs"),
     45: ("AlterPartitionReassignments", 0, 1, 0, "alter_partition_reassignments"),
     46: ("ListPartitionReassignments", 0, 0, 0, "list_partition_reassignments"),
@@ -56,4 +56,6 @@ TABLE: dict[int, tuple[str, int, int, int, str]] = {
     73: ("AssignReplicasToDirs", 0, 0, 0, "assign_replicas_to_dirs"),
     74: ("ListConfigResources", 0, 1, 0, "list_config_resources"),
     75: ("DescribeTopicPartitions", 0, 0, 0, "describe_topic_partitions"),
+    10093: ("GetReplicaLogInfo", 0, 0, 0, "get_replica_log_info"),
+    10094: ("DescribeRecovery", 0, 0, 0, "describe_recovery"),
 }

@@ -63,7 +63,7 @@ class Codec:
             s
             for s in self.structs
             if any(
-                f.struct is s and f.tag is not None and not f.is_array
+                f.struct is s and f.tag is not None and not f.is_array and not self.can_be_null(f)
                 for parent in (struct, *self.structs)
                 for f in parent.fields
             )
@@ -450,7 +450,10 @@ class Codec:
             yield from self._write_array(field, version, value, nullable, out, w)
         elif field.struct is not None:
             write = f"_write{self.function(field.struct)}({out}, ({value},), version)"
-            if nullable:
+            if field.tag is not None and self.can_be_null(field):
+                yield f'{w}(b"\\1")'
+                yield write
+            elif nullable:
                 yield f"if {value} is None:"
                 yield f'    {w}(b"\\xff")'
                 yield "else:"

@@ -11,6 +11,8 @@ from struct import Struct as _Shape
 from heirlog.protocol import primitives as p
 from heirlog.protocol.primitives import BYTE, EMPTY, Message, Out, Struct, new
 
+_unpack_o = _Shape(">?").unpack_from
+_pack_o = _Shape(">?").pack
 _unpack_b = _Shape(">b").unpack_from
 _pack_b = _Shape(">b").pack
 _unpack_i = _Shape(">i").unpack_from
@@ -26,16 +28,18 @@ class ElectLeadersRequest(Message):
         "election_type",
         "topic_partitions",
         "timeout_ms",
+        "skip_wait",
     )
     API_KEY = 43
     MIN_VERSION = 0
-    MAX_VERSION = 2
+    MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class TopicPartitions(Struct):
         __slots__ = (
             "topic",
             "partitions",
+            "desired_leaders",
         )
 
         def __init__(
@@ -43,9 +47,11 @@ class ElectLeadersRequest(Message):
             *,
             topic: str = "",
             partitions: list[int] = EMPTY,
+            desired_leaders: list[int] | None = None,
         ) -> None:
             self.topic: str = topic
             self.partitions: list[int] = [] if partitions is EMPTY else partitions
+            self.desired_leaders: list[int] | None = desired_leaders
 
     def __init__(
         self,
@@ -53,19 +59,46 @@ class ElectLeadersRequest(Message):
         election_type: int = 0,
         topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = EMPTY,
         timeout_ms: int = 60000,
+        skip_wait: bool = False,
     ) -> None:
         self.election_type: int = election_type
         self.topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None = [] if topic_partitions is EMPTY else topic_partitions
         self.timeout_ms: int = timeout_ms
+        self.skip_wait: bool = skip_wait
 
 
 def _read_request_topic_partitions(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ElectLeadersRequest.TopicPartitions], int]:
     items: list[ElectLeadersRequest.TopicPartitions] = []
     if count > 1:
         p.spend(count)
-    if version >= 2:
+    if version >= 3:
         for _ in range(count):
             x = new(ElectLeadersRequest.TopicPartitions)
+            x.topic, pos = p.read_compact_string(buf, pos)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                raise p.null("Partitions")
+            x.partitions, pos = p.read_int32s(buf, pos, n)
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                x.desired_leaders = None
+            else:
+                x.desired_leaders, pos = p.read_int32s(buf, pos, n)
+            tags = buf[pos]
+            pos += 1
+            if tags:
+                pos = p.skip_tags(buf, pos, tags)
+            items.append(x)
+    elif version >= 2:
+        for _ in range(count):
+            x = new(ElectLeadersRequest.TopicPartitions)
+            x.desired_leaders = None
             x.topic, pos = p.read_compact_string(buf, pos)
             n = buf[pos] - 1
             pos += 1
@@ -82,6 +115,7 @@ def _read_request_topic_partitions(buf: memoryview, pos: int, count: int, versio
     else:
         for _ in range(count):
             x = new(ElectLeadersRequest.TopicPartitions)
+            x.desired_leaders = None
             x.topic, pos = p.read_string(buf, pos)
             n, pos = p.read_length(buf, pos)
             if n < 0:
@@ -93,7 +127,24 @@ def _read_request_topic_partitions(buf: memoryview, pos: int, count: int, versio
 
 def _write_request_topic_partitions(out: Out, items: Sequence[ElectLeadersRequest.TopicPartitions], version: int) -> None:
     w = out.small.append
-    if version >= 2:
+    if version >= 3:
+        for x in items:
+            w(p.compact_string(x.topic))
+            partitions = x.partitions
+            n = len(partitions) + 1
+            w(BYTE[n] if n < 128 else p.uvarint(n))
+            if partitions:
+                w(p.int32s(partitions))
+            desired_leaders = x.desired_leaders
+            if desired_leaders is None:
+                w(b"\0")
+            else:
+                n = len(desired_leaders) + 1
+                w(BYTE[n] if n < 128 else p.uvarint(n))
+                if desired_leaders:
+                    w(p.int32s(desired_leaders))
+            w(b"\0")
+    elif version >= 2:
         for x in items:
             w(p.compact_string(x.topic))
             partitions = x.partitions
@@ -113,9 +164,40 @@ def _write_request_topic_partitions(out: Out, items: Sequence[ElectLeadersReques
 
 def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[ElectLeadersRequest], int]:
     items: list[ElectLeadersRequest] = []
-    if version >= 2:
+    if version >= 3:
         for _ in range(count):
             x = new(ElectLeadersRequest)
+            x.skip_wait = False
+            (x.election_type,) = _unpack_b(buf, pos)
+            pos += 1
+            n = buf[pos] - 1
+            pos += 1
+            if n >= 127:
+                n, pos = p.read_compact_length(buf, pos - 1)
+            if n < 0:
+                x.topic_partitions = None
+            else:
+                x.topic_partitions, pos = _read_request_topic_partitions(buf, pos, n, version)
+            (x.timeout_ms, tags) = _unpack_iB(buf, pos)
+            pos += 5
+            if tags:
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.skip_wait,) = _unpack_o(buf, pos)
+                        pos += 1
+                        if pos != end:
+                            raise p.bad_tag("SkipWait")
+                    else:
+                        pos = end
+            items.append(x)
+    elif version >= 2:
+        for _ in range(count):
+            x = new(ElectLeadersRequest)
+            x.skip_wait = False
             (x.election_type,) = _unpack_b(buf, pos)
             pos += 1
             n = buf[pos] - 1
@@ -134,6 +216,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
     elif version >= 1:
         for _ in range(count):
             x = new(ElectLeadersRequest)
+            x.skip_wait = False
             (x.election_type,) = _unpack_b(buf, pos)
             pos += 1
             n, pos = p.read_length(buf, pos)
@@ -148,6 +231,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
         for _ in range(count):
             x = new(ElectLeadersRequest)
             x.election_type = 0
+            x.skip_wait = False
             n, pos = p.read_length(buf, pos)
             if n < 0:
                 x.topic_partitions = None
@@ -161,7 +245,29 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
 
 def _write_request(out: Out, items: Sequence[ElectLeadersRequest], version: int) -> None:
     w = out.small.append
-    if version >= 2:
+    tagged: list[tuple[int, Out]]
+    if version >= 3:
+        for x in items:
+            w(_pack_b(x.election_type))
+            topic_partitions = x.topic_partitions
+            if topic_partitions is None:
+                w(b"\0")
+            else:
+                n = len(topic_partitions) + 1
+                w(BYTE[n] if n < 128 else p.uvarint(n))
+                if topic_partitions:
+                    _write_request_topic_partitions(out, topic_partitions, version)
+            w(_pack_i(x.timeout_ms))
+            if x.skip_wait:
+                tagged = []
+                if x.skip_wait:
+                    inner = Out()
+                    inner.small.append(_pack_o(x.skip_wait))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
+    elif version >= 2:
         for x in items:
             w(_pack_b(x.election_type))
             topic_partitions = x.topic_partitions
@@ -208,7 +314,7 @@ class ElectLeadersResponse(Message):
     )
     API_KEY = 43
     MIN_VERSION = 0
-    MAX_VERSION = 2
+    MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class ReplicaElectionResult(Struct):

@@ -1,7 +1,7 @@
 """Written by `python -m heirlog.protocol.generator` from specs/records/partition.spec. Do not edit."""
 
 # fmt: off
-# ruff: noqa: RUF023
+# ruff: noqa: E501, RUF023
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from struct import Struct as _Shape
 
 from heirlog.protocol import primitives as p
-from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, new
+from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, Struct, new
 
 _unpack_b = _Shape(">b").unpack_from
 _pack_b = _Shape(">b").pack
+_unpack_biiqiq = _Shape(">biiqiq").unpack_from
+_pack_biiqiq = _Shape(">biiqiq").pack
 _unpack_iu = _Shape(">i16s").unpack_from
 _pack_iu = _Shape(">i16s").pack
 _unpack_iii = _Shape(">iii").unpack_from
 _pack_iii = _Shape(">iii").pack
 _unpack_iiiB = _Shape(">iiiB").unpack_from
+_unpack_iqiqB = _Shape(">iqiqB").unpack_from
+_pack_iqiqx = _Shape(">iqiqx").pack
 
 
 class PartitionRecord(Message):
@@ -35,11 +39,63 @@ class PartitionRecord(Message):
         "directories",
         "eligible_leader_replicas",
         "last_known_elr",
+        "election_basis",
     )
     API_KEY = 3
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
+
+    class ElectionBasis(Struct):
+        __slots__ = (
+            "basis",
+            "leader",
+            "leader_epoch",
+            "end_offset",
+            "controller_epoch",
+            "timestamp_ms",
+            "replicas",
+        )
+
+        def __init__(
+            self,
+            *,
+            basis: int = -1,
+            leader: int = -1,
+            leader_epoch: int = -1,
+            end_offset: int = -1,
+            controller_epoch: int = -1,
+            timestamp_ms: int = -1,
+            replicas: list[PartitionRecord.ReplicaAnswer] = EMPTY,
+        ) -> None:
+            self.basis: int = basis
+            self.leader: int = leader
+            self.leader_epoch: int = leader_epoch
+            self.end_offset: int = end_offset
+            self.controller_epoch: int = controller_epoch
+            self.timestamp_ms: int = timestamp_ms
+            self.replicas: list[PartitionRecord.ReplicaAnswer] = [] if replicas is EMPTY else replicas
+
+    class ReplicaAnswer(Struct):
+        __slots__ = (
+            "broker_id",
+            "broker_epoch",
+            "last_written_leader_epoch",
+            "log_end_offset",
+        )
+
+        def __init__(
+            self,
+            *,
+            broker_id: int = 0,
+            broker_epoch: int = -1,
+            last_written_leader_epoch: int = -1,
+            log_end_offset: int = -1,
+        ) -> None:
+            self.broker_id: int = broker_id
+            self.broker_epoch: int = broker_epoch
+            self.last_written_leader_epoch: int = last_written_leader_epoch
+            self.log_end_offset: int = log_end_offset
 
     def __init__(
         self,
@@ -57,6 +113,7 @@ class PartitionRecord(Message):
         directories: list[bytes] = EMPTY,
         eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
+        election_basis: PartitionRecord.ElectionBasis | None = None,
     ) -> None:
         self.partition_id: int = partition_id
         self.topic_id: bytes = topic_id
@@ -71,6 +128,58 @@ class PartitionRecord(Message):
         self.directories: list[bytes] = [] if directories is EMPTY else directories
         self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
         self.last_known_elr: list[int] | None = last_known_elr
+        self.election_basis: PartitionRecord.ElectionBasis | None = election_basis
+
+
+def _read_replica_answer(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord.ReplicaAnswer], int]:
+    items: list[PartitionRecord.ReplicaAnswer] = []
+    for _ in range(count):
+        x = new(PartitionRecord.ReplicaAnswer)
+        (x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset, tags) = _unpack_iqiqB(buf, pos)
+        pos += 25
+        if tags:
+            pos = p.skip_tags(buf, pos, tags)
+        items.append(x)
+    return items, pos
+
+
+def _write_replica_answer(out: Out, items: Sequence[PartitionRecord.ReplicaAnswer], version: int) -> None:
+    w = out.small.append
+    for x in items:
+        w(_pack_iqiqx(x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset))
+
+
+def _read_election_basis(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord.ElectionBasis], int]:
+    items: list[PartitionRecord.ElectionBasis] = []
+    for _ in range(count):
+        x = new(PartitionRecord.ElectionBasis)
+        (x.basis, x.leader, x.leader_epoch, x.end_offset, x.controller_epoch, x.timestamp_ms) = _unpack_biiqiq(buf, pos)
+        pos += 29
+        n = buf[pos] - 1
+        pos += 1
+        if n >= 127:
+            n, pos = p.read_compact_length(buf, pos - 1)
+        if n < 0:
+            raise p.null("Replicas")
+        x.replicas, pos = _read_replica_answer(buf, pos, n, version)
+        tags = buf[pos]
+        pos += 1
+        if tags:
+            pos = p.skip_tags(buf, pos, tags)
+        items.append(x)
+    return items, pos
+
+
+def _write_election_basis(out: Out, items: Sequence[PartitionRecord.ElectionBasis], version: int) -> None:
+    w = out.small.append
+    for x in items:
+        w(_pack_biiqiq(x.basis, x.leader, x.leader_epoch, x.end_offset, x.controller_epoch, x.timestamp_ms))
+        replicas = x.replicas
+        n = len(replicas) + 1
+        w(BYTE[n] if n < 128 else p.uvarint(n))
+        if replicas:
+            _write_replica_answer(out, replicas, version)
+        w(b"\0")
 
 
 def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord], int]:
@@ -81,6 +190,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.leader_recovery_state = 0
             x.eligible_leader_replicas = None
             x.last_known_elr = None
+            x.election_basis = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -155,6 +265,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.last_known_elr, pos = p.read_int32s(buf, pos, n)
                         if pos != end:
                             raise p.bad_tag("LastKnownElr")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -164,6 +283,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.leader_recovery_state = 0
             x.eligible_leader_replicas = None
             x.last_known_elr = None
+            x.election_basis = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -216,6 +336,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                         pos += 1
                         if pos != end:
                             raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -226,6 +355,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.directories = []
             x.eligible_leader_replicas = None
             x.last_known_elr = None
+            x.election_basis = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -269,6 +399,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                         pos += 1
                         if pos != end:
                             raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -307,7 +446,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None:
+            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -329,6 +468,11 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     if last_known_elr:
                         inner.small.append(p.int32s(last_known_elr))
                     tagged.append((2, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -361,12 +505,17 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0:
+            if x.leader_recovery_state != 0 or x.election_basis is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
                     inner.small.append(_pack_b(x.leader_recovery_state))
                     tagged.append((0, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -394,12 +543,17 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             if adding_replicas:
                 w(p.int32s(adding_replicas))
             w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
-            if x.leader_recovery_state != 0:
+            if x.leader_recovery_state != 0 or x.election_basis is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
                     inner.small.append(_pack_b(x.leader_recovery_state))
                     tagged.append((0, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

@@ -9,14 +9,18 @@ from collections.abc import Sequence
 from struct import Struct as _Shape
 
 from heirlog.protocol import primitives as p
-from heirlog.protocol.primitives import BYTE, ZERO_UUID, Message, Out, new
+from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, Struct, new
 
 _unpack_b = _Shape(">b").unpack_from
 _pack_b = _Shape(">b").pack
+_unpack_biiqiq = _Shape(">biiqiq").unpack_from
+_pack_biiqiq = _Shape(">biiqiq").pack
 _unpack_i = _Shape(">i").unpack_from
 _pack_i = _Shape(">i").pack
 _pack_iu = _Shape(">i16s").pack
 _unpack_iuB = _Shape(">i16sB").unpack_from
+_unpack_iqiqB = _Shape(">iqiqB").unpack_from
+_pack_iqiqx = _Shape(">iqiqx").pack
 
 
 class PartitionChangeRecord(Message):
@@ -32,11 +36,63 @@ class PartitionChangeRecord(Message):
         "eligible_leader_replicas",
         "last_known_elr",
         "directories",
+        "election_basis",
     )
     API_KEY = 5
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
+
+    class ElectionBasis(Struct):
+        __slots__ = (
+            "basis",
+            "leader",
+            "leader_epoch",
+            "end_offset",
+            "controller_epoch",
+            "timestamp_ms",
+            "replicas",
+        )
+
+        def __init__(
+            self,
+            *,
+            basis: int = -1,
+            leader: int = -1,
+            leader_epoch: int = -1,
+            end_offset: int = -1,
+            controller_epoch: int = -1,
+            timestamp_ms: int = -1,
+            replicas: list[PartitionChangeRecord.ReplicaAnswer] = EMPTY,
+        ) -> None:
+            self.basis: int = basis
+            self.leader: int = leader
+            self.leader_epoch: int = leader_epoch
+            self.end_offset: int = end_offset
+            self.controller_epoch: int = controller_epoch
+            self.timestamp_ms: int = timestamp_ms
+            self.replicas: list[PartitionChangeRecord.ReplicaAnswer] = [] if replicas is EMPTY else replicas
+
+    class ReplicaAnswer(Struct):
+        __slots__ = (
+            "broker_id",
+            "broker_epoch",
+            "last_written_leader_epoch",
+            "log_end_offset",
+        )
+
+        def __init__(
+            self,
+            *,
+            broker_id: int = 0,
+            broker_epoch: int = -1,
+            last_written_leader_epoch: int = -1,
+            log_end_offset: int = -1,
+        ) -> None:
+            self.broker_id: int = broker_id
+            self.broker_epoch: int = broker_epoch
+            self.last_written_leader_epoch: int = last_written_leader_epoch
+            self.log_end_offset: int = log_end_offset
 
     def __init__(
         self,
@@ -52,6 +108,7 @@ class PartitionChangeRecord(Message):
         eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
         directories: list[bytes] | None = None,
+        election_basis: PartitionChangeRecord.ElectionBasis | None = None,
     ) -> None:
         self.partition_id: int = partition_id
         self.topic_id: bytes = topic_id
@@ -64,6 +121,58 @@ class PartitionChangeRecord(Message):
         self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
         self.last_known_elr: list[int] | None = last_known_elr
         self.directories: list[bytes] | None = directories
+        self.election_basis: PartitionChangeRecord.ElectionBasis | None = election_basis
+
+
+def _read_replica_answer(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionChangeRecord.ReplicaAnswer], int]:
+    items: list[PartitionChangeRecord.ReplicaAnswer] = []
+    for _ in range(count):
+        x = new(PartitionChangeRecord.ReplicaAnswer)
+        (x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset, tags) = _unpack_iqiqB(buf, pos)
+        pos += 25
+        if tags:
+            pos = p.skip_tags(buf, pos, tags)
+        items.append(x)
+    return items, pos
+
+
+def _write_replica_answer(out: Out, items: Sequence[PartitionChangeRecord.ReplicaAnswer], version: int) -> None:
+    w = out.small.append
+    for x in items:
+        w(_pack_iqiqx(x.broker_id, x.broker_epoch, x.last_written_leader_epoch, x.log_end_offset))
+
+
+def _read_election_basis(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionChangeRecord.ElectionBasis], int]:
+    items: list[PartitionChangeRecord.ElectionBasis] = []
+    for _ in range(count):
+        x = new(PartitionChangeRecord.ElectionBasis)
+        (x.basis, x.leader, x.leader_epoch, x.end_offset, x.controller_epoch, x.timestamp_ms) = _unpack_biiqiq(buf, pos)
+        pos += 29
+        n = buf[pos] - 1
+        pos += 1
+        if n >= 127:
+            n, pos = p.read_compact_length(buf, pos - 1)
+        if n < 0:
+            raise p.null("Replicas")
+        x.replicas, pos = _read_replica_answer(buf, pos, n, version)
+        tags = buf[pos]
+        pos += 1
+        if tags:
+            pos = p.skip_tags(buf, pos, tags)
+        items.append(x)
+    return items, pos
+
+
+def _write_election_basis(out: Out, items: Sequence[PartitionChangeRecord.ElectionBasis], version: int) -> None:
+    w = out.small.append
+    for x in items:
+        w(_pack_biiqiq(x.basis, x.leader, x.leader_epoch, x.end_offset, x.controller_epoch, x.timestamp_ms))
+        replicas = x.replicas
+        n = len(replicas) + 1
+        w(BYTE[n] if n < 128 else p.uvarint(n))
+        if replicas:
+            _write_replica_answer(out, replicas, version)
+        w(b"\0")
 
 
 def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionChangeRecord], int]:
@@ -80,6 +189,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.directories = None
+            x.election_basis = None
             (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
             pos += 21
             if tags:
@@ -175,6 +285,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.directories, pos = p.read_uuids(buf, pos, n)
                         if pos != end:
                             raise p.bad_tag("Directories")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -190,6 +309,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.directories = None
+            x.election_basis = None
             (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
             pos += 21
             if tags:
@@ -263,6 +383,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.directories, pos = p.read_uuids(buf, pos, n)
                         if pos != end:
                             raise p.bad_tag("Directories")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -278,6 +407,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.directories = None
+            x.election_basis = None
             (x.partition_id, x.topic_id, tags) = _unpack_iuB(buf, pos)
             pos += 21
             if tags:
@@ -340,6 +470,15 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                         pos += 1
                         if pos != end:
                             raise p.bad_tag("LeaderRecoveryState")
+                    elif tag == 10000:
+                        (present,) = _unpack_b(buf, pos)
+                        pos += 1
+                        if present < 0:
+                            x.election_basis = None
+                        else:
+                            ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
+                        if pos != end:
+                            raise p.bad_tag("ElectionBasis")
                     else:
                         pos = end
             items.append(x)
@@ -352,7 +491,7 @@ def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> No
     if version >= 2:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.directories is not None:
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.directories is not None or x.election_basis is not None:
                 tagged = []
                 if x.isr is not None:
                     inner = Out()
@@ -418,13 +557,18 @@ def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> No
                     if directories:
                         inner.small.append(p.uuids(directories))
                     tagged.append((8, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     elif version >= 1:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.directories is not None:
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.directories is not None or x.election_basis is not None:
                 tagged = []
                 if x.isr is not None:
                     inner = Out()
@@ -474,13 +618,18 @@ def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> No
                     if directories:
                         inner.small.append(p.uuids(directories))
                     tagged.append((8, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
     else:
         for x in items:
             w(_pack_iu(x.partition_id, x.topic_id))
-            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1:
+            if x.isr is not None or x.leader != -2 or x.replicas is not None or x.removing_replicas is not None or x.adding_replicas is not None or x.leader_recovery_state != -1 or x.election_basis is not None:
                 tagged = []
                 if x.isr is not None:
                     inner = Out()
@@ -522,6 +671,11 @@ def _write(out: Out, items: Sequence[PartitionChangeRecord], version: int) -> No
                     inner = Out()
                     inner.small.append(_pack_b(x.leader_recovery_state))
                     tagged.append((5, inner))
+                if x.election_basis is not None:
+                    inner = Out()
+                    inner.small.append(b"\1")
+                    _write_election_basis(inner, (x.election_basis,), version)
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

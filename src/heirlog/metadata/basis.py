@@ -1,0 +1,91 @@
+"""On what ground a leader was chosen, and what the record of a lossy election says about it.
+
+    clean    ISR, ELR, PREFERRED                                the winner has every committed record
+    lossy    LAST_KNOWN, RECOVERED, UNCLEAN, DESIGNATED         it may lack some; a new lineage begins at its log's end
+
+The record that elects on a lossy basis carries what its controller knew (tagged field 10000, which Apache Kafka's
+readers skip): the basis, the new leader epoch, the winner's log end, and what each replica had answered. It stays with
+the partition, snapshots included, until the next such election; so whoever reports the loss, whenever that is and
+whatever has crashed meanwhile, reports the same.
+
+Source: KIP-966, "Unclean recovery"; what is recorded of it is heirlog's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, LeaderEpoch
+
+
+class Basis(Enum):
+    """On what ground a leader was chosen."""
+
+    ISR = "isr"
+    ELR = "elr"
+    PREFERRED = "preferred"
+    LAST_KNOWN = "last-known"
+    RECOVERED = "recovered"
+    UNCLEAN = "unclean"
+    DESIGNATED = "designated"
+
+    @property
+    def is_lossy(self) -> bool:
+        """The winner may lack committed records: it starts RECOVERING and a new lineage."""
+        return self in _LOSSY
+
+    @property
+    def number(self) -> int:
+        """In a record."""
+        return BASES.index(self)
+
+
+_LOSSY: Final = (Basis.LAST_KNOWN, Basis.RECOVERED, Basis.UNCLEAN, Basis.DESIGNATED)
+BASES: Final = tuple(Basis)
+"""By their numbers in a record."""
+
+UNKNOWN_OFFSET: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAnswer:
+    """What a replica said of its log before the election, or that it did not."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """Of the incarnation that answered; -1: no answer counted."""
+    last_written_epoch: int = -1
+    """The leader epoch of the last record in its log; -1 for an empty one."""
+    end_offset: int = UNKNOWN_OFFSET
+
+    @property
+    def answered(self) -> bool:
+        return self.broker_epoch != NO_BROKER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionBasis:
+    """The newest election of a partition that may have lost records."""
+
+    basis: Basis
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    """The epoch that the election began."""
+    end_offset: int = UNKNOWN_OFFSET
+    """Where the winner's log ended, as far as the controller knew: what others have from here on is given up."""
+    controller_epoch: int = -1
+    timestamp_ms: int = -1
+    """Wall time of the controller."""
+    replicas: tuple[ReplicaAnswer, ...] = ()
+    """One per assigned replica, in assignment order."""
+
+    @property
+    def discarded_upto(self) -> int:
+        """The highest log end that any replica named: an upper bound only if all have answered. -1: nobody has."""
+        return max((answer.end_offset for answer in self.replicas), default=UNKNOWN_OFFSET)
+
+    @property
+    def all_answered(self) -> bool:
+        return all(answer.answered for answer in self.replicas)
