@@ -7,58 +7,23 @@ lead to the same batches as a walk; and the log goes on from there.
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from storage.logs import batch, contents
+from storage.powered import KEY, PoweredLog
 
 from heirlog.protocol.batch import walk
-from heirlog.protocol.types import BrokerEpoch, Uuid
-from heirlog.sim.disk import SimDisk, SimFiles
-from heirlog.sim.world import Exit, World
+from heirlog.sim.world import Exit
 from heirlog.storage.config import LogConfig
-from heirlog.storage.identity import format_directory
-from heirlog.storage.log_directory import LogDirectory
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=150, retention_ms=-1)
-KEY = ("t", 0)
 
 
-class Machine:
+class Machine(PoweredLog):
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
-        self.world = World(seed)
-        self.host = self.world.host("a")
-        self.disk = SimDisk(self.world, self.host, self.world.stream("disk"))
-        self.epoch = 0
-        self.serial = 0
-        self.sequence = 0
+        super().__init__(seed, CONFIG)
         self.ever: dict[int, set[str]] = {}
         self.safe = 0
         """Below it everything was flushed, and not truncated since."""
-        self.boot()
-        format_directory(self.files, "/data", "c", 1, Uuid(bytes(16)), lambda error: None)
-        self.world.run_for(100)
-        self.disk.settle()
-        self.load()
-        self.directory.create_log("t", 0, Uuid(bytes(15) + b"\x07"), CONFIG)
-        self.settled = False
-
-    @property
-    def log(self):
-        return self.directory.logs[KEY]
-
-    def boot(self) -> None:
-        self.process = self.world.begin(self.host)
-        self.process.on_end.append(self.disk.process_ended)
-        self.files = SimFiles(self.disk, self.process)
-
-    def load(self) -> None:
-        self.directory = LogDirectory.open(self.files, "/data", cluster_id="c", node_id=1)
-        results: list[OSError | None] = []
-        self.directory.load_logs(lambda topic: CONFIG, 0, results.append)
-        self.world.run_while(lambda: not results, 1000)
-        assert results == [None]
 
     def append(self) -> None:
         values = [f"v{self.serial + i}" for i in range(self.random.randrange(1, 4))]
@@ -93,25 +58,16 @@ class Machine:
 
     def stop_cleanly(self) -> None:
         before, epochs, start = contents(self.log), self.log.epochs.entries, self.log.log_start_offset
-        results: list[OSError | None] = []
-        self.directory.close_cleanly(BrokerEpoch(3), results.append)
-        self.world.run_while(lambda: not results, 1000)
-        assert results == [None]
-        self.world.end(self.process, Exit("stopped", 0, ""))
-        self.disk.power_cut()
-        self.boot()
-        self.load()
+        self.close_cleanly()
+        self.begin_again(Exit("stopped", 0, ""))
         assert self.directory.was_clean
         assert (contents(self.log), self.log.epochs.entries, self.log.log_start_offset) == (before, epochs, start)
 
     def cut_power(self) -> None:
-        self.world.end(self.process, Exit("killed", -9, ""))
-        self.disk.power_cut()
-        self.boot()
-        self.load()
+        self.begin_again(Exit("killed", -9, ""))
         if KEY not in self.directory.logs:
             assert self.safe == 0
-            self.directory.create_log("t", 0, Uuid(bytes(15) + b"\x07"), CONFIG)
+            self.create_log()
         assert self.log.log_end_offset >= self.safe
         self.epoch += 1
 

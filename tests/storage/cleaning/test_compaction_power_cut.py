@@ -6,64 +6,33 @@ and of each durable record either it or a later one of its key is there.
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from storage.cleaning.compacting import batches, keyed
+from storage.powered import PoweredLog
 
-from heirlog.protocol.types import BrokerEpoch, Uuid
-from heirlog.sim.disk import SimDisk, SimFiles
-from heirlog.sim.world import Exit, World
+from heirlog.sim.world import Exit
 from heirlog.storage.cleaning.checkpoint import CleanerCheckpoint
 from heirlog.storage.cleaning.compaction import Compaction, Steps
 from heirlog.storage.cleaning.plan import plan_of
 from heirlog.storage.config import LogConfig
-from heirlog.storage.identity import format_directory
-from heirlog.storage.log_directory import LogDirectory
 
 CONFIG = LogConfig(compact=True, segment_bytes=400, index_interval_bytes=150, retention_ms=-1)
-KEY = ("t", 0)
 
 
-class Machine:
+class Machine(PoweredLog):
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
-        self.world = World(seed)
-        self.host = self.world.host("a")
-        self.disk = SimDisk(self.world, self.host, self.world.stream("disk"))
-        self.epoch = 0
-        self.serial = 0
+        super().__init__(seed, CONFIG)
         self.ever: dict[int, set[tuple[str, str]]] = {}
         self.durable: dict[int, str] = {}
         """Offset and key of what was flushed and not truncated since."""
         self.written: dict[int, str] = {}
         self.passes = 0
-        self.steps: Steps | None = None
         self.cut_count = 0
-        self.boot()
-        format_directory(self.files, "/data", "c", 1, Uuid(bytes(16)), lambda error: None)
         self.world.run_for(100)
-        self.disk.settle()
-        self.load()
-        self.directory.create_log("t", 0, Uuid(bytes(15) + b"\x07"), CONFIG)
-        self.world.run_for(100)
-
-    @property
-    def log(self):
-        return self.directory.logs[KEY]
-
-    def boot(self) -> None:
-        self.process = self.world.begin(self.host)
-        self.process.on_end.append(self.disk.process_ended)
-        self.files = SimFiles(self.disk, self.process)
 
     def load(self) -> None:
-        self.steps = None
-        self.directory = LogDirectory.open(self.files, "/data", cluster_id="c", node_id=1)
-        results: list[OSError | None] = []
-        self.directory.load_logs(lambda topic: CONFIG, 0, results.append)
-        self.world.run_while(lambda: not results, 1000)
-        assert results == [None]
+        super().load()
+        self.steps: Steps | None = None
         self.checkpoint = CleanerCheckpoint(self.files, self.directory)
         self.checkpoint.read()
 
@@ -133,23 +102,14 @@ class Machine:
 
     def stop_cleanly(self) -> None:
         before = batches(self.log)
-        results: list[OSError | None] = []
         self.steps = None
-        self.directory.close_cleanly(BrokerEpoch(3), results.append)
-        self.world.run_while(lambda: not results, 1000)
-        assert results == [None]
-        self.world.end(self.process, Exit("stopped", 0, ""))
-        self.disk.power_cut()
-        self.boot()
-        self.load()
+        self.close_cleanly()
+        self.begin_again(Exit("stopped", 0, ""))
         assert self.directory.was_clean
         assert batches(self.log) == before
 
     def cut_power(self) -> None:
-        self.world.end(self.process, Exit("killed", -9, ""))
-        self.disk.power_cut()
-        self.boot()
-        self.load()
+        self.begin_again(Exit("killed", -9, ""))
         self.epoch += 1
         self.written = self.held()
 
