@@ -119,7 +119,7 @@ def test_a_fenced_leader_epoch_waits_for_newer_metadata() -> None:
     rig = follower()
     answer(taken(rig), error_code=ErrorCode.FENCED_LEADER_EPOCH)
     rig.env.advance(1900)
-    assert not rig.env.sent
+    assert not fetches(rig)
     rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
     assert asked(taken(rig)).current_leader_epoch == 6
 
@@ -181,7 +181,7 @@ def test_a_partition_that_is_no_longer_followed_is_not_fetched() -> None:
     rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
     answer(sent, records=batch(1, 0, 5))
     assert rig.partition().log.log_end_offset == 0
-    assert not rig.env.sent
+    assert not fetches(rig)
 
 
 # fetch sessions
@@ -308,4 +308,4 @@ def test_nothing_is_asked_for_while_everything_rests() -> None:
     rig = follower()
     answer(begun(rig), 7, error_code=ErrorCode.FENCED_LEADER_EPOCH)
     rig.env.advance(1900)
-    assert not rig.env.sent
+    assert not fetches(rig)

@@ -73,6 +73,8 @@ class Gauges:
     isr_expands: int
     isr_shrinks: int
     failed_isr_updates: int
+    records_discarded: int
+    """Ours: what followers here have cut because a leader elected on a lossy basis did not have it."""
 
 
 class Broker:
@@ -288,6 +290,7 @@ class Broker:
             isr_expands=sum(p.isr_expands for p in partitions),
             isr_shrinks=sum(p.isr_shrinks for p in partitions),
             failed_isr_updates=sum(p.failed_isr_updates for p in partitions),
+            records_discarded=self.replicas.discarding.records_discarded,
         )
 
     def high_watermarks(self) -> Mapping[tuple[str, int], int]:

@@ -5,7 +5,8 @@ One fetcher per leader broker and channel (`num.replica.fetchers` channels). It 
 one while there is something new to ask for: it ends the long poll of the first, or a new topic's first acks=all would
 wait for `replica.fetch.wait.max.ms`. Per partition:
 
-    fetching --records--> append, fetch on            --DivergingEpoch--> truncate, fetch from the new end
+    fetching --records--> append, fetch on            --DivergingEpoch--> truncate (what a lossy election gave up is
+       |  ^                                               kept before: `discarding.py`), fetch from the new end
        |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log lie? (`log_range.py`)
        |  +------after the back-off-------- backing off <--errors that pass
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
@@ -39,7 +40,8 @@ from zlib import crc32
 from heirlog.broker.follower_session import FollowerSession, Said
 from heirlog.broker.followers import Peers
 from heirlog.broker.log_range import LogRange
-from heirlog.broker.partition import FetchStart, Partition, Role
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.truncation import cut_for
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -110,14 +112,14 @@ class _Followed:
         "start",
     )
 
-    def __init__(self, partition: Partition, start: FetchStart) -> None:
+    def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.start = start
+        self.start = partition.fetch_position()
         self.said_in = _UNSAID
         """The number of the first request that said `start`."""
         self.said_log_start_offset = -1
-        self.initial_offset = start.fetch_offset
+        self.initial_offset = self.start.fetch_offset
         self.back_off = _BackOff()
         self.idle_until_ms = 0
 
@@ -152,9 +154,17 @@ class Fetcher:
         """Metadata has just named this leader, so it is likely to answer now."""
         self._failing.reset()
         self._all_idle_until_ms = 0
-        followed = _Followed(partition, partition.start_following())
-        self.followed[followed.key] = followed
-        self._session.say(followed.key)
+        followed = self.followed[partition.topic_id, partition.index] = _Followed(partition)
+        cut_at = partition.watermark_to_cut_to
+        if cut_at is None:
+            self._session.say(followed.key)
+        else:
+            self._keep_and_cut(followed, cut_at, lambda: self._begin_at(followed, cut_at))
+
+    def _begin_at(self, followed: _Followed, offset: int) -> None:
+        followed.partition.truncate_to(offset)
+        self._moved(followed)
+        followed.initial_offset = followed.start.fetch_offset
 
     def unfollow(self, key: _Key) -> None:
         del self.followed[key]
@@ -323,23 +333,49 @@ class Fetcher:
         self, followed: _Followed, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
     ) -> None:
         partition = followed.partition
-        before, watermark = partition.log.log_end_offset, partition.high_watermark
-        start = partition.log.log_start_offset
-        partition.truncate_for(leader.epoch, leader.end_offset, followed.initial_offset)
-        if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
-            # nothing of ours is left, and what the leader has below the cut we never had
-            partition.start_over_at(leader_log_start_offset)
-        self._moved(followed)
-        self._env.log(
-            "info",
-            "log-truncated",
-            topic=partition.topic,
-            partition=partition.index,
-            leader_epoch=followed.leader_epoch,
-            end_offset_before=before,
-            end_offset=partition.log.log_end_offset,
-            high_watermark_before=watermark,
-        )
+
+        def cut() -> None:
+            before, watermark = partition.log.log_end_offset, partition.high_watermark
+            start = partition.log.log_start_offset
+            partition.truncate_for(leader.epoch, leader.end_offset, followed.initial_offset)
+            if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
+                # nothing of ours is left, and what the leader has below the cut we never had
+                partition.start_over_at(leader_log_start_offset)
+            self._moved(followed)
+            self._env.log(
+                "info",
+                "log-truncated",
+                topic=partition.topic,
+                partition=partition.index,
+                leader_epoch=followed.leader_epoch,
+                end_offset_before=before,
+                end_offset=partition.log.log_end_offset,
+                high_watermark_before=watermark,
+            )
+
+        cut_at = cut_for(partition.log, leader.epoch, leader.end_offset, followed.initial_offset).offset
+        self._keep_and_cut(followed, cut_at, cut)
+
+    def _keep_and_cut(self, followed: _Followed, offset: int, cut: Callable[[], None]) -> None:
+        """Call `cut`, which takes away what lies from `offset` on, as soon as what has to be kept of it is kept.
+
+        Raises OSError if that is now.
+        """
+        partition, discarding = followed.partition, self._fetchers.replicas.discarding
+        discarding.count(partition, offset)
+        if not discarding.must_keep(partition, offset):
+            cut()
+            return
+
+        def kept() -> None:
+            try:
+                cut()
+            except OSError as error:
+                self._fetchers.storage_failed(partition, error)
+            self.wake_up()
+
+        self._suspend(followed)
+        discarding.keep(partition, offset, kept)
 
     def _back_off(self, followed: _Followed, error: str) -> None:
         self._suspend(followed)
@@ -360,7 +396,9 @@ class Fetcher:
             followed.partition,
             followed.leader_epoch,
             self._fetchers.peers.broker_id,
-            lambda request: self._ask(followed, search, request),
+            ask=lambda request: self._ask(followed, search, request),
+            cut=lambda offset, cut: self._keep_and_cut(followed, offset, cut),
+            on_found=lambda: self._located(followed),
         )
         search.start()
 
@@ -380,8 +418,6 @@ class Fetcher:
             else:
                 if error is not None:
                     self._back_off(followed, error)
-                elif search.is_found:
-                    self._located(followed)
             self.wake_up()
 
         self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
@@ -447,6 +483,7 @@ class ReplicaFetchers:
         key = (partition.topic_id, partition.index)
         fetcher = self._fetcher_of.pop(key, None)
         if fetcher is not None:
+            self.replicas.discarding.forget(partition)
             fetcher.unfollow(key)
 
     def wake_up(self) -> None:

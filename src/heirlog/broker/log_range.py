@@ -5,6 +5,9 @@
         below our end      cut our log to it
         else               ask for its start; if that is beyond our end, start over there
 
+A cut may have to wait (`discarding.py`): what `cut` is given to do happens then. What lies below the leader's start is
+no loss: it was deleted there.
+
 Source: kafka-behaviour 4.5.
 """
 
@@ -23,18 +26,29 @@ EARLIEST_LOCAL_TIMESTAMP = -4
 
 
 class LogRange:
-    """One search. `ask` sends a request to the leader; whoever sends it hands the answer to `answered`."""
+    """One search.
+
+    ask: sends a request to the leader; whoever sends it hands the answer to `answered`. cut: takes records away from an
+    offset on, by the function it is given. on_found: our log lies within the leader's now.
+    """
 
     def __init__(
-        self, partition: Partition, leader_epoch: int, me: BrokerId, ask: Callable[[ListOffsetsRequest], None]
+        self,
+        partition: Partition,
+        leader_epoch: int,
+        me: BrokerId,
+        *,
+        ask: Callable[[ListOffsetsRequest], None],
+        cut: Callable[[int, Callable[[], None]], None],
+        on_found: Callable[[], None],
     ) -> None:
         self._partition = partition
         self._leader_epoch = leader_epoch
         self._me = me
         self._ask = ask
+        self._cut = cut
+        self._on_found = on_found
         self._then: Callable[[int], None] = self._end_is
-        self.is_found = False
-        """Our log lies within the leader's now."""
 
     def start(self) -> None:
         self._ask_offset(LATEST_TIMESTAMP, self._end_is)
@@ -60,19 +74,22 @@ class LogRange:
         if leader_end_offset < log.log_start_offset:
             self._ask_offset(EARLIEST_LOCAL_TIMESTAMP, self._start_over)
         elif leader_end_offset < log.log_end_offset:
-            self._partition.truncate_to(leader_end_offset)
-            self.is_found = True
+            self._cut(leader_end_offset, lambda: self._found(self._partition.truncate_to, leader_end_offset))
         else:
             self._ask_offset(EARLIEST_LOCAL_TIMESTAMP, self._start_is)
 
     def _start_is(self, leader_start_offset: int) -> None:
         if leader_start_offset > self._partition.log.log_end_offset:
             self._partition.start_over_at(leader_start_offset)
-        self.is_found = True
+        self._on_found()
 
     def _start_over(self, leader_start_offset: int) -> None:
-        self._partition.start_over_at(leader_start_offset)
-        self.is_found = True
+        everything = self._partition.log.log_start_offset
+        self._cut(everything, lambda: self._found(self._partition.start_over_at, leader_start_offset))
+
+    def _found(self, cut: Callable[[int], None], offset: int) -> None:
+        cut(offset)
+        self._on_found()
 
 
 def _error_of(response: ListOffsetsResponse) -> str | None:

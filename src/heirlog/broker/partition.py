@@ -92,6 +92,7 @@ class Partition:
         "leader_epoch",
         "leader_epoch_start_offset",
         "log",
+        "lossy_epoch",
         "min_isr",
         "offline",
         "partition_epoch",
@@ -126,6 +127,8 @@ class Partition:
         self.leader_epoch = LeaderEpoch(-1)
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
+        self.lossy_epoch = -1
+        """Of a follower: the leader epoch that the newest election on a lossy basis began; -1: there was none."""
         self.replicas: Members = ()
         self.isr: Isr = Committed(())
         self.image_isr: Members = ()
@@ -172,6 +175,7 @@ class Partition:
         self.min_isr = min_isr
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
+        self.lossy_epoch = -1 if state.basis is None else state.basis.leader_epoch
         self.partition_epoch = state.partition_epoch
         return restart
 
@@ -436,11 +440,18 @@ class Partition:
 
     # follower
 
-    def start_following(self) -> FetchStart:
-        """Where to begin in a new leader epoch. A log without epochs cannot be compared: cut it to the watermark."""
-        if self.log.epochs.latest < 0:
-            self.truncate_to(self.high_watermark)
-        return self.fetch_position()
+    @property
+    def watermark_to_cut_to(self) -> int | None:
+        """A log without epochs cannot be compared with a leader's: it begins at the watermark. None: no need to."""
+        if self.log.epochs.latest >= 0 or self.high_watermark >= self.log.log_end_offset:
+            return None
+        return self.high_watermark
+
+    @property
+    def precedes_lossy_election(self) -> bool:
+        """This log has nothing yet of the lineage that the newest lossy election began: whatever it has to cut, that
+        election gave up."""
+        return self.log.epochs.latest < self.lossy_epoch
 
     def fetch_position(self) -> FetchStart:
         return FetchStart(self.log.log_end_offset, self.log.epochs.latest)

@@ -30,6 +30,7 @@ from typing import TypeAlias
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.directory_reports import DirectoryReports
+from heirlog.broker.discarding import Discarding
 from heirlog.broker.fetcher import ReplicaFetchers
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
@@ -86,6 +87,7 @@ class ReplicaManager:
         self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.exchange: Exchange[PartitionKey] = Exchange()
         self._grown: dict[PartitionKey, None] = {}
+        self.discarding = Discarding(env, static, self.directory_of)
         for directory in directories:
             directory.on_failure = partial(self.directory_failed, directory)
         self.on_brokers_changed: Callable[[set[BrokerId] | None], None] = lambda changed: None

@@ -2,7 +2,8 @@
 
     every replica.lag.time.max.ms / 2                        members of the ISR that fell behind
     every replica.high.watermark.checkpoint.interval.ms      the checkpoint files of each log directory
-    every log.retention.check.interval.ms                    roll by age, deletion of old segments
+    every log.retention.check.interval.ms                    roll by age, deletion of old segments, and of what a
+                                                             recovery has discarded
     every producer.id.expiration.check.interval.ms           producers that have been idle for too long
     every second (or log.flush.scheduler.interval.ms)        flush by age, where flush.ms asks for it
     when there is time (`cleaner.py`)                        compaction
@@ -80,6 +81,11 @@ class Upkeep:
             partition.log.delete_old_segments(wall_ms, partition.high_watermark)
 
         self._for_each(enforce)
+        for directory in self._replicas.online_directories:
+            try:
+                self._replicas.discarding.trim(directory)
+            except OSError as error:
+                self._replicas.directory_failed(directory, error)
 
     def expire_producers(self) -> None:
         wall_ms = self._env.wall_ms()

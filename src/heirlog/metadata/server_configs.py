@@ -174,6 +174,10 @@ _REPLICATION = (
     integer("initial.broker.registration.timeout.ms", 60_000),
     integer("controller.socket.timeout.ms", 30_000),
     long("heirlog.broker.disconnect.grace.ms", 1000, -1),
+    boolean("heirlog.discarded.enable", True),
+    long("heirlog.discarded.max.bytes", 1_073_741_824, 0),
+    long("heirlog.discarded.min.free.bytes", 1_073_741_824, 0),
+    long("heirlog.discarded.retention.ms", 604_800_000, -1),
 )
 
 _METADATA = (

@@ -149,7 +149,13 @@ class ReplicaScenario:
             self._set_followers()
         else:
             self.partition.become_follower(self.state, self.min_isr)
-            self.start = self.partition.start_following()
+            self._start_following()
+
+    def _start_following(self) -> None:
+        cut_at = self.partition.watermark_to_cut_to
+        if cut_at is not None:
+            self.partition.truncate_to(cut_at)
+        self.start = self.partition.fetch_position()
 
     def _partition(self) -> Partition:
         setup = self.setup
@@ -388,7 +394,7 @@ class ReplicaScenario:
             self.partition.become_leader(self.state, self.min_isr, self.env.now_ms())
         else:
             self.partition.become_follower(self.state, self.min_isr)
-            self.start = self.partition.start_following()
+            self._start_following()
         return {}
 
     def _on_metadata_update_broker(self, event: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,221 @@
+"""Keeping what a recovery takes away: before a follower cuts records that a lossy election gave up, it copies them.
+
+    a leader elected on a lossy basis (metadata/basis.py) began leader epoch E
+    a follower whose last epoch is older than E has not followed that leader yet: what it has to cut, E gave up
+    cut in a later divergence under the same leader, or after a clean election: nothing to keep
+
+One copy per partition; `COPIES_AT_ONCE` are under way, the others wait. A copy takes turns with everything else on the
+loop (`storage/discarded.py` has its steps). Then the cut is made:
+
+    waiting --> copying --all there, no more room, or an OSError--> made durable --> cut
+       |           |                                                     |
+       +-----------+--------------------TIME_LIMIT_MS--------------------+--> cut at once; what was copied by then
+                                                                              becomes durable behind its back
+
+So keeping something never stands in the way of the cut for longer than TIME_LIMIT_MS: a cluster that waits for its
+replicas is worse than a range that could not be saved. Whatever is not kept is logged with its offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.broker.partition import Partition
+from heirlog.env import Cancel, Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.protocol.errors import KafkaError
+from heirlog.storage.discarded import Copy, Discarded, Limits
+from heirlog.storage.log_directory import LogDirectory
+
+COPIES_AT_ONCE = 4
+TIME_LIMIT_MS = 60_000
+"""From the moment a cut was asked for."""
+
+
+class Discarding:
+    """directory_of: where the log of a partition lies; None if it is no longer here."""
+
+    def __init__(
+        self, env: Env, static: StaticConfig, directory_of: Callable[[Partition], LogDirectory | None]
+    ) -> None:
+        self._env = env
+        self._directory_of = directory_of
+        self._enabled = bool(static["heirlog.discarded.enable"])
+        self._limits = Limits(
+            max_bytes=static["heirlog.discarded.max.bytes"],
+            min_free_bytes=static["heirlog.discarded.min.free.bytes"],
+            retention_ms=static["heirlog.discarded.retention.ms"],
+        )
+        self._stores: dict[str, Discarded] = {}
+        self._waiting: dict[Partition, _Job] = {}
+        self._running: dict[Partition, _Job] = {}
+        self.records_discarded = 0
+        """Offsets that this broker has cut because a leader elected on a lossy basis did not have them."""
+
+    def must_keep(self, partition: Partition, offset: int) -> bool:
+        """Whether a cut at `offset` takes away what should be kept first."""
+        return self._enabled and partition.precedes_lossy_election and offset < partition.log.log_end_offset
+
+    def keep(self, partition: Partition, offset: int, cut: Callable[[], None]) -> None:
+        """Copy what lies from `offset` on, then call `cut`: on a later turn, and never after `forget`."""
+        self.forget(partition)
+        job = self._waiting[partition] = _Job(self._env, partition, offset, cut, self._over)
+        job.start_clock()
+        self._begin_waiting()
+
+    def count(self, partition: Partition, offset: int) -> None:
+        """What lies from `offset` on is about to be cut."""
+        if partition.precedes_lossy_election:
+            log = partition.log
+            self.records_discarded += max(0, log.log_end_offset - max(offset, log.log_start_offset))
+
+    def forget(self, partition: Partition) -> None:
+        """Nobody wants the cut any more: the partition has another leader, or none, or is not here."""
+        job = self._waiting.pop(partition, None) or self._running.pop(partition, None)
+        if job is not None:
+            job.drop()
+            self._begin_waiting()
+
+    def trim(self, directory: LogDirectory) -> None:
+        """From time to time: what is too old, or in the way. Raises OSError."""
+        self._store_of(directory).trim(self._env.wall_ms())
+
+    def _store_of(self, directory: LogDirectory) -> Discarded:
+        store = self._stores.get(directory.path)
+        if store is None:
+            store = self._stores[directory.path] = Discarded(
+                self._env.files,
+                directory.path,
+                lambda: [log.dir_path for _, log in sorted(directory.logs.items())],
+                self._limits,
+            )
+        return store
+
+    def _begin_waiting(self) -> None:
+        while self._waiting and len(self._running) < COPIES_AT_ONCE:
+            partition = next(iter(self._waiting))
+            job = self._running[partition] = self._waiting.pop(partition)
+            directory = self._directory_of(partition)
+            job.begin(None if directory is None else self._store_of(directory))
+
+    def _over(self, job: _Job) -> None:
+        """Its cut may be made."""
+        self._waiting.pop(job.partition, None)
+        self._running.pop(job.partition, None)
+        job.cut()
+        self._begin_waiting()
+
+
+class _Job:
+    """One partition's cut that waits for its copy. Ends once, by `_end` or by `drop`."""
+
+    def __init__(
+        self,
+        env: Env,
+        partition: Partition,
+        offset: int,
+        cut: Callable[[], None],
+        on_over: Callable[[_Job], None],
+    ) -> None:
+        self._env = env
+        self.partition = partition
+        self.cut = cut
+        self._leader_epoch = partition.lossy_epoch
+        self._offset = offset
+        self._on_over = on_over
+        self._copy: Copy | None = None
+        self._is_finishing = False
+        self._is_over = False
+        self._cancel_limit: Cancel | None = None
+
+    def start_clock(self) -> None:
+        self._cancel_limit = self._env.call_later(TIME_LIMIT_MS, self._time_is_over)
+
+    def begin(self, store: Discarded | None) -> None:
+        if store is not None:
+            self._copy = Copy(self._env.files, self.partition.log, self._offset, self._leader_epoch, store)
+        # who asked for the cut is still at work
+        self._env.call_later(0, self._begin_copy)
+
+    def _begin_copy(self) -> None:
+        if self._is_over:
+            return
+        try:
+            if self._copy is not None and self._copy.begin():
+                self._step()
+            else:
+                self._end(None)
+        except (KafkaError, OSError) as error:
+            self._failed(error)
+
+    def _step(self) -> None:
+        copy = self._copy
+        if self._is_over or copy is None:
+            return
+        try:
+            if copy.step():
+                self._env.call_later(0, self._step)
+            else:
+                self._is_finishing = True
+                copy.finish(self._finished)
+        except (KafkaError, OSError) as error:
+            self._failed(error)
+
+    def _finished(self, error: OSError | None) -> None:
+        if error is not None:
+            self._failed(error)
+        else:
+            self._end(None)
+
+    def _failed(self, error: Exception) -> None:
+        if self._copy is not None:
+            self._copy.drop()
+        self._end(error)
+
+    def _time_is_over(self) -> None:
+        copy = self._copy
+        if copy is not None and not self._is_finishing:
+            self._is_finishing = True
+            try:
+                copy.finish(_nothing)
+            except OSError:
+                copy.drop()
+        self._end(TimeoutError(f"not done within {TIME_LIMIT_MS} ms"))
+
+    def drop(self) -> None:
+        self._close()
+        if self._copy is not None and not self._is_finishing:
+            self._copy.drop()
+
+    def _end(self, error: Exception | None) -> None:
+        if self._is_over:
+            return
+        self._close()
+        self._tell(error)
+        self._on_over(self)
+
+    def _close(self) -> None:
+        self._is_over = True
+        if self._cancel_limit is not None:
+            self._cancel_limit()
+
+    def _tell(self, error: Exception | None) -> None:
+        copy, end_offset = self._copy, self.partition.log.log_end_offset
+        kept_upto = self._offset if copy is None or error is not None else copy.next_offset
+        is_whole = kept_upto >= end_offset
+        self._env.log(
+            "info" if is_whole else "warning",
+            "discarded-records-kept" if is_whole else "discarded-records-not-kept",
+            topic=self.partition.topic,
+            partition=self.partition.index,
+            leader_epoch=self._leader_epoch,
+            offset=self._offset,
+            kept_upto=kept_upto,
+            end_offset=end_offset,
+            path="" if copy is None else copy.path,
+            error="" if error is None else str(error),
+        )
+
+
+def _nothing(error: OSError | None) -> None:
+    pass
