@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import BASES, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
@@ -26,6 +27,7 @@ from heirlog.metadata.state import (
 )
 from heirlog.protocol.records import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
@@ -39,6 +41,7 @@ from heirlog.protocol.records import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnfenceBrokerRecord,
@@ -245,6 +248,31 @@ def _apply_register_controller(
     image.set_controller(node_id, state, journal)
 
 
+def _apply_acl(image: Image, record: AccessControlEntryRecord, offset: int, journal: Journal | None) -> None:
+    acl_id = Uuid(record.id)
+    if acl_id in image.acls.by_id:
+        raise UnsupportedRecord(f"offset {offset} of the metadata log creates an ACL a second time")
+    acl = Acl(
+        resource_type=record.resource_type,
+        resource_name=record.resource_name,
+        pattern_type=record.pattern_type,
+        principal=record.principal,
+        host=record.host,
+        operation=record.operation,
+        permission=record.permission_type,
+    )
+    image.set_acl(acl_id, acl, journal)
+
+
+def _apply_remove_acl(
+    image: Image, record: RemoveAccessControlEntryRecord, offset: int, journal: Journal | None
+) -> None:
+    acl_id = Uuid(record.id)
+    if acl_id not in image.acls.by_id:
+        raise UnsupportedRecord(f"offset {offset} of the metadata log removes an ACL that is not there")
+    image.set_acl(acl_id, None, journal)
+
+
 def _apply_begin_transaction(
     image: Image, record: BeginTransactionRecord, offset: int, journal: Journal | None
 ) -> None:
@@ -276,6 +304,8 @@ APPLY: Final[dict[type[Any], Callable[[Image, Any, int, Journal | None], None]]]
     FeatureLevelRecord: _apply_feature_level,
     ProducerIdsRecord: _apply_producer_ids,
     RegisterControllerRecord: _apply_register_controller,
+    AccessControlEntryRecord: _apply_acl,
+    RemoveAccessControlEntryRecord: _apply_remove_acl,
     BeginTransactionRecord: _apply_begin_transaction,
     EndTransactionRecord: _apply_end_outside,
     AbortTransactionRecord: _apply_end_outside,

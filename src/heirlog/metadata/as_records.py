@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState
-from heirlog.protocol.records import PartitionRecord, RegisterBrokerRecord, RegisterControllerRecord
+from heirlog.protocol.records import (
+    AccessControlEntryRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
 from heirlog.protocol.types import Uuid
 
 
@@ -75,6 +81,19 @@ def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
             )
             for answer in basis.replicas
         ],
+    )
+
+
+def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
     )
 
 

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+from heirlog.metadata.acls import Acl, Acls
 from heirlog.metadata.apply import APPLY, UnsupportedRecord, merged
-from heirlog.metadata.as_records import broker_record, controller_record, partition_record
+from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.seats import Seats
 from heirlog.metadata.state import (
@@ -83,6 +84,7 @@ class Image:
         self.configs: dict[ConfigKey, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
+        self.acls = Acls()
         self.leaders = Seats()
         """Also under -1: the leaderless partitions."""
         self.in_isr = Seats()
@@ -146,6 +148,7 @@ class Image:
                 "configs",
                 "features",
                 "next_producer_id",
+                "acls",
                 "leaders",
                 "in_isr",
                 "in_elr",
@@ -265,6 +268,11 @@ class Image:
             journal.features.setdefault(name, self.features.get(name))
         _put(self.features, name, level)
 
+    def set_acl(self, acl_id: Uuid, after: Acl | None, journal: Journal | None = None) -> None:
+        if journal is not None:
+            journal.acls.setdefault(acl_id, self.acls.by_id.get(acl_id))
+        self.acls.put(acl_id, after)
+
     # -- snapshot -----------------------------------------------------------------------------------------------
 
     def records(self) -> Iterator[Any]:
@@ -289,6 +297,8 @@ class Image:
                 yield ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
         if self.next_producer_id:
             yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
+        for acl_id in sorted(self.acls.by_id):
+            yield acl_record(acl_id, self.acls.by_id[acl_id])
 
     # -- sharing equal lists: 100,000 partitions have a few hundred distinct assignments ------------------------
 

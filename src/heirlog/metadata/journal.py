@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from heirlog.metadata.acls import Acl
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState, TopicState
 from heirlog.protocol.types import BrokerId, Uuid
 
@@ -27,6 +28,7 @@ class Journal:
         "_offset",
         "_transaction",
         "_transaction_length",
+        "acls",
         "brokers",
         "configs",
         "controllers",
@@ -51,6 +53,7 @@ class Journal:
         """By (resource type, resource name, config name)."""
         self.features: dict[str, int | None] = {}
         self.next_producer_id: int | None = None
+        self.acls: dict[Uuid, Acl | None] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -62,6 +65,7 @@ class Journal:
             or self.configs
             or self.features
             or self.controllers
+            or self.acls
             or self.next_producer_id is not None
         )
 
@@ -91,6 +95,8 @@ class Journal:
             image.set_feature(feature, level)
         if self.next_producer_id is not None:
             image.next_producer_id = self.next_producer_id
+        for acl_id, acl in self.acls.items():
+            image.set_acl(acl_id, acl)
         transaction = self._transaction
         image.open_transaction = None if transaction is None else transaction[: self._transaction_length]
         image.offset, image.epoch = self._offset, self._epoch

@@ -92,7 +92,8 @@ def differences(before: Image, after: Image, collected: Journal) -> Journal:
         _compare(old, new, getattr(journal, part))
     _compare(_partitions(before), _partitions(after), journal.partitions)
     _compare(_configs(before), _configs(after), journal.configs)
-    for part in ("topics", "brokers", "controllers", "features", "partitions", "configs"):
+    _compare(before.acls.by_id, after.acls.by_id, journal.acls)
+    for part in ("topics", "brokers", "controllers", "features", "partitions", "configs", "acls"):
         # what was collected earlier remembers an older value "from before"
         getattr(journal, part).update(getattr(collected, part))
     return journal

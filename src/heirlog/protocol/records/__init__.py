@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records.abort_transaction import AbortTransactionRecord
+from heirlog.protocol.records.access_control_entry import AccessControlEntryRecord
 from heirlog.protocol.records.begin_transaction import BeginTransactionRecord
 from heirlog.protocol.records.broker_registration_change import BrokerRegistrationChangeRecord
 from heirlog.protocol.records.clear_elr import ClearElrRecord
@@ -25,6 +26,7 @@ from heirlog.protocol.records.partition_change import PartitionChangeRecord
 from heirlog.protocol.records.producer_ids import ProducerIdsRecord
 from heirlog.protocol.records.register_broker import RegisterBrokerRecord
 from heirlog.protocol.records.register_controller import RegisterControllerRecord
+from heirlog.protocol.records.remove_access_control_entry import RemoveAccessControlEntryRecord
 from heirlog.protocol.records.remove_topic import RemoveTopicRecord
 from heirlog.protocol.records.snapshot_footer import SnapshotFooterRecord
 from heirlog.protocol.records.snapshot_header import SnapshotHeaderRecord
@@ -47,6 +49,8 @@ METADATA_RECORDS: dict[int, type[Message]] = {
     12: FeatureLevelRecord,
     15: ProducerIdsRecord,
     17: BrokerRegistrationChangeRecord,
+    18: AccessControlEntryRecord,
+    19: RemoveAccessControlEntryRecord,
     20: NoOpRecord,
     21: ZkMigrationStateRecord,
     23: BeginTransactionRecord,
@@ -68,6 +72,7 @@ __all__ = [
     "CONTROL_RECORDS",
     "METADATA_RECORDS",
     "AbortTransactionRecord",
+    "AccessControlEntryRecord",
     "BeginTransactionRecord",
     "BrokerRegistrationChangeRecord",
     "ClearElrRecord",
@@ -87,6 +92,7 @@ __all__ = [
     "ProducerIdsRecord",
     "RegisterBrokerRecord",
     "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
     "RemoveTopicRecord",
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",

@@ -1,0 +1,233 @@
+"""Access control lists: what one says, which of them concern a resource, and which ones a filter means.
+
+    ACL      allow or deny | an operation or ALL | to a principal or `User:*` | from a host or `*`
+             on a LITERAL name (the name `*` is every name), or on every name that begins with a PREFIXED one
+
+`Acls` holds those of an image, indexed by the names that they stand on, so that a decision looks at the few that
+concern its resource and not at all of them. What they decide is in `authorizer.py`.
+
+Traps. A PREFIXED name `*` is no wildcard. Numbers from a newer version are kept as they are, for the snapshot must hold
+them; in comparisons they are equal to nothing.
+
+Source: KIP-11, KIP-290 (prefixes), KIP-801 (ACLs as metadata records); numbers on the wire as Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from heirlog.protocol.types import Uuid
+
+ANY_HOST: Final = "*"
+ANY_NAME: Final = "*"
+ANY_USER: Final = "User:*"
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The only name that the resource type CLUSTER has."""
+
+
+class _Number(IntEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> _Number:
+        """A number from a newer version."""
+        return cls(0)
+
+
+class ResourceType(_Number):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(_Number):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    """Of a filter: every ACL that concerns the name, wildcards and prefixes included."""
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(_Number):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(_Number):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""What can be asked for at all, of the resources that describe their authorized operations (KIP-430)."""
+
+
+def bit_field(operations: Iterable[Operation]) -> int:
+    """Operations as the answers have them: bit n for the operation with the number n."""
+    return sum(1 << operation for operation in operations)
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """Fields are the numbers and texts of the record."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+
+@dataclass(frozen=True, slots=True)
+class AclFilter:
+    """Which ACLs are meant; None and ANY mean every one. A pattern type MATCH is said of the name."""
+
+    resource_type: int
+    resource_name: str | None
+    pattern_type: int
+    principal: str | None
+    host: str | None
+    operation: int
+    permission: int
+
+    def matches(self, acl: Acl) -> bool:
+        return (
+            self.resource_type in (ResourceType.ANY, acl.resource_type)
+            and self.principal in (None, acl.principal)
+            and self.host in (None, acl.host)
+            and self.operation in (Operation.ANY, acl.operation)
+            and self.permission in (Permission.ANY, acl.permission)
+            and self._matches_name(acl)
+        )
+
+    def _matches_name(self, acl: Acl) -> bool:
+        name = self.resource_name
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
+            return False
+        if name is None or name == acl.resource_name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        if acl.pattern_type == PatternType.PREFIXED:
+            return name.startswith(acl.resource_name)
+        return acl.resource_name == ANY_NAME
+
+
+class Acls:
+    """The ACLs of an image. `version` goes up with every change: what was decided before it is not to be relied on."""
+
+    __slots__ = ("_literal", "_prefix_lengths", "_prefixed", "by_id", "version")
+
+    def __init__(self) -> None:
+        self.by_id: dict[Uuid, Acl] = {}
+        self.version = 0
+        self._literal: dict[tuple[int, str], dict[Uuid, Acl]] = {}
+        self._prefixed: dict[tuple[int, str], dict[Uuid, Acl]] = {}
+        self._prefix_lengths: dict[int, dict[int, int]] = {}
+        """Of each resource type: how many prefixes there are of each length."""
+
+    def put(self, acl_id: Uuid, acl: Acl | None) -> None:
+        """None takes it away."""
+        before = self.by_id.pop(acl_id, None)
+        if before is not None:
+            self._leave(acl_id, before)
+        if acl is not None:
+            self.by_id[acl_id] = acl
+            self._enter(acl_id, acl)
+        self.version += 1
+
+    def concerning(self, resource_type: int, name: str) -> Iterator[Acl]:
+        """Those that stand on this very name, on a prefix of it, or on every name."""
+        for literal in (name, ANY_NAME) if name != ANY_NAME else (name,):
+            yield from self._literal.get((resource_type, literal), {}).values()
+        for length in self._prefix_lengths.get(resource_type, ()):
+            if length <= len(name):
+                yield from self._prefixed.get((resource_type, name[:length]), {}).values()
+
+    def matching(self, wanted: AclFilter) -> list[tuple[Uuid, Acl]]:
+        return [(acl_id, acl) for acl_id, acl in self.by_id.items() if wanted.matches(acl)]
+
+    def _enter(self, acl_id: Uuid, acl: Acl) -> None:
+        key = (acl.resource_type, acl.resource_name)
+        if acl.pattern_type == PatternType.PREFIXED:
+            there = self._prefixed.setdefault(key, {})
+            if not there:
+                lengths = self._prefix_lengths.setdefault(acl.resource_type, {})
+                lengths[len(acl.resource_name)] = lengths.get(len(acl.resource_name), 0) + 1
+            there[acl_id] = acl
+        elif acl.pattern_type == PatternType.LITERAL:
+            self._literal.setdefault(key, {})[acl_id] = acl
+
+    def _leave(self, acl_id: Uuid, acl: Acl) -> None:
+        key = (acl.resource_type, acl.resource_name)
+        if acl.pattern_type == PatternType.PREFIXED:
+            there = self._prefixed[key]
+            del there[acl_id]
+            if not there:
+                del self._prefixed[key]
+                lengths = self._prefix_lengths[acl.resource_type]
+                lengths[len(acl.resource_name)] -= 1
+                if not lengths[len(acl.resource_name)]:
+                    del lengths[len(acl.resource_name)]
+        elif acl.pattern_type == PatternType.LITERAL:
+            there = self._literal[key]
+            del there[acl_id]
+            if not there:
+                del self._literal[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Acls) and self.by_id == other.by_id
+
+    __hash__ = None  # type: ignore[assignment]  # mutable

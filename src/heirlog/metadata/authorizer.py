@@ -1,0 +1,144 @@
+"""Who may do what: the decisions of Apache Kafka's StandardAuthorizer, from the ACLs of an image.
+
+    super user                                                  yes, whatever the ACLs say
+    an ACL denies this operation (or ALL)                       no
+    an ACL allows it (or ALL, or an operation that implies it)  yes
+    ACLs concern the resource, and none of them says anything   no
+    no ACL concerns the resource                                `allow.everyone.if.no.acl.found`
+
+An ACL speaks of this request if its principal is the client's or `User:*`, and its host the client's or `*`. Allowing
+READ, WRITE, DELETE or ALTER allows DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denying implies nothing.
+
+Decisions are remembered until the next change of any ACL, at most `DECISIONS_MAX` of them: clients choose the names
+that they ask for.
+
+Source: KIP-11, KIP-290, KIP-801; KIP-679 for "any resource of a type".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from heirlog.metadata.acls import (
+    ANY_HOST,
+    ANY_NAME,
+    ANY_USER,
+    OPERATIONS,
+    Acl,
+    Acls,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    bit_field,
+)
+
+DECISIONS_MAX: Final = 10_000
+HARDCODED_NAME: Final = "hardcode"
+"""The name that Kafka asks about where it wants to know whether any name would do."""
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
+    Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
+}
+_NOTHING: Final[frozenset[Operation]] = frozenset()
+
+
+def decide(acls: Iterable[Acl], principal: str, host: str, operation: Operation, by_default: bool) -> bool:
+    """acls: those that concern the resource. by_default: the answer where there are none."""
+    implied_by = _IMPLIED_BY.get(operation, _NOTHING)
+    allowed = False
+    found = False
+    for acl in acls:
+        found = True
+        if acl.principal not in (principal, ANY_USER) or acl.host not in (host, ANY_HOST):
+            continue
+        named = acl.operation in (operation, Operation.ALL)
+        if acl.permission == Permission.ALLOW:
+            allowed = allowed or named or acl.operation in implied_by
+        elif named:
+            return False
+    return allowed if found else by_default
+
+
+def decide_any(acls: Iterable[Acl], principal: str, host: str, operation: Operation, resource_type: int) -> bool:
+    """Whether there is some resource of the type that the principal may `operation`, as Kafka finds it.
+
+    Stricter than `decide`: only ACLs for the operation itself, or for ALL, count.
+    """
+    said = [
+        acl
+        for acl in acls
+        if acl.resource_type == resource_type
+        and acl.principal in (principal, ANY_USER)
+        and acl.host in (host, ANY_HOST)
+        and acl.operation in (operation, Operation.ALL)
+    ]
+    denied = {(acl.pattern_type, acl.resource_name) for acl in said if acl.permission == Permission.DENY}
+    if (PatternType.LITERAL, ANY_NAME) in denied:
+        return False
+    return any(not _is_dominated(acl, denied) for acl in said if acl.permission == Permission.ALLOW)
+
+
+def _is_dominated(allowing: Acl, denied: set[tuple[int, str]]) -> bool:
+    """Whether every name that the ACL allows is denied by another one."""
+    name = allowing.resource_name
+    if allowing.pattern_type == PatternType.LITERAL:
+        if name == ANY_NAME:
+            return False
+        if (PatternType.LITERAL, name) in denied:
+            return True
+    return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
+
+
+class Authorizer:
+    """Of one node, for as long as it runs.
+
+    acls: those of the image as it is now. is_loaded: that image has everything that was committed when the node
+    started; until then only super users are served (`Node`).
+    """
+
+    def __init__(self, super_users: Iterable[str], allows_by_default: bool, acls: Callable[[], Acls]) -> None:
+        self._super_users = frozenset(super_users)
+        self._allows_by_default = allows_by_default
+        self._acls = acls
+        self.is_loaded = False
+        self._decisions: dict[tuple[str, str, int, int, str], bool] = {}
+        self._decided_on: Acls | None = None
+        self._version = -1
+
+    def is_super_user(self, principal: str) -> bool:
+        return principal in self._super_users
+
+    def may(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if principal in self._super_users:
+            return True
+        acls, decisions = self._acls(), self._remembered()
+        key = (principal, host, operation, resource_type, name)
+        decision = decisions.get(key)
+        if decision is None:
+            concerning = acls.concerning(resource_type, name)
+            decision = decide(concerning, principal, host, operation, self._allows_by_default)
+            decisions[key] = decision
+        return decision
+
+    def may_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there is some resource of this type that the principal may `operation`."""
+        if self.may(principal, host, operation, resource_type, HARDCODED_NAME):
+            return True
+        return decide_any(self._acls().by_id.values(), principal, host, operation, resource_type)
+
+    def operations(self, principal: str, host: str, resource_type: ResourceType, name: str) -> int:
+        """Every operation that is allowed on the resource, as a bit field."""
+        return bit_field(self._allowed(principal, host, resource_type, name))
+
+    def _allowed(self, principal: str, host: str, resource_type: ResourceType, name: str) -> Iterator[Operation]:
+        return (each for each in OPERATIONS[resource_type] if self.may(principal, host, each, resource_type, name))
+
+    def _remembered(self) -> dict[tuple[str, str, int, int, str], bool]:
+        """What was decided on the ACLs as they are now, with room for one more decision."""
+        acls = self._acls()
+        if acls is not self._decided_on or acls.version != self._version or len(self._decisions) >= DECISIONS_MAX:
+            self._decisions.clear()
+            self._decided_on, self._version = acls, acls.version
+        return self._decisions

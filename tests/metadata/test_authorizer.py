@@ -1,0 +1,152 @@
+"""Decisions about random requests on random ACLs, against a second, naive definition; what is remembered of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heirlog.metadata.acls import Acl, Acls, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.authorizer import DECISIONS_MAX, Authorizer
+from heirlog.protocol.types import Uuid
+
+TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
+LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+ALLOW, DENY = Permission.ALLOW, Permission.DENY
+ALICE, BOB, HOST = "User:alice", "User:bob", "10.0.0.1"
+
+names = st.sampled_from(["*", "a", "aa", "ab", "aab", "b", "*a"])
+principals = st.sampled_from([ALICE, BOB, "User:*"])
+hosts = st.sampled_from([HOST, "10.0.0.2", "*"])
+operations = st.sampled_from([o for o in Operation if o not in (Operation.UNKNOWN, Operation.ANY)])
+acls = st.builds(
+    Acl,
+    resource_type=st.sampled_from([TOPIC, GROUP]),
+    resource_name=names,
+    pattern_type=st.sampled_from([LITERAL, PREFIXED]),
+    principal=principals,
+    host=hosts,
+    operation=operations,
+    permission=st.sampled_from([ALLOW, ALLOW, DENY]),
+)
+
+
+def allow(name: str, operation: Operation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
+    return Acl(TOPIC, name, pattern, principal, "*", operation, ALLOW)
+
+
+def deny(name: str, operation: Operation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
+    return Acl(TOPIC, name, pattern, principal, "*", operation, DENY)
+
+
+def holding(*given: Acl) -> Acls:
+    held = Acls()
+    for number, acl in enumerate(given):
+        held.put(Uuid(number.to_bytes(16, "big")), acl)
+    return held
+
+
+def authorizer(*given: Acl, by_default: bool = False) -> Authorizer:
+    held = holding(*given)
+    return Authorizer(["User:admin"], by_default, lambda: held)
+
+
+def concerns(acl: Acl, kind: ResourceType, name: str) -> bool:
+    if acl.resource_type != kind:
+        return False
+    if acl.pattern_type == PREFIXED:
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, "*")
+
+
+def naive(given: list[Acl], principal: str, host: str, operation: Operation, name: str, by_default: bool) -> bool:
+    """KIP-11 and KIP-290, said once more and without any index."""
+    concerned = [acl for acl in given if concerns(acl, TOPIC, name)]
+    if not concerned:
+        return by_default
+    mine = [acl for acl in concerned if acl.principal in (principal, "User:*") and acl.host in (host, "*")]
+    if any(acl.permission == DENY and acl.operation in (operation, Operation.ALL) for acl in mine):
+        return False
+    enough = {operation, Operation.ALL}
+    if operation == Operation.DESCRIBE:
+        enough |= {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
+    if operation == Operation.DESCRIBE_CONFIGS:
+        enough |= {Operation.ALTER_CONFIGS}
+    return any(acl.permission == ALLOW and acl.operation in enough for acl in mine)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(acls, max_size=12), principals, hosts, operations, names, st.booleans())
+def test_decisions_are_those_of_a_naive_definition(
+    given: list[Acl], principal: str, host: str, operation: Operation, name: str, by_default: bool
+) -> None:
+    decided = authorizer(*given, by_default=by_default).may(principal, host, operation, TOPIC, name)
+    assert decided == naive(given, principal, host, operation, name, by_default)
+
+
+def test_denying_outweighs_allowing_wherever_it_stands() -> None:
+    asked = authorizer(allow("orders", Operation.ALL), deny("ord", Operation.WRITE, PREFIXED, "User:*"))
+    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "orders")
+    assert not asked.may(ALICE, HOST, Operation.WRITE, TOPIC, "orders")
+
+
+def test_denying_an_operation_denies_nothing_that_it_implies() -> None:
+    asked = authorizer(allow("*", Operation.WRITE), deny("t", Operation.READ))
+    assert asked.may(ALICE, HOST, Operation.DESCRIBE, TOPIC, "t")
+    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+
+
+def test_a_super_user_may_do_what_is_denied_to_everybody() -> None:
+    asked = authorizer(deny("*", Operation.ALL, principal="User:*"))
+    assert asked.may("User:admin", HOST, Operation.WRITE, TOPIC, "t")
+    assert not asked.may(ALICE, HOST, Operation.WRITE, TOPIC, "t")
+
+
+def test_one_acl_on_a_resource_ends_the_default_for_everybody() -> None:
+    asked = authorizer(allow("t", Operation.READ), by_default=True)
+    assert not asked.may(BOB, HOST, Operation.READ, TOPIC, "t")
+    assert asked.may(BOB, HOST, Operation.READ, TOPIC, "other")
+    assert asked.may(BOB, HOST, Operation.READ, GROUP, "t")
+
+
+def test_decisions_end_with_the_acls_that_they_were_made_on() -> None:
+    held = holding(allow("t", Operation.READ))
+    asked = Authorizer([], False, lambda: held)
+    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+    held.put(Uuid(bytes(15) + b"\x07"), deny("t", Operation.READ))
+    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+    held = holding()
+    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+    held = holding(allow("t", Operation.READ))
+    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t"), "of an image that a snapshot replaced"
+
+
+def test_no_more_is_remembered_than_there_is_room_for() -> None:
+    asked = authorizer(allow("t", Operation.READ))
+    for number in range(DECISIONS_MAX + 10):
+        asked.may(ALICE, HOST, Operation.READ, TOPIC, f"name-{number}")
+    assert len(asked._decisions) <= DECISIONS_MAX
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], False),
+        ([allow("t", Operation.WRITE)], True),
+        ([allow("t", Operation.READ)], False),
+        ([allow("t", Operation.WRITE), deny("t", Operation.WRITE)], False),
+        ([allow("tt", Operation.WRITE), deny("t", Operation.WRITE)], True),
+        ([allow("tt", Operation.WRITE), deny("t", Operation.WRITE, PREFIXED)], False),
+        ([allow("t", Operation.WRITE, PREFIXED), deny("t", Operation.WRITE)], True),
+        ([allow("t", Operation.WRITE), deny("*", Operation.ALL)], False),
+        ([allow("*", Operation.WRITE), deny("t", Operation.WRITE, PREFIXED)], True),
+    ],
+)
+def test_whether_any_topic_may_be_written_to(given: list[Acl], expected: bool) -> None:
+    assert authorizer(*given).may_any(ALICE, HOST, Operation.WRITE, TOPIC) is expected
+
+
+def test_all_operations_of_a_resource_in_one_bit_field() -> None:
+    asked = authorizer(allow("t", Operation.READ), allow("t", Operation.ALTER_CONFIGS))
+    assert asked.operations(ALICE, HOST, TOPIC, "t") == 1 << 3 | 1 << 8 | 1 << 10 | 1 << 11
+    assert asked.operations(BOB, HOST, TOPIC, "t") == 0
