@@ -35,6 +35,7 @@ from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.partition import Role
 from heirlog.broker.produce import ProduceHandler
+from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.upkeep import Upkeep
 from heirlog.context import Context
@@ -47,6 +48,7 @@ from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
 from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.messages.offset_for_leader_epoch import (
@@ -267,6 +269,9 @@ class Broker:
 
     def describe_log_dirs(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
         return describe_log_dirs(self.replicas, self._directories, request)
+
+    def replica_log_info(self, request: GetReplicaLogInfoRequest) -> GetReplicaLogInfoResponse:
+        return replica_log_info(self.replicas, self.peers, request)
 
     def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
         return describe_producers(self.replicas, request)

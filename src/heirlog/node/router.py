@@ -18,7 +18,14 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
-from heirlog.protocol.api import API_VERSIONS, ELECT_LEADERS, ELECT_LEADERS_OURS, OURS_FROM_KEY, PRODUCE
+from heirlog.protocol.api import (
+    API_VERSIONS,
+    ELECT_LEADERS,
+    ELECT_LEADERS_OURS,
+    GET_REPLICA_LOG_INFO,
+    OURS_FROM_KEY,
+    PRODUCE,
+)
 from heirlog.protocol.types import Endpoint
 
 
@@ -100,6 +107,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (66, "list_transactions", 0, 2),
         (74, "list_config_resources", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
+        (GET_REPLICA_LOG_INFO, "get_replica_log_info", 0, 0),
     ),
     Role.CONTROLLER: _routes(
         (1, "fetch_metadata", 4, 18),

@@ -1,0 +1,111 @@
+"""GetReplicaLogInfo: what this broker's replicas hold, for a controller that has to choose a leader of last resort.
+
+Per partition two leader epochs, which must not be confused:
+
+    last written     read from the log: whose leader wrote its last record. It ranks the log: records of a later leader
+                     beat a longer log of an earlier one. An epoch that was only *begun* here says nothing, since a
+                     leader may have ended without writing
+    current          of the metadata that this partition has applied: the controller believes an answer only if it knows
+                     the newest one. From then on nobody fetches here and nobody appends: the log stays as it was told
+
+A log that retention or DeleteRecords has emptied has no last record any more; its newest known epoch stands for it, or
+the replica that deleted in time would lose to one that lags behind.
+
+A request may hold what it likes; the first 1000 partitions are answered, the others hear REQUEST_LIMIT_REACHED and are
+asked for again.
+
+Source: KIP-966, "GetReplicaLogInfo".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from heirlog.broker.followers import Peers
+from heirlog.broker.partition import Partition
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.types import Uuid
+from heirlog.storage.log import Log
+
+PARTITIONS_MAX: Final = 1000
+"""KIP-966: how many partitions one answer holds."""
+
+Topic = GetReplicaLogInfoResponse.TopicPartitionLogInfo
+Info = GetReplicaLogInfoResponse.PartitionLogInfo
+
+
+def replica_log_info(
+    replicas: ReplicaManager, peers: Peers, request: GetReplicaLogInfoRequest
+) -> GetReplicaLogInfoResponse:
+    """Answers in the order asked."""
+    refusal = None
+    if request.broker_id != peers.broker_id:
+        refusal = f"this is broker {peers.broker_id}, broker {request.broker_id} was asked; look up where it listens"
+    left = PARTITIONS_MAX
+    topics = []
+    for asked in request.topic_partitions or ():
+        answered = list(_answers(replicas, Uuid(asked.topic_id), asked.partitions, left, refusal))
+        left -= len(answered)
+        topics.append(Topic(topic_id=asked.topic_id, partition_log_info=answered))
+    return GetReplicaLogInfoResponse(broker_epoch=peers.broker_epoch, topic_partition_log_info_list=topics)
+
+
+def refused(request: GetReplicaLogInfoRequest, code: ErrorCode, sentence: str) -> GetReplicaLogInfoResponse:
+    """Every partition with the same error; the response has none of its own."""
+    return GetReplicaLogInfoResponse(
+        topic_partition_log_info_list=[
+            Topic(
+                topic_id=asked.topic_id,
+                partition_log_info=[
+                    Info(partition=index, error_code=code, error_message=sentence)
+                    for index in asked.partitions[:PARTITIONS_MAX]
+                ],
+            )
+            for asked in request.topic_partitions or ()
+        ]
+    )
+
+
+def last_written_epoch(log: Log) -> int:
+    """The leader epoch of the log's last record, -1 if there never was one: see the top of the module."""
+    if log.log_end_offset == log.log_start_offset:
+        return log.epochs.latest if log.log_end_offset else -1
+    return log.epochs.epoch_for_offset(log.log_end_offset - 1)
+
+
+def _answers(
+    replicas: ReplicaManager, topic_id: Uuid, indexes: list[int], room: int, refusal: str | None
+) -> Iterator[GetReplicaLogInfoResponse.PartitionLogInfo]:
+    here = replicas.partitions_of(topic_id)
+    for position, index in enumerate(indexes):
+        if position >= room:
+            yield Info(
+                partition=index,
+                error_code=ErrorCode.REQUEST_LIMIT_REACHED,
+                error_message=f"an answer holds {PARTITIONS_MAX} partitions; ask for the others again",
+            )
+        elif refusal is not None:
+            yield Info(partition=index, error_code=ErrorCode.INVALID_REQUEST, error_message=refusal)
+        else:
+            yield _answer(replicas, here.get(index), topic_id, index)
+
+
+def _answer(
+    replicas: ReplicaManager, partition: Partition | None, topic_id: Uuid, index: int
+) -> GetReplicaLogInfoResponse.PartitionLogInfo:
+    if partition is None:
+        error = replicas.no_partition(topic_id, index)
+        return Info(partition=index, error_code=error.code, error_message=error.message)
+    if partition.offline:
+        sentence = f"the log directory of {partition.topic}-{index} is offline"
+        return Info(partition=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=sentence)
+    return Info(
+        partition=index,
+        last_written_leader_epoch=last_written_epoch(partition.log),
+        current_leader_epoch=partition.leader_epoch,
+        log_end_offset=partition.log.log_end_offset,
+        error_message=None,
+    )
