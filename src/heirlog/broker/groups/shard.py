@@ -11,9 +11,7 @@ later coordinator loads is what this one has answered for, and nothing that was 
 
 * `append` writes a batch and queues what it changes and whom it answers; the queue is worked off from its head as the
   watermark moves. An answer may give up (`offsets.commit.timeout.ms`), the change does not: its record is in the log.
-* Loading is sliced, so that a long log does not stop the broker; until it is done clients hear
-  COORDINATOR_LOAD_IN_PROGRESS. The part of the log that the former leader wrote is committed with it, but this broker
-  cannot know before the watermark has reached the start of its own epoch; it waits for that.
+* Loading (`broker/replay.py`) takes its time; until it is done clients hear COORDINATOR_LOAD_IN_PROGRESS.
 
 Trap: answering may bring the client's next request, which may append, within the loop that works off the queue.
 """
@@ -29,15 +27,14 @@ from heirlog.broker.groups.membership import Limits, Membership, join_refusal
 from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
+from heirlog.broker.replay import Replay
 from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
 from heirlog.env import Cancel, Env
-from heirlog.protocol.batch import decode_records, encode_batch, walk
+from heirlog.protocol.batch import Record, encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.sync_group import SyncGroupResponse
 from heirlog.protocol.primitives import Malformed
 
-LOAD_SLICE_BYTES = 64 * 1024
-"""Some ten milliseconds of reading."""
 RECORDS_PER_BATCH = 500
 """Of a sweep; what a client commits is one batch."""
 WRITES_MAX = 100_000
@@ -100,7 +97,14 @@ class Shard:
         self._replicas = replicas
         self._partition = partition
         self._config = config
-        self._next_offset = partition.log.log_start_offset
+        self._replay = Replay(
+            env,
+            replicas,
+            partition,
+            on_record=self._take_over,
+            on_unreadable=self._unreadable,
+            on_done=self._loading_is_done,
+        )
         self._queue: deque[_Write] = deque()
         self._settling = False
         self._watching = False
@@ -115,48 +119,14 @@ class Shard:
     # -- loading ------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read on; called again by itself until everything is there."""
-        if not self.leads:
-            return
-        partition = self._partition
-        target = partition.leader_epoch_start_offset
-        self._next_offset = max(self._next_offset, partition.log.log_start_offset)
-        if self._next_offset >= target:
-            self._loading_is_done()
-        elif self._next_offset >= min(partition.high_watermark, target):
-            self._watch()
-        elif self._load_slice(min(partition.high_watermark, target)):
-            self._env.call_later(0, self.load)
+        """Until that is done, `loaded` says no."""
+        self._replay.read()
 
-    def _load_slice(self, upto_offset: int) -> bool:
-        """False if the disk failed."""
+    def _take_over(self, record: Record) -> None:
         try:
-            found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
-            data = b"".join(region.read() for region in found.regions)
-        except OSError as error:
-            self._replicas.storage_failed(self._partition, error)
-            return False
-        # nothing to read where compaction left a gap
-        end_offset = upto_offset if not data else self._next_offset
-        for position, header in walk(data):
-            end_offset = header.next_offset
-            if header.is_control or not header.record_count:
-                continue
-            try:
-                records = decode_records(data, position)
-            except KafkaError as error:
-                self._unreadable(header.base_offset, error)
-                continue
-            for record in records:
-                self._replay(record.key, record.value, record.offset)
-        self._next_offset = end_offset
-        return True
-
-    def _replay(self, key: bytes | None, value: bytes | None, offset: int) -> None:
-        try:
-            stored = read_record(key, value)
+            stored = read_record(record.key, record.value)
         except Malformed as error:
-            self._unreadable(offset, error)
+            self._unreadable(record.offset, error)
             return
         if isinstance(stored, StoredOffset):
             self.set_offset(stored.group, stored.partition, stored.value)
@@ -369,12 +339,6 @@ class Shard:
         if not self.leads:
             self.close()
             return True
-        if not self.loaded:
-            if self._partition.high_watermark <= self._next_offset:
-                return False
-            self._watching = False
-            self._env.call_later(0, self.load)
-            return True
         self._settle()
         if self._queue:
             return False
@@ -392,7 +356,7 @@ class Shard:
                 write.answer = _nothing
         for answer in overdue:
             answer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if self._queue or not self.loaded:
+        if self._queue:
             self._watch()
 
     # -- the end ------------------------------------------------------------------------------------------------
@@ -402,6 +366,7 @@ class Shard:
         if self.closed:
             return
         self.closed = True
+        self._replay.stop()
         if self._cancel_sweep is not None:
             self._cancel_sweep()
         if self._watching:
