@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.node.connection import LARGE_ANSWER_COST, QUEUE_LIMIT, ClientConnection, ReadAhead
+from heirlog.node.request_meter import RequestMeter
 from heirlog.node.router import Listener, Role
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
+from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.types import Endpoint
 
@@ -44,6 +47,8 @@ class Brain:
     """Answers each request with what the test put under its correlation id."""
 
     def __init__(self) -> None:
+        self.ticks_ns = count(0, 1_000_000)
+        self.requests = RequestMeter(lambda: next(self.ticks_ns))
         self.answers: dict[int, Any] = {}
         self.refused: list[str] = []
         self.gone: list[ClientConnection] = []
@@ -76,50 +81,56 @@ def connection(brain: Brain, wire: Wire) -> ClientConnection:
 
 
 def ask(connection: ClientConnection, number: int, api_key: int = HEARTBEAT, size: int = 0) -> None:
-    connection.received(RequestHeader(api_key, 4, number, "test"), HeartbeatRequest(), size)
+    request = FetchRequest() if api_key == FETCH else HeartbeatRequest()
+    connection.received(RequestHeader(api_key, 4, number, "test"), request, size)
+
+
+def said(number: int) -> HeartbeatResponse:
+    """An answer that differs from others."""
+    return HeartbeatResponse(throttle_time_ms=number)
 
 
 def test_an_answer_that_is_ready_early_waits_for_those_before_it(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    slow: Pending[str] = Pending()
-    brain.answers = {1: slow, 2: "second", 3: NO_ANSWER, 4: "fourth"}
+    slow: Pending[Any] = Pending()
+    brain.answers = {1: slow, 2: said(2), 3: NO_ANSWER, 4: said(4)}
     for number in (1, 2, 3, 4):
         ask(connection, number)
     assert wire.sent == []
-    slow.complete("first")
-    assert wire.sent == [(1, "first"), (2, "second"), (4, "fourth")]
+    slow.complete(said(1))
+    assert wire.sent == [(1, said(1)), (2, said(2)), (4, said(4))]
 
 
 def test_a_pending_that_is_complete_already_is_sent_at_once(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    done: Pending[str] = Pending()
-    done.complete("now")
+    done: Pending[Any] = Pending()
+    done.complete(said(1))
     brain.answers = {1: done}
     ask(connection, 1)
-    assert wire.sent == [(1, "now")]
+    assert wire.sent == [(1, said(1))]
 
 
 def test_a_failed_request_without_answer_closes_the_connection_in_its_turn(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    first: Pending[str] = Pending()
+    first: Pending[Any] = Pending()
     second: Pending[Any] = Pending()
     brain.answers = {1: first, 2: second}
     ask(connection, 1)
     ask(connection, 2)
     second.complete(CLOSE)
     assert not wire.closed
-    first.complete("first")
-    assert wire.sent == [(1, "first")]
+    first.complete(said(1))
+    assert wire.sent == [(1, said(1))]
     assert wire.closed
 
 
 def test_reading_stops_at_the_bound_and_goes_on_when_half_is_answered(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    waits: list[Pending[int]] = [Pending() for _ in range(QUEUE_LIMIT)]
+    waits: list[Pending[Any]] = [Pending() for _ in range(QUEUE_LIMIT)]
     brain.answers = dict(enumerate(waits))
     for number in range(QUEUE_LIMIT):
         assert not connection.paused
@@ -127,20 +138,20 @@ def test_reading_stops_at_the_bound_and_goes_on_when_half_is_answered(
     assert connection.paused
     for number in range(QUEUE_LIMIT // 2):
         assert wire.resumed == 0
-        waits[number].complete(number)
+        waits[number].complete(said(number))
     assert wire.resumed == 1
     assert not connection.paused
 
 
 def test_few_requests_wait_whose_answers_may_be_large(connection: ClientConnection, brain: Brain, wire: Wire) -> None:
-    first: Pending[str] = Pending()
-    brain.answers = {1: first, 2: "made already"}
+    first: Pending[Any] = Pending()
+    brain.answers = {1: first, 2: FetchResponse()}
     ask(connection, 1, FETCH)
     assert not connection.paused
     ask(connection, 2, FETCH)
     assert connection.paused
     assert 2 * LARGE_ANSWER_COST == QUEUE_LIMIT
-    first.complete("first")
+    first.complete(FetchResponse())
     assert wire.resumed == 1
 
 
@@ -176,8 +187,8 @@ def test_all_connections_together_are_ahead_by_queued_max_requests_and_then_each
     second = ClientConnection(brain, LISTENER, late)  # type: ignore[arg-type]
     ask(second, 20)  # every connection may have one
     assert second.paused
-    brain.answers[20].complete("served")
-    assert late.sent == [(20, "served")]
+    brain.answers[20].complete(said(1))
+    assert late.sent == [(20, said(1))]
     assert not second.paused
     first.closed()
     assert brain.read_ahead.count == 0
@@ -190,14 +201,14 @@ def test_all_connections_together_are_ahead_by_queued_max_requests_and_then_each
 def test_closing_abandons_every_wait_once_and_later_answers_go_nowhere(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    wait: Pending[str] = Pending()
+    wait: Pending[Any] = Pending()
     forgotten: list[bool] = []
     wait.on_abandon = lambda: forgotten.append(True)
     brain.answers = {1: wait}
     ask(connection, 1)
     connection.closed()
     connection.closed()
-    wait.complete("too late")
+    wait.complete(said(1))
     assert forgotten == [True]
     assert wire.sent == []
     assert brain.gone == [connection]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.node import wire
+from heirlog.node.request_meter import ApiMeter
 from heirlog.pending import Pending
 from heirlog.protocol.api import PRODUCE
 from heirlog.protocol.frames import RequestHeader
@@ -72,11 +73,16 @@ class ReadAhead:
 
 
 class _Slot:
-    __slots__ = ("cost", "header", "pending", "ready", "response")
+    """`meter` is None for what was no request that anybody handled."""
 
-    def __init__(self, header: RequestHeader, cost: int) -> None:
+    __slots__ = ("begun_ns", "cost", "handled_ns", "header", "meter", "pending", "ready", "ready_ns", "response")
+
+    def __init__(self, header: RequestHeader, cost: int, meter: ApiMeter | None, begun_ns: int) -> None:
         self.header = header
         self.cost = cost
+        self.meter = meter
+        self.begun_ns = begun_ns
+        self.handled_ns = self.ready_ns = begun_ns
         self.pending: Pending[Any] | None = None
         self.response: Any = None
         self.ready = False
@@ -85,7 +91,19 @@ class _Slot:
 class ClientConnection:
     """Made by `Node.connected`; lives until `closed`."""
 
-    __slots__ = ("_ahead", "_closed", "_cost", "_node", "_paused", "_queue", "listener", "on_closed", "transport")
+    __slots__ = (
+        "_ahead",
+        "_closed",
+        "_cost",
+        "_meter",
+        "_node",
+        "_now_ns",
+        "_paused",
+        "_queue",
+        "listener",
+        "on_closed",
+        "transport",
+    )
 
     def __init__(self, node: Node, listener: Listener, transport: Transport) -> None:
         self._node = node
@@ -94,6 +112,8 @@ class ClientConnection:
         self._queue: deque[_Slot] = deque()
         self._cost = 0
         self._ahead = node.read_ahead
+        self._meter = node.requests
+        self._now_ns = node.requests.now_ns
         self._paused = False
         self._closed = False
         self.on_closed: Callable[[], None] | None = None
@@ -105,6 +125,7 @@ class ClientConnection:
 
     def received_frame(self, frame: memoryview) -> None:
         """One frame without its length prefix; owned by the receiver. Undecodable: answered or closed."""
+        begun_ns = self._now_ns()
         decoded = wire.decode(self.listener, frame)
         if isinstance(decoded, wire.Refused):
             if decoded.response is not None and decoded.header is not None:
@@ -113,10 +134,14 @@ class ClientConnection:
                 self._node.refused_frame(self, decoded.reason)
                 self.transport.close()
             return
-        self.received(*decoded, len(frame))
+        self.received(*decoded, len(frame), begun_ns)
 
-    def received(self, header: RequestHeader, request: Any, size: int = 0) -> None:
-        """`size`: of its frame in bytes, as far as the body knows."""
+    def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int | None = None) -> None:
+        """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; None: now."""
+        now_ns = self._now_ns
+        if begun_ns is None:
+            begun_ns = now_ns()
+        meter = self._meter.came(header.api_key, header.api_version, request)
         context = Context(
             header.api_version, header.client_id or "", self.transport.peer_host, self.listener.name, self
         )
@@ -125,13 +150,18 @@ class ClientConnection:
             self.transport.close()
             return
         if not self._queue and not isinstance(answer, Pending):
-            if answer is not NO_ANSWER:
-                self.transport.send(header, answer)
+            if answer is NO_ANSWER:
+                meter.done_without_answer(begun_ns)
+                return
+            handled_ns = now_ns()
+            self.transport.send(header, answer)
+            meter.answered(answer, begun_ns, handled_ns, handled_ns, handled_ns)
             return
-        slot = self._enqueue(header, size)
+        slot = self._enqueue(header, size, meter, begun_ns)
+        slot.handled_ns = slot.ready_ns = now_ns()
         if isinstance(answer, Pending):
             slot.pending = answer
-            answer.then(lambda response: self._ready(slot, response))
+            answer.then(lambda response: self._ready_now(slot, response))
         else:
             self._ready(slot, answer)
 
@@ -139,10 +169,10 @@ class ClientConnection:
         if not self._queue:
             self.transport.send(header, response)
             return
-        self._ready(self._enqueue(header, 0), response)
+        self._ready(self._enqueue(header, 0, None, 0), response)
 
-    def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
-        slot = _Slot(header, self._cost_of(header.api_key, size))
+    def _enqueue(self, header: RequestHeader, size: int, meter: ApiMeter | None, begun_ns: int) -> _Slot:
+        slot = _Slot(header, self._cost_of(header.api_key, size), meter, begun_ns)
         if self._queue:
             self._ahead.count += 1
         self._queue.append(slot)
@@ -164,6 +194,11 @@ class ClientConnection:
             self._ahead.count -= 1
         return slot
 
+    def _ready_now(self, slot: _Slot, response: Any) -> None:
+        """The answer of a request that had to wait."""
+        slot.ready_ns = self._now_ns()
+        self._ready(slot, response)
+
     def _ready(self, slot: _Slot, response: Any) -> None:
         slot.response = response
         slot.ready = True
@@ -173,11 +208,20 @@ class ClientConnection:
             if head.response is CLOSE:
                 self.transport.close()
                 return
-            if head.response is not NO_ANSWER:
-                self.transport.send(head.header, head.response)
+            self._send(head, head.ready_ns if head is slot else self._now_ns())
         if self._paused and not self._closed and self._has_room():
             self._paused = False
             self.transport.resume()
+
+    def _send(self, head: _Slot, taken_ns: int) -> None:
+        meter = head.meter
+        if head.response is NO_ANSWER:
+            if meter is not None:
+                meter.done_without_answer(head.begun_ns)
+            return
+        self.transport.send(head.header, head.response)
+        if meter is not None:
+            meter.answered(head.response, head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
 
     def _has_room(self) -> bool:
         if not self._queue:

@@ -30,6 +30,7 @@ from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
+from heirlog.node.request_meter import RequestMeter
 from heirlog.node.router import Listener, Role, Route
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.pending import Pending
@@ -63,10 +64,12 @@ class Node:
         config: StaticConfig,
         unusable: Mapping[str, str] | None = None,
         log_levels: LogLevels | None = None,
+        now_ns: Callable[[], int] | None = None,
     ) -> None:
         """unusable: log directories that the body could not take for this process, and why.
 
         log_levels: what the body's log shows; changed here as operators ask for it.
+        now_ns: a clock finer than the body's `Env.now_ms`, to measure requests by.
         """
         self._unusable = unusable or {}
         self.log_levels = log_levels or LogLevels()
@@ -75,6 +78,7 @@ class Node:
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
+        self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self._complain = Complaints(env.log, env.now_ms)
         self._directories: list[LogDirectory] = []

@@ -13,6 +13,7 @@ from heirlog.protocol.api_table import TABLE
 from heirlog.protocol.primitives import Malformed, Message
 
 PRODUCE = 0
+FETCH = 1
 API_VERSIONS = 18
 ELECT_LEADERS = 43
 ELECT_LEADERS_OURS = 3

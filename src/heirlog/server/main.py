@@ -16,6 +16,7 @@ import gc
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -103,7 +104,7 @@ class NodeProcess:
         self._files = _files(self._loop, ledger)
         self._pool = ClientPool(self._loop, f"heirlog-{config.node_id}", staging)
         self._env = ServerEnv(self._loop, self._files, self._pool, log, self._stopped)
-        self._node = Node(self._env, config, unusable, levels)
+        self._node = Node(self._env, config, unusable, levels, time.monotonic_ns)
         self._server = Server(
             self._loop,
             self._node.connected,

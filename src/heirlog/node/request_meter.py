@@ -1,0 +1,181 @@
+"""How many requests came, how long they took, and what they were told: counted per API, in plain numbers.
+
+    begun --handler--> handled --Pending--> ready --answers before it--> taken --encoded, written--> sent
+          local                 remote           response queue                  response send
+
+The names are those of Kafka's RequestMetrics, where the same times lie between threads. There is no request queue here:
+what is read is handled at once. A request without an answer (acks=0) is done when its handler is; one whose connection
+closes before it was answered is counted as come, and as nothing else.
+
+Times are not kept but put into buckets: exact to 16 µs below 262 µs, to an eighth above. A quantile is asked of what
+came in the last minutes (`Recent`), so that an hour of idling does not hide a bad one. Counting a request may cost a
+microsecond: buckets are found in a table, and what is zero for most requests is not counted but missing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from operator import sub
+from typing import Any
+
+from heirlog.node.error_counts import ErrorCounts, error_counter
+from heirlog.protocol.api import APIS, FETCH, api
+
+CONSUMER_FETCH = "FetchConsumer"
+FOLLOWER_FETCH = "FetchFollower"
+_REPLICA_STATE_VERSION = 15
+
+UNIT_BITS = 14
+"""A unit is 2^14 ns: the smallest difference that is seen."""
+_DIRECT = 4096
+"""Differences below so many units (67 ms) are looked up."""
+_BUCKETS = 256
+
+
+def _bucket_of(units: int) -> int:
+    """0-15 exact, then eight buckets for each doubling."""
+    if units < 16:
+        return units
+    shift = units.bit_length() - 4
+    return min(8 * shift + (units >> shift), _BUCKETS - 1)
+
+
+_BUCKET = bytes(_bucket_of(units) for units in range(_DIRECT))
+
+
+def _middle_ms(bucket: int) -> float:
+    shift = 0 if bucket < 16 else (bucket - 8) // 8
+    units = (bucket - 8 * shift + 0.5) * (1 << shift)
+    return units * (1 << UNIT_BITS) / 1e6
+
+
+def no_times() -> list[int]:
+    """How often each length of time was seen, by bucket."""
+    return [0] * _BUCKETS
+
+
+def quantiles_ms(times: Sequence[int], zeros: int, quantiles: Sequence[float]) -> list[float]:
+    """The times below which these shares lie, ascending; `zeros` more were too short to count. 0.0 of nothing."""
+    total = zeros + sum(times)
+    found = []
+    seen, bucket, value = zeros, 0, 0.0
+    for quantile in quantiles:
+        while seen < quantile * total:
+            seen += times[bucket]
+            value = _middle_ms(bucket)
+            bucket += 1
+        found.append(value)
+    return found
+
+
+class ApiMeter:
+    """The requests of one API, or of one kind of Fetch."""
+
+    __slots__ = (
+        "_count_errors",
+        "_now_ns",
+        "errors",
+        "local",
+        "name",
+        "remote",
+        "response_queue",
+        "response_send",
+        "total",
+        "versions",
+    )
+
+    def __init__(self, api_key: int, name: str, now_ns: Callable[[], int]) -> None:
+        self.name = name
+        self._now_ns = now_ns
+        self._count_errors = error_counter(api_key)
+        self.versions = [0] * (APIS[api_key].max_version + 1)
+        """Requests that came, by version."""
+        self.errors: ErrorCounts = defaultdict(int)
+        """Codes in answers, 0 among them; an answer may hold many."""
+        self.total = no_times()
+        self.local = no_times()
+        self.remote = no_times()
+        """Only of requests that had to wait; so `response_queue`. For the others it is zero."""
+        self.response_queue = no_times()
+        self.response_send = no_times()
+
+    @property
+    def done(self) -> int:
+        """Requests that were answered, or wanted no answer."""
+        return sum(self.total)
+
+    def answered(self, response: Any, begun_ns: int, handled_ns: int, ready_ns: int, taken_ns: int) -> None:
+        """The answer has just been handed to the body."""
+        sent_ns = self._now_ns()
+        self._count_errors(response, self.errors)
+        units = sent_ns - begun_ns >> UNIT_BITS
+        self.total[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+        units = handled_ns - begun_ns >> UNIT_BITS
+        self.local[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+        units = sent_ns - taken_ns >> UNIT_BITS
+        self.response_send[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+        if ready_ns != handled_ns:
+            units = ready_ns - handled_ns >> UNIT_BITS
+            self.remote[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+        if taken_ns != ready_ns:
+            units = taken_ns - ready_ns >> UNIT_BITS
+            self.response_queue[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
+
+    def done_without_answer(self, begun_ns: int) -> None:
+        bucket = _bucket_of(self._now_ns() - begun_ns >> UNIT_BITS)
+        self.total[bucket] += 1
+        self.local[bucket] += 1
+        self.response_send[0] += 1
+
+
+class RequestMeter:
+    """All requests of a node. `now_ns` never goes back."""
+
+    __slots__ = ("_by_key", "_followers", "_now_ns", "now_ns")
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self.now_ns = now_ns
+        self._by_key: dict[int, ApiMeter] = {}
+        self._followers = ApiMeter(FETCH, FOLLOWER_FETCH, now_ns)
+
+    def came(self, api_key: int, version: int, request: Any) -> ApiMeter:
+        """A request has come; its meter, which wants to hear of its answer."""
+        meter = self._by_key.get(api_key)
+        if meter is None:
+            name = CONSUMER_FETCH if api_key == FETCH else api(api_key).name
+            meter = self._by_key[api_key] = ApiMeter(api_key, name, self.now_ns)
+        if api_key == FETCH:
+            asking = request.replica_state if version >= _REPLICA_STATE_VERSION else request
+            if asking.replica_id >= 0:
+                meter = self._followers
+        meter.versions[version] += 1
+        return meter
+
+    def meters(self) -> list[ApiMeter]:
+        """Of everything that was asked so far, by API key; both kinds of Fetch apart."""
+        seen = [meter for _, meter in sorted(self._by_key.items())]
+        return [*seen, self._followers] if any(self._followers.versions) else seen
+
+
+class Recent:
+    """What was added to a list of counts in the last minutes, as far as somebody looks at it now and then."""
+
+    __slots__ = ("_earlier",)
+
+    STEP_MS = 60_000
+    STEPS = 5
+
+    def __init__(self) -> None:
+        self._earlier: deque[tuple[int, list[int]]] = deque()
+
+    def since(self, counts: list[int], now_ms: int) -> list[int]:
+        """The counts of the last five minutes, or since the first look if that is not so long ago."""
+        earlier = self._earlier
+        if not earlier:
+            earlier.append((now_ms, [0] * len(counts)))
+        elif now_ms - earlier[-1][0] >= self.STEP_MS:
+            earlier.append((now_ms, list(counts)))
+        while len(earlier) > 1 and now_ms - earlier[1][0] >= self.STEPS * self.STEP_MS:
+            earlier.popleft()
+        return list(map(sub, counts, earlier[0][1]))
