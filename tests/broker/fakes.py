@@ -121,7 +121,10 @@ def static_config(broker: int = 1, **properties: str) -> StaticConfig:
 
 
 CLUSTER_ID = "heirlog-cluster-test-1"
-TOPIC_IDS = {name: Uuid(name.encode().ljust(16, b"-")[-16:]) for name in ("foo", "bar", "baz", "__consumer_offsets")}
+TOPIC_IDS = {
+    name: Uuid(name.encode().ljust(16, b"-")[-16:])
+    for name in ("foo", "bar", "baz", "__consumer_offsets", "__heirlog_recoveries")
+}
 
 
 class Rig:
@@ -143,6 +146,8 @@ class Rig:
         self.journal = Journal(self.image)
         self.caught_up = 0
         self.done = 0
+        self.asked_for: list[str] = []
+        """Topics that the broker wanted to be created."""
         self.broker = Broker(
             self.env,
             self.static,
@@ -151,6 +156,7 @@ class Rig:
             lambda: self.image,
             cluster_id=CLUSTER_ID,
             on_caught_up=self._on_caught_up,
+            create_topics=self.asked_for.extend,
         )
 
     def _on_caught_up(self) -> None:

@@ -375,6 +375,8 @@ def test_the_topic_of_the_offsets_has_a_configuration_of_its_own() -> None:
         "compression.type": "producer",
         "segment.bytes": "104857600",
     }
+    recoveries = missing_topic(STATIC, "__heirlog_recoveries")
+    assert (recoveries.num_partitions, recoveries.replication_factor, recoveries.configs) == (1, 3, offsets.configs)
     other = missing_topic(STATIC, "other")
     assert (other.num_partitions, other.replication_factor, other.configs) == (-1, -1, [])
 

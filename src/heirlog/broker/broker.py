@@ -4,7 +4,7 @@
                registers. Any other order could let a crash pass for a clean stop
     caught up  the image holds our own registration: the node may publish metadata to us (`on_caught_up`)
     on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
-               the others dropped
+               the others dropped; what elections gave up is reported
     shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
                the clean-shutdown files with this registration's epoch
 
@@ -33,6 +33,7 @@ from heirlog.broker.init_producer_id import ProducerIds
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
+from heirlog.broker.loss_reports import LossReports
 from heirlog.broker.partition import Role
 from heirlog.broker.produce import ProduceHandler
 from heirlog.broker.replica_log_info import replica_log_info
@@ -90,8 +91,12 @@ class Broker:
         *,
         cluster_id: str,
         on_caught_up: Callable[[], None],
+        create_topics: Callable[[list[str]], None],
     ) -> None:
-        """`image`: the committed one, current at every call. `on_caught_up`: from now on call `on_image`."""
+        """`image`: the committed one, current at every call. `on_caught_up`: from now on call `on_image`.
+
+        `create_topics`: asks the controller for internal topics that are missing; may be called again and again.
+        """
         self._env = env
         self._static = static
         self._directories = log_directories
@@ -116,6 +121,7 @@ class Broker:
         self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
         self.groups = GroupCoordinator(env, static, self.replicas, image)
+        self._loss_reports = LossReports(env, self.replicas, image, create_topics)
         self._upkeep = Upkeep(env, static, self.replicas, image)
         self.lifecycle = Lifecycle(
             env,
@@ -207,6 +213,7 @@ class Broker:
         changed = changed if self._has_image else None
         self.replicas.on_image(image, changed)
         self.groups.on_image(image, changed)
+        self._loss_reports.on_image(changed)
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
         self._has_image = True
@@ -230,6 +237,7 @@ class Broker:
         watermarks = self._upkeep.high_watermarks()
         self.replicas.stop_serving()
         self.groups.stop()
+        self._loss_reports.stop()
         closing = self.replicas.online_directories
         self._closing = len(closing)
         for directory in closing:

@@ -11,8 +11,9 @@ from typing import Final
 
 MAX_LENGTH: Final = 249
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state"))
-"""Written by coordinators only."""
+RECOVERIES_TOPIC: Final = "__heirlog_recoveries"
+INTERNAL_TOPICS: Final = frozenset((OFFSETS_TOPIC, "__transaction_state", RECOVERIES_TOPIC))
+"""Written by the brokers that lead them only."""
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -3,7 +3,8 @@
 An ordinary one has the controller's defaults. `__consumer_offsets` has what Kafka gives it: partitions and replicas of
 its own configuration, compacted, in small segments. With fewer brokers than `offsets.topic.replication.factor` the
 controller refuses it, as on Apache Kafka: offsets that were meant to be kept three times must not begin their life on
-one broker. `heirlog up` writes a factor that fits its cluster.
+one broker. `heirlog up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is
+like it, with one partition.
 
 Clients ask again and again for what cannot be created: the reason is told when it is new, and once a minute.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC
 from heirlog.node.forwarding import Forwarder
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -33,12 +34,12 @@ Topic = CreateTopicsRequest.CreatableTopic
 
 
 def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.CreatableTopic:
-    if name != OFFSETS_TOPIC:
+    if name not in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
         return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
     segment_bytes = max(SEGMENT_BYTES_MIN, config.int("offsets.topic.segment.bytes"))
     return Topic(
         name=name,
-        num_partitions=config.int("offsets.topic.num.partitions"),
+        num_partitions=1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
         replication_factor=config.int("offsets.topic.replication.factor"),
         configs=[
             CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)

@@ -63,6 +63,7 @@ class StartupScenario:
             lambda: image,
             cluster_id=CLUSTER_ID,
             on_caught_up=lambda: None,
+            create_topics=lambda names: None,
         )
         self._registration: Sent | None = None
 

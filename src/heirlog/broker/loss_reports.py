@@ -1,0 +1,245 @@
+"""The internal topic `__heirlog_recoveries`: one report for every election that gave something up or may have.
+
+What is reported stands in the image (`metadata/basis.py`), so nothing has to be remembered or handed over. The broker
+that leads the topic's one partition compares: what the log has already is never written again, what is missing is.
+
+    nobody leads it / another broker does      nothing to do here
+    we lead it                                 its log is read (`replay.py`) --> every report of the image that it lacks
+                                               is appended --> from then on, each that a new image brings
+
+    killed before the append, or the record was never committed    whoever leads next finds it missing and writes it
+    killed after the append                                        whoever leads next finds it
+    the topic itself lost records by such an election              what it lost is missing, so it is written again
+
+The topic is created when it is first needed: by the broker that leads a partition with something to report, as any
+broker does for `__consumer_offsets`. Its key is (topic id, partition, leader epoch); it is compacted, and never deleted
+from: a report outlives its topic.
+
+Trap: only the newest such election of a partition is in the image. A second one before anybody could write the report
+of the first takes its place; the report of the second counts what replicas held then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
+from heirlog.broker.replay import Replay
+from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.env import Cancel, Env
+from heirlog.metadata.image import Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.loss_report import LossReport, read_report
+from heirlog.metadata.state import PartitionState
+from heirlog.metadata.topic_name import RECOVERIES_TOPIC
+from heirlog.protocol.batch import Record, encode_batch
+from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.types import LeaderEpoch
+
+INDEX: Final = 0
+REPORTS_PER_BATCH: Final = 100
+RETRY_MS: Final = 1000
+
+
+class LossReports:
+    """create_topics: asks for topics that are missing; may be called again and again."""
+
+    def __init__(
+        self,
+        env: Env,
+        replicas: ReplicaManager,
+        image: Callable[[], Image],
+        create_topics: Callable[[list[str]], None],
+    ) -> None:
+        self._env = env
+        self._replicas = replicas
+        self._image = image
+        self._create_topics = create_topics
+        self._writer: _Writer | None = None
+        self._stopped = False
+        self._cancel_asking: Cancel | None = None
+
+    def on_image(self, changed: Journal | None) -> None:
+        """After the partitions have followed the image. `changed` is None where everything may differ."""
+        if self._stopped:
+            return
+        keys = None if changed is None else list(changed.partitions)
+        if RECOVERIES_TOPIC not in self._image().topic_ids:
+            self._ask_for_topic(keys)
+        if self._writer is not None and not self._writer.leads:
+            self._writer.stop()
+            self._writer = None
+        partition = self._replicas.partitions_named(RECOVERIES_TOPIC).get(INDEX)
+        if self._writer is not None:
+            self._writer.look_at(keys)
+        elif partition is not None and partition.role is Role.LEADER:
+            self._writer = _Writer(self._env, self._replicas, partition, self._image)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._cancel_asking is not None:
+            self._cancel_asking()
+        if self._writer is not None:
+            self._writer.stop()
+            self._writer = None
+
+    def _ask_for_topic(self, keys: Iterable[PartitionKey] | None) -> None:
+        """Where a partition that we lead has something to report; again until the topic is there."""
+        if self._cancel_asking is not None:
+            return
+        image = self._image()
+        for key in _all_keys(image) if keys is None else keys:
+            state = image.partition(*key)
+            if state is None or state.basis is None:
+                continue
+            partition = self._replicas.partition(key)
+            if partition is not None and partition.role is Role.LEADER:
+                self._ask_again()
+                return
+
+    def _ask_again(self) -> None:
+        self._cancel_asking = None
+        if RECOVERIES_TOPIC not in self._image().topic_ids:
+            self._create_topics([RECOVERIES_TOPIC])
+            self._cancel_asking = self._env.call_later(RETRY_MS, self._ask_again)
+
+
+class _Writer:
+    """The reports of the topic's partition, while this broker leads it in one leader epoch."""
+
+    def __init__(self, env: Env, replicas: ReplicaManager, partition: Partition, image: Callable[[], Image]) -> None:
+        self._env = env
+        self._replicas = replicas
+        self._partition = partition
+        self._leader_epoch = partition.leader_epoch
+        self._image = image
+        self._reported: dict[PartitionKey, LeaderEpoch] = {}
+        """The newest election of each partition that the log has a report of."""
+        self._missing: dict[PartitionKey, None] = {}
+        """May have something to report."""
+        self._is_loaded = False
+        self._write_is_due = False
+        self._stopped = False
+        self._replay = Replay(
+            env,
+            replicas,
+            partition,
+            on_record=self._take_over,
+            on_unreadable=self._unreadable,
+            on_done=self._loading_is_done,
+        )
+        self._replay.read()
+
+    @property
+    def leads(self) -> bool:
+        partition = self._partition
+        return partition.role is Role.LEADER and partition.leader_epoch == self._leader_epoch and not self._stopped
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._replay.stop()
+
+    # what is there
+
+    def _take_over(self, record: Record) -> None:
+        report = read_report(record.value)
+        if report is not None:
+            self._note(report)
+
+    def _note(self, report: LossReport) -> None:
+        key, epoch = (report.topic_id, report.partition), report.election.leader_epoch
+        self._reported[key] = max(epoch, self._reported.get(key, epoch))
+
+    def _unreadable(self, offset: int, error: Exception) -> None:
+        self._env.log("error", "loss-report-unreadable", offset=offset, error=str(error))
+
+    def _loading_is_done(self) -> None:
+        self._is_loaded = True
+        self.look_at(None)
+
+    # what is missing
+
+    def look_at(self, keys: Iterable[PartitionKey] | None) -> None:
+        """These partitions have changed; None: perhaps all."""
+        if not self._is_loaded:
+            return
+        image = self._image()
+        for key in _all_keys(image) if keys is None else keys:
+            if self._report_of(key, image.partition(*key)) is not None:
+                self._missing[key] = None
+        if self._missing:
+            self._write_in(0)
+
+    def _report_of(self, key: PartitionKey, state: PartitionState | None) -> LossReport | None:
+        """What is to be written of it; None if there is nothing, or it is written."""
+        topic = self._image().topics.get(key[0])
+        if state is None or state.basis is None or topic is None:
+            return None
+        if self._reported.get(key, -1) >= state.basis.leader_epoch:
+            return None
+        return LossReport(topic.name, key[0], key[1], state.basis)
+
+    def _write_in(self, delay_ms: int) -> None:
+        if not self._write_is_due:
+            self._write_is_due = True
+            self._env.call_later(delay_ms, self._write)
+
+    def _write(self) -> None:
+        """One batch; the next on a later turn."""
+        self._write_is_due = False
+        if not self.leads:
+            return
+        image = self._image()
+        reports: list[LossReport] = []
+        for key in list(self._missing):
+            del self._missing[key]
+            report = self._report_of(key, image.partition(*key))
+            if report is not None:
+                reports.append(report)
+            if len(reports) == REPORTS_PER_BATCH:
+                break
+        if reports and not self._append(reports):
+            self._missing.update(((report.topic_id, report.partition), None) for report in reports)
+            self._write_in(RETRY_MS)
+        elif self._missing:
+            self._write_in(0)
+
+    def _append(self, reports: list[LossReport]) -> bool:
+        partition, wall_ms = self._partition, self._env.wall_ms()
+        batch = encode_batch([(report.key, report.value, (), wall_ms) for report in reports])
+        watermark = partition.high_watermark
+        try:
+            partition.append(batch, ALL_IN_SYNC, wall_ms, self._env.now_ms())
+        except KafkaError as error:
+            self._env.log("warning", "loss-report-refused", error=error.code.name, why=str(error))
+            return False
+        except OSError as error:
+            self._replicas.storage_failed(partition, error)
+            return False
+        for report in reports:
+            self._note(report)
+            self._tell(report)
+        self._replicas.log_grew(partition, watermark, wall_ms)
+        return True
+
+    def _tell(self, report: LossReport) -> None:
+        election, loss = report.election, report.loss
+        self._env.log(
+            "warning",
+            "records-given-up",
+            topic=report.topic,
+            partition=report.partition,
+            leader=election.leader,
+            leader_epoch=election.leader_epoch,
+            basis=election.basis.value,
+            first_offset=loss.first_offset,
+            end_offset=loss.end_offset,
+            exact=loss.is_exact,
+        )
+
+
+def _all_keys(image: Image) -> Iterable[PartitionKey]:
+    for topic_id in sorted(image.partitions):
+        for index in sorted(image.partitions[topic_id]):
+            yield topic_id, index
