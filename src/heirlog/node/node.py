@@ -215,6 +215,7 @@ class Node:
                 lambda: self.image,
                 cluster_id=self.cluster_id,
                 on_caught_up=self._caught_up,
+                create_topics=self.create_missing_topics,
             )
         self._quorum.start(self._quorum_ready)
 
