@@ -194,6 +194,8 @@ class FetchHandler:
             if partition is None:
                 error = replicas.no_partition(entry.topic_id if by_id else entry.topic, entry.asked.partition)
                 self._fail(fetch, entry, error)
+            else:
+                partition.traffic.fetches += 1
 
     def _read_all(self, fetch: _Fetch) -> None:
         entries = fetch.entries
@@ -287,6 +289,8 @@ class FetchHandler:
         )
         entry.size = 0
         entry.final = fetch.has_final = True
+        if entry.partition is not None:
+            entry.partition.traffic.fetch_failed(error.code)
 
     def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
         now_ms = self._env.now_ms()
@@ -388,6 +392,8 @@ class FetchHandler:
                 topic = FetchResponse.FetchableTopicResponse(topic_id=entry.topic_id, topic=entry.topic)
                 topics[name] = topic
             topic.partitions.append(entry.data)
+            if entry.size and entry.partition is not None:
+                self._count_bytes(fetch, entry.partition, entry.size)
             if entry.final and version >= _CURRENT_LEADER_VERSION and entry.data.error_code in _NAMES_THE_LEADER:
                 state = self._replicas.state_of(entry.topic_id, entry.topic, entry.asked.partition)
                 if state is not None:
@@ -402,3 +408,9 @@ class FetchHandler:
                 for node, endpoint in self._replicas.endpoints_of(sorted(leaders), fetch.context.listener)
             ]
         return response
+
+    def _count_bytes(self, fetch: _Fetch, partition: Partition, size: int) -> None:
+        if fetch.from_follower:
+            self._replicas.traffic.replication_bytes_out += size
+        else:
+            partition.traffic.bytes_out += size

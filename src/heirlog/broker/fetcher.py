@@ -318,6 +318,7 @@ class Fetcher:
                 records = records_view(data.records)
                 if len(records):
                     partition.append_from_leader(records, followed.leader_epoch)
+                    self._fetchers.replicas.traffic.replication_bytes_in += len(records)
                     self._moved(followed)
                     self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)

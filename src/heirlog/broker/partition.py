@@ -37,6 +37,7 @@ from heirlog.broker.isr import (
     out_of_sync,
     with_epochs,
 )
+from heirlog.broker.traffic import TopicTraffic
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
 from heirlog.metadata.state import PartitionState
@@ -100,6 +101,7 @@ class Partition:
         "role",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(
@@ -112,8 +114,11 @@ class Partition:
         *,
         high_watermark: int,
         lag_max_ms: int,
+        traffic: TopicTraffic | None = None,
     ) -> None:
-        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it."""
+        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it. `traffic`:
+        what counts for all partitions of the topic."""
+        self.traffic = TopicTraffic() if traffic is None else traffic
         self.topic_id = topic_id
         self.topic = topic
         self.index = index

@@ -46,6 +46,10 @@ class Purgatory(Generic[Key]):
         self._limit = limit
         self._watchers: dict[Key, dict[int, Wait[Key]]] = {}
         self._waiting: dict[int, tuple[Wait[Key], Sequence[Key]]] = {}
+        self.watched = 0
+        """Waits, each as often as it has keys."""
+        self.expired = 0
+        """Since the start: how often a time was up."""
         self._deadlines: list[tuple[int, int]] = []
         self._next_number = 0
         self._cancel_timer: Cancel | None = None
@@ -65,6 +69,7 @@ class Purgatory(Generic[Key]):
         wait.number = number
         keys = wait.keys
         self._waiting[number] = wait, keys
+        self.watched += len(keys)
         watchers = self._watchers
         for key in keys:
             found = watchers.get(key)
@@ -91,6 +96,7 @@ class Purgatory(Generic[Key]):
         waiting = self._waiting.pop(wait.number, None)
         if waiting is None:
             return
+        self.watched -= len(waiting[1])
         for key in waiting[1]:
             found = self._watchers[key]
             del found[wait.number]
@@ -119,6 +125,7 @@ class Purgatory(Generic[Key]):
         for wait in expired:
             if wait.number in self._waiting:
                 self.remove(wait)
+                self.expired += 1
                 wait.expired()
         if self._cancel_timer is None:
             self._arm()

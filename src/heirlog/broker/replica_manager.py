@@ -38,6 +38,7 @@ from heirlog.broker.log_config import log_config_of
 from heirlog.broker.news import Exchange, News
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.purgatory import Purgatory
+from heirlog.broker.traffic import Traffic
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
@@ -86,6 +87,7 @@ class ReplicaManager:
         self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
         self.exchange: Exchange[PartitionKey] = Exchange()
+        self.traffic = Traffic()
         self._grown: dict[PartitionKey, None] = {}
         self.discarding = Discarding(env, static, self.directory_of)
         for directory in directories:
@@ -270,7 +272,14 @@ class ReplicaManager:
 
     def _add(self, directory: LogDirectory, key: PartitionKey, topic: str, log: Log, high_watermark: int) -> Partition:
         partition = Partition(
-            key[0], topic, key[1], log, self._peers, high_watermark=high_watermark, lag_max_ms=self._lag_max_ms
+            key[0],
+            topic,
+            key[1],
+            log,
+            self._peers,
+            high_watermark=high_watermark,
+            lag_max_ms=self._lag_max_ms,
+            traffic=self.traffic.of(topic),
         )
         self._by_id.setdefault(key[0], {})[key[1]] = partition
         # one mapping under both names
@@ -323,6 +332,9 @@ class ReplicaManager:
             return
         self._fetchers.remove(partition)
         partition.become_idle()
+        self.traffic.isr_expands += partition.isr_expands
+        self.traffic.isr_shrinks += partition.isr_shrinks
+        self.traffic.failed_isr_updates += partition.failed_isr_updates
         siblings = self._by_id[key[0]]
         del siblings[key[1]]
         if not siblings:
@@ -330,6 +342,7 @@ class ReplicaManager:
             # a topic created anew under the same name has its own mapping by now
             if self._by_name.get(partition.topic) is siblings:
                 del self._by_name[partition.topic]
+                self.traffic.retire(partition.topic)
         directory = self._directory_of.pop(key)
         self._reports.settle(key)
         self._wake_all(key)
