@@ -178,3 +178,23 @@ def test_who_is_no_controller_any_more_makes_the_next_one_be_asked() -> None:
         (To.CONTROLLER, 41),
         (To.CONTROLLER, 41),
     ]
+
+
+def test_designations_name_a_leader_per_partition_also_where_the_request_is_split() -> None:
+    wanted = {("t", index): index % 3 for index in range(ELECTIONS_MAX + 2)}
+    found: dict[tuple[str, int], int] = {}
+
+    def answer(request: ElectLeadersRequest) -> ElectLeadersResponse:
+        assert (request.election_type, request.skip_wait) == (4, True)
+        (topic,) = request.topic_partitions or []
+        assert topic.desired_leaders is not None and len(topic.desired_leaders) == len(topic.partitions)
+        found.update(zip(((topic.topic, index) for index in topic.partitions), topic.desired_leaders, strict=True))
+        results = [ElectLeadersResponse.PartitionResult(partition_id=index) for index in topic.partitions]
+        return ElectLeadersResponse(
+            replica_election_results=[
+                ElectLeadersResponse.ReplicaElectionResult(topic=topic.topic, partition_result=results)
+            ]
+        )
+
+    results, asks = run(elect_leaders(4, wanted, 1000, desired=wanted, skip_wait=True), answer)
+    assert found == wanted and len(asks) == 2 and set(results.values()) == {Elected(0, "")}

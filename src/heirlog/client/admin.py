@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from heirlog.client.offsets import TopicPartition, by_topic
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -64,6 +64,13 @@ class Ask:
 
 
 Call: TypeAlias = Generator[Ask, Any, R]
+
+
+class Place(Protocol):
+    """A cursor: the next partition of a description."""
+
+    topic_name: str
+    partition_index: int
 
 
 class Elected(NamedTuple):
@@ -111,29 +118,36 @@ def describe_topic_partitions(
         following = response.next_cursor
         if following is None:
             break
-        cursor = _after(cursor, following)
+        place = after(cursor, following)
+        cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
     for name, topic in found.items():
         topic.partitions = [partitions[name][index] for index in sorted(partitions[name])]
     return [found[name] for name in sorted(found)]
 
 
-def _after(
-    cursor: DescribeTopicPartitionsRequest.Cursor | None, following: DescribeTopicPartitionsResponse.Cursor
-) -> DescribeTopicPartitionsRequest.Cursor:
+def after(cursor: Place | None, following: Place) -> tuple[str, int]:
+    """Where the next page begins. Raises KafkaError INVALID_REQUEST if that is not behind where this one began."""
     place = (following.topic_name, following.partition_index)
     if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"the description does not go on: after {cursor} the server points at {place}"
         )
-    return DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
+    return place
 
 
 def elect_leaders(
-    election_type: int, partitions: Iterable[TopicPartition] | None, timeout_ms: int
+    election_type: int,
+    partitions: Iterable[TopicPartition] | None,
+    timeout_ms: int,
+    *,
+    desired: Mapping[TopicPartition, int] | None = None,
+    skip_wait: bool = False,
 ) -> Call[dict[TopicPartition, Elected]]:
     """What became of each partition; None: of those where there was something to elect.
 
-    election_type: 0 the preferred leader, 1 any live replica of a leaderless one. Raises KafkaError if refused.
+    election_type: 0 the preferred leader, 1 any live replica of a leaderless one; of a heirlog cluster also 2 and 3 the
+    longest log, balanced or aggressive, 4 the replica in `desired`, which names every partition. skip_wait: balanced
+    waits for its quorum only. Raises KafkaError if refused.
     """
     results: dict[TopicPartition, Elected] = {}
     # None stays None: the controller chooses, and what it leaves for later it names
@@ -141,7 +155,12 @@ def elect_leaders(
     failure: KafkaError | None = None
     while waiting is None or waiting:
         now = None if waiting is None else waiting[:ELECTIONS_MAX]
-        response: ElectLeadersResponse = yield Ask(_election(election_type, now, timeout_ms), To.CONTROLLER, failure)
+        request = _election(election_type, now, timeout_ms)
+        request.skip_wait = skip_wait
+        if desired is not None:
+            for topic in request.topic_partitions or ():
+                topic.desired_leaders = [desired[topic.topic, index] for index in topic.partitions]
+        response: ElectLeadersResponse = yield Ask(request, To.CONTROLLER, failure)
         code = error_code(response.error_code)
         if code in PASSING:
             failure = KafkaError(code, "the election was put off")
