@@ -93,6 +93,20 @@ def test_a_live_eligible_replica_is_a_clean_choice() -> None:
     assert price(choice(found, "designation", 2)) == (2, 0, True)
 
 
+def test_balanced_waits_for_an_eligible_replica_that_is_away_and_aggressive_does_not() -> None:
+    found = partition(said(1, 5, 300), fenced(2), eligible_leader_replicas=[2], quorum=[1, 2])
+    balanced = choice(found, "balanced")
+    assert (balanced.leader, balanced.waits_for, balanced.waits_for_one) == (None, (2,), True)
+    assert price(choice(found, "aggressive")) == (1, None, False)
+
+
+def test_without_the_manager_only_an_unclean_election_can_be_asked_for() -> None:
+    found = partition(said(1, 5, 300), said(2, 5, 200), last_known_elr=[2])
+    (only,) = choices(found, manager_enabled=False)
+    assert only.name == "unclean" and price(only) == (2, 100, True)
+    assert choice(found, "unclean").leader == 1
+
+
 def test_without_anybody_who_can_lead_there_is_no_choice() -> None:
     found = partition(fenced(1), fenced(2), quorum=[1, 2])
     assert [(each.name, each.leader) for each in choices(found)] == [

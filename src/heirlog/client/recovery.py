@@ -2,10 +2,13 @@
 
 `describe_recovery` is a call as those of `admin.py` (key 10094); the rest is arithmetic on its answer:
 
-    balanced      the longest log of the newest epoch, once everybody of the quorum has answered
-    aggressive    the same among those that have answered by now
-    unclean       a live member of ISR or ELR (then nothing is lost), else the first replica that can lead
+    balanced      a member of ISR or ELR, once one can lead; where there are none left, the longest log of the newest
+                  epoch, once everybody of the quorum has answered
+    aggressive    the same at once, among those that have answered by now
+    unclean       a live member of ISR or ELR, else the first replica that can lead
     designation   one per replica that can lead
+
+An election of a member of ISR or ELR loses nothing.
 
 What a choice gives up is reckoned by the same rule as the report after an election (`metadata/loss_report.py`), from
 the answers that the controller has at that moment.
@@ -91,30 +94,49 @@ class Choice(NamedTuple):
     name: str
     """balanced, aggressive, unclean, or designation."""
     leader: int | None
-    """None: nobody could be elected."""
+    """Who wins with the answers at hand; None: nobody could be elected."""
     loss: Loss
-    """If the leader were elected now."""
+    """If that were the leader."""
     waits_for: tuple[int, ...] = ()
-    """Whoever has to answer first."""
+    """Who has to answer first, or to come back (`waits_for_one`). Not empty: nobody is elected now."""
+    waits_for_one: bool = False
+    """One of them suffices: each has every committed record."""
 
 
-def choices(partition: RecoveryPartition) -> Iterator[Choice]:
+def choices(partition: RecoveryPartition, manager_enabled: bool = True) -> Iterator[Choice]:
     """What an operator can do about a partition without a leader, and what it would cost now."""
     answers = answers_of(partition)
-    clean = _clean_candidate(partition)
-    longest = _longest(partition)
-
-    def choice(name: str, leader: int | None, waits_for: tuple[int, ...] = ()) -> Choice:
-        if leader is None or leader == clean:
-            return Choice(name, leader, NOTHING, waits_for)
-        return Choice(name, leader, loss_of(BrokerId(leader), answers), waits_for)
-
-    yield choice("balanced", clean if clean is not None else longest, () if clean is not None else _unheard(partition))
-    yield choice("aggressive", clean if clean is not None else longest)
     acceptable = [replica.broker_id for replica in partition.replicas if replica.is_acceptable]
-    yield choice("unclean", clean if clean is not None else next(iter(acceptable), None))
-    for broker in acceptable:
-        yield choice("designation", broker)
+    eligible = tuple(partition.isr_nodes or partition.eligible_leader_replicas)
+    clean = next((broker for broker in acceptable if broker in eligible), None)
+
+    def choice(name: str, leader: int | None) -> Choice:
+        if leader is None or leader in eligible:
+            return Choice(name, leader, NOTHING)
+        return Choice(name, leader, loss_of(BrokerId(leader), answers))
+
+    if manager_enabled:
+        longest = choice("aggressive", _longest(partition) if clean is None else clean)
+        balanced = longest._replace(name="balanced")
+        if clean is None and eligible:
+            yield balanced._replace(leader=None, loss=NOTHING, waits_for=eligible, waits_for_one=True)
+        elif clean is None:
+            yield balanced._replace(waits_for=_unheard(partition))
+        else:
+            yield balanced
+        yield longest
+    yield choice("unclean", _unclean(partition, acceptable, manager_enabled) if clean is None else clean)
+    if manager_enabled:
+        for broker in acceptable:
+            yield choice("designation", broker)
+
+
+def _unclean(partition: RecoveryPartition, acceptable: Sequence[int], manager_enabled: bool) -> int | None:
+    """Without the manager the one last known leader goes first, as on Apache Kafka."""
+    known = partition.last_known_elr
+    if not manager_enabled and not partition.eligible_leader_replicas and len(known) == 1 and known[0] in acceptable:
+        return known[0]
+    return next(iter(acceptable), None)
 
 
 def answers_of(partition: RecoveryPartition) -> list[ReplicaAnswer]:
@@ -133,14 +155,6 @@ def _answer_of(partition: RecoveryPartition, replica: Replica) -> ReplicaAnswer:
     return ReplicaAnswer(
         broker, last_written_epoch=replica.last_written_leader_epoch, end_offset=replica.log_end_offset
     )
-
-
-def _clean_candidate(partition: RecoveryPartition) -> int | None:
-    eligible = partition.isr_nodes or partition.eligible_leader_replicas
-    for replica in partition.replicas:
-        if replica.is_acceptable and replica.broker_id in eligible:
-            return replica.broker_id
-    return None
 
 
 def _longest(partition: RecoveryPartition) -> int | None:
