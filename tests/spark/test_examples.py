@@ -107,7 +107,7 @@ def test_dead_letters_carry_their_reason(here: Path, spark: SparkSession, broker
     (letter,) = read(brokers, "orders-refused", 1)
     assert (letter.key(), letter.value()) == (b"odd", b"no order")
     headers = dict(letter.headers())
-    assert headers["reason"] == b"the value is not JSON of the given schema"
+    assert headers["reason"] == b"the value is not one JSON object of the given schema"
     assert headers["topic"] and headers["partition"].isdigit() and headers["offset"].isdigit()
     assert len(rows(here / "lake" / "good-orders")) == 20
 

@@ -147,6 +147,7 @@ def soak(
 @app.command("pipeline")
 def pipeline(
     records: Annotated[int | None, typer.Option(min=1000, help="How many lines; default: every one.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Kill the driver once and workers twice: two JVMs.")] = False,
     as_json: Json = False,
 ) -> None:
     """Python's standard library from files through a topic and SQL into Parquet, the job killed three times."""
@@ -155,7 +156,7 @@ def pipeline(
         from heirlog.testing.drill.pipeline import run
 
         with Cluster(nodes=3, ledger=False) as cluster:
-            verdict = run(cluster, Path(folder), records=records, say=_quiet if as_json else print)
+            verdict = run(cluster, Path(folder), records=records, quick=quick, say=_quiet if as_json else print)
     result = verdict.as_json()
     _print_verdict(result, as_json)
     if not verdict.passed:

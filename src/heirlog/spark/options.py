@@ -32,6 +32,7 @@ LATEST = -1
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
 DEFAULT_POLL_TIMEOUT_MS = 120_000
+DEFAULT_RETRY_INTERVAL_MS = 1000
 KAFKA = "kafka."
 
 _REFUSED = {
@@ -103,6 +104,9 @@ class Options:
     quarantine_path: str | None
     commit_group: str | None
     poll_timeout_ms: int
+    attempts: int
+    """Of a question to the cluster while a batch is planned."""
+    retry_interval_ms: int
 
     @property
     def bootstrap(self) -> str:
@@ -132,8 +136,6 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
             f"the value of maxOffsetsPerTrigger ({max_offsets})"
         )
     on_data_loss, quarantine_path = _on_data_loss(options)
-    for name in ("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"):
-        _number(options, name, 0)
     read = Options(
         properties=properties,
         columns=_columns(options),
@@ -151,6 +153,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         quarantine_path=quarantine_path,
         commit_group=options.get("commitgroup") or None,
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs", DEFAULT_POLL_TIMEOUT_MS),
+        attempts=max(_number(options, "fetchOffset.numRetries", 1), 1),
+        retry_interval_ms=_number(options, "fetchOffset.retryIntervalMs", DEFAULT_RETRY_INTERVAL_MS),
     )
     # last, so that what is wrong either way is said first, whichever of the two is asked
     if streaming:

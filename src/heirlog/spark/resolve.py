@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from heirlog.blocking.data import READ_UNCOMMITTED, DataClient, Topic
+from heirlog.blocking.data import READ_UNCOMMITTED, AuthenticationFailed, DataClient, Topic
 from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.spark import clients
 from heirlog.spark.offsets import names
 from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
 
+T = TypeVar("T")
+_log = logging.getLogger("heirlog.spark")
 ALL_RECORDS = READ_UNCOMMITTED
 """The isolation under which a log ends at its high watermark."""
 
@@ -25,6 +31,26 @@ class Subscribed:
 
     partitions: tuple[TopicPartition, ...]
     topic_ids: Mapping[str, bytes]
+
+
+def ask(options: Options, question: Callable[[DataClient], T]) -> T:
+    """The cluster's answer, after as many attempts as `fetchOffset.*` grant. Raises what the last of them raised.
+
+    A client tries long enough by itself where nobody leads or answers; a further attempt begins from the brokers that
+    were named, and asks again for what was refused, such as a topic that nobody knows yet.
+    """
+    for left in reversed(range(options.attempts)):
+        try:
+            with clients.lend(options.properties) as client:
+                return question(client)
+        except AuthenticationFailed:
+            raise
+        except (KafkaError, OSError) as error:
+            if not left:
+                raise
+            _log.warning("asked again in %d ms: %s", options.retry_interval_ms, error)
+            time.sleep(options.retry_interval_ms / 1000)
+    raise AssertionError("there is at least one attempt")
 
 
 def subscribed(client: DataClient, options: Options, tolerated: Collection[str] = ()) -> Subscribed:

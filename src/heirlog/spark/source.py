@@ -11,6 +11,7 @@ worker needs is imported there.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, MutableMapping
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,13 @@ from pyspark.sql.types import (
 )
 
 from heirlog.blocking.data import DataClient
-from heirlog.spark import clients, loss, resolve
+from heirlog.spark import loss, resolve
 from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.now import Now
+from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import (
     LATEST,
+    Limit,
     OptionError,
     Options,
     TopicPartition,
@@ -112,8 +116,7 @@ class HeirlogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """As of now. Raises DataLoss for offsets that are not there, NoOffset, KafkaError, OSError."""
-        with clients.lend(self._options.properties) as client:
-            ranges = planned(client, self._options)
+        ranges = resolve.ask(self._options, lambda client: planned(client, self._options))
         split_ranges = split(ranges, self._options.min_partitions, self._options.max_records)
         # Spark makes one partition of no partitions: it reads the range of nothing
         return [InputPartition(part) for part in split_ranges] or [InputPartition(None)]
@@ -129,32 +132,47 @@ def planned(client: DataClient, options: Options) -> list[Range]:
     subscribed = resolve.subscribed(client, options)
     starts = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
     ends = resolve.resolved(client, options.ending, "ending", subscribed.partitions, options.isolation)
-    named = options.starting.offsets is not None or options.ending.offsets is not None
-    if named:
-        starts, ends = _within_the_logs(client, options, starts, ends)
+    remembered = _remembered(options.starting)
+    lost_starts = Now(client, options, remembered).losses if remembered.offsets else []
+    starts = {**starts, **{one.topic_partition: one.resume for one in lost_starts}}
+    lost_ends = _lost_ends(client, options, subscribed, starts, ends) if options.ending.offsets is not None else []
+    ends = {**ends, **{one.topic_partition: one.resume for one in lost_ends}}
+    loss.handle(sorted({*lost_starts, *lost_ends}), options)
+    moved = {one.topic_partition for one in lost_starts}
     return [
-        Range(topic, partition, starts[topic, partition], ends[topic, partition], topic_id=_id(subscribed, topic))
-        for topic, partition in subscribed.partitions
+        Range(
+            *partition,
+            start=starts[partition],
+            stop=ends[partition],
+            last_epoch=-1 if partition in moved else remembered.epochs.get(partition, -1),
+            topic_id=subscribed.topic_ids.get(partition[0]),
+        )
+        for partition in subscribed.partitions
     ]
 
 
-def _id(subscribed: resolve.Subscribed, topic: str) -> bytes | None:
-    return subscribed.topic_ids.get(topic)
+def _remembered(limit: Limit) -> StreamOffset:
+    """The offsets that are named as numbers, with what a stream noted beside them if they are a stream's."""
+    named = {partition: offset for partition, offset in (limit.offsets or {}).items() if offset >= 0}
+    noted = stream_offset(json.loads(limit.text or "{}"))
+    return StreamOffset(named, noted.topic_ids, {key: noted.epochs[key] for key in named if key in noted.epochs})
 
 
-def _within_the_logs(
-    client: DataClient, options: Options, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int]
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Offsets behind a log's end are noticed before tasks wait for them. Those before its begin, the task notices."""
-    latest = resolve.at(client, LATEST, starts, options.isolation)
-    losses = [
-        Loss(*partition, latest[partition], offset, latest[partition], Cause.BEYOND.value)
-        for wanted in (starts, ends)
-        for partition, offset in wanted.items()
-        if offset > latest[partition]
-    ]
-    loss.handle(sorted(set(losses)), options)
-    return (
-        {partition: min(offset, latest[partition]) for partition, offset in starts.items()},
-        {partition: min(offset, latest[partition]) for partition, offset in ends.items()},
-    )
+def _lost_ends(
+    client: DataClient,
+    options: Options,
+    subscribed: resolve.Subscribed,
+    starts: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int],
+) -> list[Loss]:
+    """Ends that tasks would wait for: behind the log's end, or of a topic that is not there any more."""
+    latest = resolve.at(client, LATEST, ends, options.isolation)
+    ids = _remembered(options.ending).topic_ids
+    losses = []
+    for partition, end in sorted(ends.items()):
+        start, now = starts[partition], subscribed.topic_ids.get(partition[0])
+        if now is not None and ids.get(partition[0], now) != now:
+            losses.append(Loss(*partition, start, end, start, Cause.RECREATED.value))
+        elif end > latest[partition]:
+            losses.append(Loss(*partition, latest[partition], end, latest[partition], Cause.BEYOND.value))
+    return losses

@@ -30,9 +30,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from heirlog.blocking.data import DataClient
-from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 from heirlog.spark.plan import Range, share, split, waiting
@@ -57,32 +58,32 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # where
 
     def initialOffset(self) -> dict[str, Any]:
+        return resolve.ask(self._options, self._initial).as_json()
+
+    def _initial(self, client: DataClient) -> StreamOffset:
         options = self._options
-        with clients.lend(options.properties) as client:
-            subscribed = resolve.subscribed(client, options)
-            offsets = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
-            given = stream_offset(json.loads(options.starting.text or "{}"))
-            epochs = resolve.epochs_before(client, offsets, {})
+        subscribed = resolve.subscribed(client, options)
+        offsets = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
+        given = stream_offset(json.loads(options.starting.text or "{}"))
+        epochs = resolve.epochs_before(client, offsets, {})
         # of a checkpoint that was carried over, what it remembers counts and not what is there now
-        return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs}).as_json()
+        return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
         before = stream_offset(start)
-        with clients.lend(self._options.properties) as client:
-            now = _Now(client, self._options, before)
-            losses = now.losses()
-            loss.handle(losses, self._options)
-            for one in losses:
-                _log.warning("%s", one)
-            begins = {**now.begins, **{one.topic_partition: one.resume for one in losses}}
-            begins = {partition: begins[partition] for partition in now.partitions}
-            ends = self._limited(begins, now.ends(begins), limit)
-            if not losses and ends == dict(before.offsets):
-                return start
-            known = {} if losses else before.epochs
-            epochs = resolve.epochs_before(client, ends, known)
-        self._last_end = StreamOffset(ends, now.topic_ids, epochs, tuple(losses)).as_json()
+        now = resolve.ask(self._options, lambda client: Now(client, self._options, before))
+        loss.handle(now.losses, self._options)
+        for one in now.losses:
+            _log.warning("%s", one)
+        begins = {**now.begins, **{one.topic_partition: one.resume for one in now.losses}}
+        begins = {partition: begins[partition] for partition in now.partitions}
+        ends = self._limited(begins, now.ends(begins), limit)
+        if not now.losses and ends == dict(before.offsets):
+            return start
+        known = {} if now.losses else before.epochs
+        epochs = resolve.ask(self._options, lambda client: resolve.epochs_before(client, ends, known))
+        self._last_end = StreamOffset(ends, now.topic_ids, epochs, tuple(now.losses)).as_json()
         return self._last_end
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -93,14 +94,14 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(options.max_offsets if options.max_offsets is not None else 2**63 - 1)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        with clients.lend(self._options.properties) as client:
-            partitions = resolve.subscribed(client, self._options).partitions
-            return by_topic(resolve.at(client, LATEST, partitions, self._options.isolation))
+        return by_topic(resolve.ask(self._options, self._latest))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with clients.lend(self._options.properties) as client:
-            partitions = resolve.subscribed(client, self._options).partitions
-            self._target = resolve.at(client, LATEST, partitions, self._options.isolation)
+        self._target = resolve.ask(self._options, self._latest)
+
+    def _latest(self, client: DataClient) -> dict[TopicPartition, int]:
+        partitions = resolve.subscribed(client, self._options).partitions
+        return resolve.at(client, LATEST, partitions, self._options.isolation)
 
     def _limited(
         self, begins: Mapping[TopicPartition, int], ends: dict[TopicPartition, int], limit: ReadLimit
@@ -128,8 +129,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins = after.resumed(before)
         new = [partition for partition in after.offsets if partition not in begins]
         if new:
-            with clients.lend(options.properties) as client:
-                begins.update(resolve.at(client, EARLIEST, new, options.isolation))
+            earliest = resolve.ask(options, lambda client: resolve.at(client, EARLIEST, new, options.isolation))
+            begins.update(earliest)
         ends = dict(after.offsets) if end == self._last_end else self._still_there(after.offsets)
         for partition, stop in ends.items():
             if begins[partition] > stop:
@@ -150,16 +151,18 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _still_there(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
-        options = self._options
-        with clients.lend(options.properties) as client:
-            there = resolve.subscribed(client, options, tolerated={topic for topic, _ in ends}).partitions
-            latest = resolve.at(client, LATEST, [key for key in ends if key in there], resolve.ALL_RECORDS)
+
+        def there(client: DataClient) -> dict[TopicPartition, int]:
+            known = resolve.subscribed(client, self._options, tolerated={topic for topic, _ in ends}).partitions
+            return resolve.at(client, LATEST, [key for key in ends if key in known], resolve.ALL_RECORDS)
+
+        latest = resolve.ask(self._options, there)
         losses = [
             Loss(*partition, latest.get(partition, 0), stop, latest.get(partition, 0), Cause.BEYOND.value)
             for partition, stop in sorted(ends.items())
             if stop > latest.get(partition, 0)
         ]
-        loss.handle(losses, options)
+        loss.handle(losses, self._options)
         return {partition: min(stop, latest.get(partition, 0)) for partition, stop in ends.items()}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -179,81 +182,3 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         clients.close()
-
-
-class _Now:
-    """The cluster beside the offset of the last batch."""
-
-    def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
-        self._client = client
-        self._options = options
-        self._before = before
-        try:
-            self._look()
-        except KafkaError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            # a topic that went between two questions: one broker named it, the next one knows better
-            self._look()
-        self.begins = {
-            partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
-        }
-
-    def _look(self) -> None:
-        tolerated = {topic for topic, _ in self._before.offsets}
-        subscribed = resolve.subscribed(self._client, self._options, tolerated=tolerated)
-        self.partitions = subscribed.partitions
-        self.topic_ids = subscribed.topic_ids
-        self._earliest = resolve.at(self._client, EARLIEST, self.partitions, self._options.isolation)
-        self._latest = resolve.at(self._client, LATEST, self.partitions, self._options.isolation)
-
-    def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
-        return {partition: max(end, begins[partition]) for partition, end in self._latest.items()}
-
-    def losses(self) -> list[Loss]:
-        """Sorted; at most one for each partition, the one that says most."""
-        truncated = self._truncated()
-        found = [self._deleted(key) for key in self._before.offsets if key not in self._earliest]
-        for partition in self.partitions:
-            one = self._recreated(partition) or truncated.get(partition) or self._out_of_range(partition)
-            if one is not None:
-                found.append(one)
-        return sorted(found)
-
-    def _deleted(self, partition: TopicPartition) -> Loss:
-        offset = self._before.offsets[partition]
-        return Loss(*partition, offset, -1, offset, Cause.DELETED.value)
-
-    def _recreated(self, partition: TopicPartition) -> Loss | None:
-        known = self._before.topic_ids.get(partition[0])
-        now = self.topic_ids.get(partition[0])
-        if partition not in self._before.offsets or known is None or now is None or known == now:
-            return None
-        return Loss(*partition, self._before.offsets[partition], -1, self._earliest[partition], Cause.RECREATED.value)
-
-    def _truncated(self) -> dict[TopicPartition, Loss]:
-        """Whose log, for the epoch of the last record that was read, ends before that record (KIP-320)."""
-        asked = {
-            partition: epoch
-            for partition, epoch in self._before.epochs.items()
-            if partition in self._earliest and partition in self._before.offsets and self._recreated(partition) is None
-        }
-        ends = self._client.end_offset_for_epoch(asked) if asked else {}
-        losses = {}
-        for partition in asked:
-            end, offset = ends[partition].end_offset, self._before.offsets[partition]
-            if 0 <= end < offset:
-                resume = max(end, self._earliest[partition])
-                losses[partition] = Loss(*partition, end, offset, resume, Cause.TRUNCATED.value)
-        return losses
-
-    def _out_of_range(self, partition: TopicPartition) -> Loss | None:
-        earliest, offset = self._earliest[partition], self._before.offsets.get(partition, 0)
-        if offset < earliest:
-            return Loss(*partition, offset, earliest, earliest, Cause.RETENTION.value)
-        if offset <= self._latest[partition]:
-            return None
-        # the last stable offset may be behind the position of a query that read uncommitted records before
-        latest = self._client.list_offsets({partition: LATEST})[partition].offset
-        return Loss(*partition, latest, offset, latest, Cause.BEYOND.value) if offset > latest else None

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from heirlog.spark.offsets import StreamOffset
+from heirlog.spark.pipeline.checkpoint import flush_plan, offset_log
 from heirlog.spark.pipeline.load import parse
 from heirlog.spark.pipeline.metrics import served
-from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Pipeline
 from heirlog.spark.pipeline.status import status
 

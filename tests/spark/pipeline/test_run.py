@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.dataset
@@ -137,24 +138,46 @@ run(sys.argv[1], master="local[2]", on_step=kill)
 """
 
 
-KILLS = [("staged", 0, 0), ("renamed", 1, 20), ("committed", 2, 30)]
-"""Step, batch, and the rows that are visible then. Each costs a JVM of its own: .ci/run asks for all of them."""
-if not os.environ.get("HEIRLOG_ALL_KILLS"):
-    KILLS = [("renamed", 1, 20)]
+class Cut(Exception):
+    """The run ends here."""
 
 
-def test_killed_at_each_step_and_run_again_each_row_is_there_once(folder: Folder, spark: SparkSession) -> None:
+def cut_short(folder: Folder, spark: SparkSession, step: str, batch_id: int) -> None:
+    """By an error in this process: the directories are left as a kill leaves them."""
+
+    def fail(at: str, number: int) -> None:
+        if (at, number) == (step, batch_id):
+            raise Cut("cut here")
+
+    with pytest.raises((Cut, PipelineError), match="cut here"):
+        run(folder.file, spark, on_step=fail)
+
+
+def killed(folder: Folder, spark: SparkSession, step: str, batch_id: int) -> None:
+    """With its process, as the system does it."""
+    command = [sys.executable, "-c", KILLED, str(folder.file), step, str(batch_id)]
+    # not through pipes: the JVM outlives its driver for a moment and would hold them open
+    with open(folder.path / "output", "w+") as output:
+        ended = subprocess.run(command, stdout=output, stderr=output, timeout=120)
+        output.seek(0)
+        assert ended.returncode == -signal.SIGKILL, output.read()
+
+
+STEPS = (("staged", 0, 0), ("renamed", 1, 20), ("committed", 2, 30))
+"""Step, batch, and the rows that are visible then."""
+JVM_OF_ITS_OWN = pytest.mark.skipif("HEIRLOG_ALL_KILLS" not in os.environ, reason="JVMs of its own: runs in .ci/run")
+
+
+@pytest.mark.parametrize("end", [cut_short, pytest.param(killed, marks=JVM_OF_ITS_OWN)])
+def test_ended_at_each_step_and_run_again_each_row_is_there_once(
+    folder: Folder, spark: SparkSession, end: Callable[[Folder, SparkSession, str, int], None]
+) -> None:
     for number, name in enumerate("abcd"):
         folder.put(f"{name}.json", range(number * 10, number * 10 + 10), f"broken {name}")
-    for step, batch_id, visible in KILLS:
-        command = [sys.executable, "-c", KILLED, str(folder.file), step, str(batch_id)]
-        # not through pipes: the JVM outlives its driver for a moment and would hold them open
-        with open(folder.path / "output", "w+") as output:
-            ended = subprocess.run(command, stdout=output, stderr=output, timeout=120)
-            output.seek(0)
-            assert ended.returncode == -signal.SIGKILL, output.read()
+    for step, batch_id, visible in STEPS:
+        end(folder, spark, step, batch_id)
         seen = folder.ids() if visible else []
-        # after a commit the next batch may have become visible before the kill
+        # after a commit the next batch may have become visible before the end
         assert len(seen) == len(set(seen)) and (step == "committed" or len(seen) == visible)
     run(folder.file, spark)
     assert folder.ids() == list(range(40))
@@ -177,7 +200,7 @@ def test_a_query_over_the_stream_keeps_its_state_and_its_rejected_rows(folder: F
     assert folder.rows("refused").column("value").to_pylist() == ["broken"]
 
 
-@pytest.mark.skipif("HEIRLOG_ALL_KILLS" not in os.environ, reason="a JVM of its own: runs in .ci/run")
+@JVM_OF_ITS_OWN
 def test_at_ctrl_c_a_continuous_pipeline_ends_well_and_says_what_it_did(folder: Folder) -> None:
     folder.file.write_text(FILE.replace("checkpoint =", 'mode = "continuous"\ncheckpoint ='))
     folder.put("a.json", range(5))

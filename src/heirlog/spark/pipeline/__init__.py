@@ -4,11 +4,12 @@
     load.py      reading it, and what is wrong in it, by line (sections.py, toml_lines.py)
     check.py     what can be found out before anything starts, the SQL included
     values.py    raw values into columns; rows that do not parse are kept apart
+    files.py     files that are whole or not there, and locks
     table.py     a directory of Parquet that holds each batch once, whatever is killed when
+    checkpoint.py   what lies in a checkpoint, and whose it is
     batch.py     what happens to one micro-batch
     run.py       the query around the batches
-    files.py     files that are whole or not there, and locks
-    report.py    what a run did
+    report.py    what a run did (metrics.py: for Prometheus)
     compact.py   many small files of finished batches into few
     status.py    how far a pipeline is, read from its checkpoint and the brokers
     package.py   the archive that workers without heirlog need

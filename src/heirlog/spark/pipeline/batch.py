@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
@@ -25,8 +24,8 @@ from pyspark.sql import functions as f
 
 import heirlog.spark
 from heirlog.spark.options import TopicPartition
-from heirlog.spark.pipeline.files import read_json
-from heirlog.spark.pipeline.report import Batch, Journal, covered_by, flush_plan, offset_log
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, claim, flush_plan, known_id, offset_log
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
@@ -53,8 +52,10 @@ class BatchBody:
         pipeline, started = self.pipeline, time.time()
         tables = tables_of(pipeline)
         flush_plan(pipeline.checkpoint, batch_id)
+        known = known_id(pipeline.checkpoint)
         for table in tables:
-            table.claim(pipeline.checkpoint, _known_id(pipeline.checkpoint), meaning(pipeline))
+            table.claim(pipeline.checkpoint, known, meaning(pipeline))
+        claim(pipeline)
         if tables and tables[-1].holds(batch_id):
             # cut short after its last rename: only Spark's commit and perhaps the journal are missing. Dead letters
             # are visible before that, or were asked for since, when nothing of this batch was rejected
@@ -247,22 +248,6 @@ def tables_of(pipeline: Pipeline) -> list[BatchTable]:
     """The directories that hold each batch once; dead letters first, as they become visible first."""
     sinks = (pipeline.dead_letters, pipeline.sink)
     return [BatchTable(sink.path) for sink in sinks if isinstance(sink, Table) and sink.format == "parquet"]
-
-
-def checkpoint_id(checkpoint: str) -> str | None:
-    """The id that Spark gave the query of this checkpoint; None where it has not begun or lies elsewhere."""
-    found = read_json(Path(checkpoint) / "metadata")
-    return str(found["id"]) if found else None
-
-
-def _known_id(checkpoint: str) -> str:
-    known = checkpoint_id(checkpoint)
-    if known is None:
-        raise PipelineError(
-            f"Spark's driver keeps no checkpoint in {checkpoint} that this process sees, so nothing tells a batch that "
-            "runs again: put it on a file system that both see at the same path"
-        )
-    return known
 
 
 def meaning(pipeline: Pipeline) -> dict[str, Any]:

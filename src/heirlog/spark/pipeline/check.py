@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
 from heirlog.spark.options import kafka_properties, read_options, sink_options
-from heirlog.spark.pipeline.batch import apply_sql, checkpoint_id, meaning, parsed_by, partition_columns, tables_of
+from heirlog.spark.pipeline.batch import apply_sql, meaning, parsed_by, partition_columns, tables_of
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_strangers
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import read, sentence_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
@@ -71,6 +72,10 @@ def _places(pipeline: Pipeline) -> list[Problem]:
         sentence = f"there is no directory {source.path}: make it, or name another in `files`"
         found.append(Problem(pipeline.line_of("source", "files"), sentence))
     for part in pipeline.parts:
+        try:
+            refuse_strangers(part)
+        except PipelineError as error:
+            found.append(Problem(pipeline.line_of("checkpoint"), str(error)))
         for table in tables_of(part):
             name = (
                 "sink" if isinstance(pipeline.sink, Table) and str(table.path) == pipeline.sink.path else "dead_letters"

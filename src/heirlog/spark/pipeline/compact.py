@@ -25,10 +25,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from heirlog.spark.pipeline.batch import checkpoint_id, meaning, tables_of
+from heirlog.spark.pipeline.batch import meaning, tables_of
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit
 from heirlog.spark.pipeline.files import flush_tree, locked, sync_directory
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
-from heirlog.spark.pipeline.status import last_commit
 from heirlog.spark.pipeline.table import MANIFEST, BatchTable
 
 TARGET_BYTES = 128 * 1024 * 1024

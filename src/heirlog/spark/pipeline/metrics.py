@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from heirlog.spark.pipeline.report import Journal
+from heirlog.spark.pipeline.report import Journal, sums_of
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 
 
@@ -26,7 +26,8 @@ class PipelineCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         name = self._pipeline.name
-        through, sums, batches = Journal(self._pipeline.checkpoint).read()
+        through, _, batches = Journal(self._pipeline.checkpoint).read()
+        sums = sums_of(self._pipeline)
         for metric, text, value in (
             ("batches", "Batches finished.", sums.batches),
             ("rows_in", "Rows read from the source.", sums.rows_in),

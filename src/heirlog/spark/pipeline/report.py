@@ -7,15 +7,15 @@ again after a kill changes nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from heirlog.spark.offsets import StreamOffset, stream_offset
+from heirlog.spark.offsets import StreamOffset
 from heirlog.spark.options import TopicPartition
-from heirlog.spark.pipeline.files import read_json, sync_directory, sync_file, write_json
+from heirlog.spark.pipeline.files import read_json, write_json
+from heirlog.spark.pipeline.spec import Pipeline
 
 KEPT_BATCHES = 100
 KEPT_LOSSES = 100
@@ -96,30 +96,12 @@ class Journal:
         write_json(self.path, content)
 
 
-def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
-    """Where a batch of a topic source ends, as Spark noted it before the batch began; empty where there is none."""
-    try:
-        text = (Path(checkpoint) / "offsets" / str(batch_id)).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return StreamOffset({})
-    last = json.loads(text.splitlines()[-1])
-    # a source of files notes something else
-    return stream_offset(last) if isinstance(last, dict) and "logOffset" not in last else StreamOffset({})
-
-
-def flush_plan(checkpoint: str, batch_id: int) -> None:
-    """What Spark noted of this batch is on the disk when this returns; Spark itself does not wait for that. If a power
-    cut took it and left the batch, other rows would be planned under its number, and taken for written."""
-    root = Path(checkpoint)
-    planned = [root / "metadata", root / "offsets" / str(batch_id)]
-    for log in sorted(root.glob("sources/*")):
-        # a source of files notes them in a log with numbers of its own; the newest is this batch's or an earlier one
-        noted = [file for file in log.iterdir() if file.name[0].isdigit()]
-        planned += [max(noted, key=lambda file: int(file.name.split(".")[0]))] if noted else []
-    for file in planned:
-        if file.exists():
-            sync_file(file)
-            sync_directory(file.parent)
+def sums_of(pipeline: Pipeline) -> Report:
+    """Over all finished batches. Rejected rows that a query of their own writes are rows of that query."""
+    _, sums, _ = Journal(pipeline.checkpoint).read()
+    for part in pipeline.parts[1:]:
+        sums.rejected += Journal(part.checkpoint).read()[1].rows_out
+    return sums
 
 
 def covered_by(before: StreamOffset, after: StreamOffset, first_seen: Mapping[TopicPartition, int]) -> Offsets:

@@ -25,15 +25,15 @@ from heirlog.spark.pipeline.batch import (
     BatchBody,
     Step,
     apply_sql,
-    checkpoint_id,
     meaning,
     no_step,
     parsed_by,
     tables_of,
 )
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_strangers
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
-from heirlog.spark.pipeline.report import Journal, Offsets, Report
+from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
@@ -63,12 +63,14 @@ def run(
         pipeline = load(pipeline)
     with ExitStack() as held:
         for part in pipeline.parts:
+            held.enter_context(locked(Path(part.checkpoint)))
+            refuse_strangers(part)
             for table in tables_of(part):
                 held.enter_context(locked(table.path))
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
                 table.clear_staging()
         known, *_ = Journal(pipeline.checkpoint).read()
-        before = _sums(pipeline)
+        before = sums_of(pipeline)
         if spark is None:
             from heirlog.spark import session
 
@@ -79,14 +81,7 @@ def run(
             _commit_last(pipeline, queries[0])
         except PySparkException as error:
             raise PipelineError(sentence_of(error)) from error
-    report, *aside = map(_difference, before, _sums(pipeline))
-    # rejected rows that a query of their own writes are rows of that query
-    report.rejected += sum(part.rows_out for part in aside)
-    return report
-
-
-def _sums(pipeline: Pipeline) -> list[Report]:
-    return [Journal(part.checkpoint).read()[1] for part in pipeline.parts]
+    return _difference(before, sums_of(pipeline))
 
 
 def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:

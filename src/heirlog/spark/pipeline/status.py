@@ -6,16 +6,15 @@ position of a partition is the end of the last batch that Spark committed.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
 from heirlog.spark.options import LATEST, TopicPartition, kafka_properties
-from heirlog.spark.pipeline.report import Batch, Journal, Report, offset_log
+from heirlog.spark.pipeline.checkpoint import last_commit, offset_log
+from heirlog.spark.pipeline.report import Batch, Journal, Report, sums_of
 from heirlog.spark.pipeline.spec import Pipeline, Topics
 
 _RATE_BATCHES = 10
@@ -50,7 +49,7 @@ class Status:
 
 def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
     """One look. Never raises for brokers that cannot be reached: `trouble` says so."""
-    _, sums, batches = Journal(pipeline.checkpoint).read()
+    *_, batches = Journal(pipeline.checkpoint).read()
     committed = last_commit(pipeline.checkpoint)
     position = offset_log(pipeline.checkpoint, committed).offsets if isinstance(pipeline.source, Topics) else {}
     ends: dict[TopicPartition, int] = {}
@@ -64,15 +63,7 @@ def status(pipeline: Pipeline, timeout_s: float = 5.0) -> Status:
         PartitionStatus(topic, partition, offset, ends.get((topic, partition)))
         for (topic, partition), offset in sorted(position.items())
     ]
-    return Status(pipeline.name, committed, partitions, sums, batches, _rate(batches), trouble)
-
-
-def last_commit(checkpoint: str) -> int:
-    """The last batch that Spark has committed, -1 for none."""
-    commits = Path(checkpoint) / "commits"
-    if not commits.is_dir():
-        return -1
-    return max((int(name) for name in os.listdir(commits) if name.isdigit()), default=-1)
+    return Status(pipeline.name, committed, partitions, sums_of(pipeline), batches, _rate(batches), trouble)
 
 
 def _latest(source: Topics, position: Mapping[TopicPartition, int], timeout_s: float) -> dict[TopicPartition, int]:

@@ -74,8 +74,8 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
     """The rows of a topic source with `value` read as `values` says. Raises PipelineError where the schema is wrong."""
     if values.format == "raw" and not values.registry_framing:
         return Parsed(rows, False)
-    raw = f.col("value")
-    payload = raw
+    rows = rows.withColumn(RAW, f.col("value"))
+    raw = payload = f.col(RAW)
     if values.registry_framing:
         framed = (f.length(raw) >= _FRAME_BYTES) & (f.substring(raw, 1, 1) == f.lit(b"\x00"))
         rows = rows.withColumn(
@@ -83,8 +83,7 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
         )
         payload = f.when(framed, f.substring(raw, _FRAME_BYTES + 1, 2**31 - 1)).otherwise(raw)
     if values.format == "raw":
-        return Parsed(rows.withColumn("value", payload), False)
-    rows = rows.withColumn(RAW, raw)
+        return Parsed(rows.withColumn("value", payload).drop(RAW), False)
     read, reason = _READERS[values.format](payload, values.schema or "")
     try:
         # the reason looks at what was read, so that comes first, beside the bytes
@@ -108,10 +107,16 @@ def _text(payload: Column, _: str) -> tuple[Column, Column]:
 
 
 def _json(payload: Column, schema: str) -> tuple[Column, Column]:
+    text = payload.cast("string")
     with_corrupt = f"{schema.rstrip().rstrip(',')}, {CORRUPT_COLUMN} STRING"
-    read = f.from_json(payload.cast("string"), with_corrupt, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
-    bad = f.col("value").isNull() | f.col("value").getField(CORRUPT_COLUMN).isNotNull()
-    return read, f.when(bad, f.lit("the value is not JSON of the given schema"))
+    read = f.from_json(text, with_corrupt, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
+    # Spark stops reading behind the first value, and of an array it takes the first element. What can stand both as a
+    # member and as an only element is one value: text behind it would have to begin with } for one, ] for the other
+    member = f.from_json(f.concat(f.lit('{"value":'), text, f.lit("}")), "value STRUCT<>").getField("value")
+    element = f.size(f.from_json(f.concat(f.lit("["), text, f.lit("]")), "ARRAY<STRUCT<>>")) == 1
+    one = member.isNotNull() & element
+    bad = f.col("value").isNull() | f.col("value").getField(CORRUPT_COLUMN).isNotNull() | ~one
+    return read, f.when(bad, f.lit("the value is not one JSON object of the given schema"))
 
 
 def _avro(payload: Column, schema: str) -> tuple[Column, Column]:

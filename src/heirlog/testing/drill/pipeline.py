@@ -7,8 +7,11 @@
 Both are `heirlog pipeline run` in processes of their own. The first is left alone: writing to a topic is at least once,
 and what it writes twice could not be told from data. The second is killed three times: twice its driver, at a moment
 that the number of visible batches decides, once a Python worker under a running task (Spark runs the task again).
-After each kill it is started again with the same command. In the end the table is read with PyArrow from the bare
-directory, and the sums per module must be those that plain Python finds in the files.
+After each kill of the driver it is started again with the same command. In the end the table is read with PyArrow from
+the bare directory, and the sums per module must be those that plain Python finds in the files.
+
+Four JVMs are started for that. The quick form starts two: both pipelines run in one process first, by the Python
+function behind the command, and of the three kills two are a worker's.
 """
 
 from __future__ import annotations
@@ -40,8 +43,20 @@ PARTITIONS = 4
 INPUT_FILES = 8
 BATCHES = 6
 """About how many micro-batches the second pipeline takes, so that there is something to kill between them."""
+KILLS = ("driver", "worker", "driver")
+QUICK_KILLS = ("worker", "driver", "worker")
 STUCK_S = 300.0
 _POLL_S = 0.05
+# four attempts for a task: Spark's local mode would give up at the first lost worker
+_MASTER = "local[2,4]"
+_BOTH = """\
+import sys
+from heirlog.spark import session
+from heirlog.spark.pipeline.run import run
+spark = session.start(sys.argv[1])
+for name in ("in", "out"):
+    run(f"{name}.toml", spark)
+"""
 _IN = """\
 name = "stdlib-in"
 checkpoint = "in.checkpoint"
@@ -97,6 +112,7 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
     write_s: float = 0.0
     read_s: float = 0.0
+    """With `quick` the writing is in this, too."""
 
     @property
     def passed(self) -> bool:
@@ -111,11 +127,12 @@ def run(
     folder: Path,
     *,
     records: int | None = None,
+    quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
     """Play the drill in `folder` on a started cluster of at least three brokers. Raises DrillFailure if it gets stuck.
 
-    records: how many lines; None for every one.
+    records: how many lines; None for every one. quick: two JVMs instead of four.
     """
     truth, lines = _write_input(folder / "lines", records)
     verdict = Verdict(lines, len(truth))
@@ -127,11 +144,15 @@ def run(
     (folder / "in.toml").write_text(_IN.format(**places))
     (folder / "out.toml").write_text(_OUT.format(**places))
     started = time.monotonic()
-    _finish(_Job(folder, "in"), verdict)
-    verdict.write_s = round(time.monotonic() - started, 1)
-    say(f"written to the topic in {verdict.write_s} s")
-    started = time.monotonic()
-    _killed_three_times(folder, verdict, say)
+    if quick:
+        job = _Job(folder, "in and out", "-c", _BOTH, _MASTER)
+    else:
+        _finish(_Job.of(folder, "in"), verdict)
+        verdict.write_s = round(time.monotonic() - started, 1)
+        say(f"written to the topic in {verdict.write_s} s")
+        started = time.monotonic()
+        job = _Job.of(folder, "out")
+    _killed_three_times(job, QUICK_KILLS if quick else KILLS, verdict, say)
     verdict.read_s = round(time.monotonic() - started, 1)
     _judge(folder, truth, verdict)
     return verdict
@@ -159,15 +180,19 @@ def _write_input(folder: Path, records: int | None) -> tuple[dict[str, tuple[int
 
 
 class _Job:
-    """`heirlog pipeline run` of one of the two files, with its output kept for the case that it fails."""
+    """A Python process that runs pipelines, with its output kept for the case that it fails."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, *arguments: str) -> None:
         self._output = open(folder / f"{name}.output", "ab")  # noqa: SIM115  # closed when the job has ended
-        # four attempts for a task: Spark's local mode would give up at the first lost worker
-        command = [sys.executable, "-m", "heirlog", "pipeline", "run", f"{name}.toml", "--master", "local[2,4]"]
+        command = [sys.executable, *arguments]
         self.process = subprocess.Popen(command, cwd=folder, stdout=self._output, stderr=self._output)
         self.name = name
-        self._folder = folder
+        self.folder = folder
+
+    @classmethod
+    def of(cls, folder: Path, name: str) -> _Job:
+        """`heirlog pipeline run` of one of the two files."""
+        return cls(folder, name, "-m", "heirlog", "pipeline", "run", f"{name}.toml", "--master", _MASTER)
 
     def wait(self, timeout_s: float) -> int | None:
         """Its exit code, None where it still runs."""
@@ -179,7 +204,7 @@ class _Job:
         return code
 
     def said(self) -> str:
-        text = (self._folder / f"{self.name}.output").read_text(errors="replace").strip()
+        text = (self.folder / f"{self.name}.output").read_text(errors="replace").strip()
         return text.splitlines()[-1] if text else "nothing"
 
     def kill(self) -> None:
@@ -196,15 +221,15 @@ def _finish(job: _Job, verdict: Verdict) -> None:
         verdict.failures.append(f"the pipeline {job.name} ended with {code}: {job.said()}")
 
 
-def _killed_three_times(folder: Path, verdict: Verdict, say: Callable[[str], None]) -> None:
-    job = _Job(folder, "out")
+def _killed_three_times(job: _Job, victims: tuple[str, str, str], verdict: Verdict, say: Callable[[str], None]) -> None:
+    folder = job.folder
     try:
-        for victim, batches in (("driver", 1), ("worker", 2), ("driver", 3)):
+        for batches, victim in enumerate(victims, 1):
             _until(partial(_at_least, folder, batches), job)
             what = f"{victim} after {_visible(folder)} batches"
             if victim == "driver":
                 job.kill()
-                job = _Job(folder, "out")
+                job = _Job.of(folder, "out")
             else:
                 os.kill(_until(partial(_a_worker_of, job.process.pid), job), signal.SIGKILL)
             verdict.kills.append(what)

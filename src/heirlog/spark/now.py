@@ -1,0 +1,93 @@
+"""The cluster as it is, beside an offset of which a stream or a person expects that reading can go on there.
+
+An offset may remember the ids of topics and the leader epochs of what was read (offsets.py). By these a log that was
+cut back and a topic that was made anew are told from logs that merely grew; without them only the log's bounds speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heirlog.blocking.data import DataClient
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.spark import resolve
+from heirlog.spark.loss import Cause, Loss
+from heirlog.spark.offsets import StreamOffset
+from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
+
+
+class Now:
+    """The cluster beside an offset that was written down before. `losses` says what lies between the two."""
+
+    def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
+        self._before = before
+        try:
+            self._look(client, options)
+        except KafkaError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            # a topic that went between two questions: one broker named it, the next one knows better
+            self._look(client, options)
+        self.begins = {
+            partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
+        }
+        self.losses = self._losses(client)
+        """Sorted; at most one for each partition, the one that says most."""
+
+    def _look(self, client: DataClient, options: Options) -> None:
+        tolerated = {topic for topic, _ in self._before.offsets}
+        subscribed = resolve.subscribed(client, options, tolerated=tolerated)
+        self.partitions = subscribed.partitions
+        self.topic_ids = subscribed.topic_ids
+        self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)
+        self._latest = resolve.at(client, LATEST, self.partitions, options.isolation)
+
+    def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
+        return {partition: max(end, begins[partition]) for partition, end in self._latest.items()}
+
+    def _losses(self, client: DataClient) -> list[Loss]:
+        truncated = self._truncated(client)
+        found = [self._deleted(key) for key in self._before.offsets if key not in self._earliest]
+        for partition in self.partitions:
+            one = self._recreated(partition) or truncated.get(partition) or self._out_of_range(client, partition)
+            if one is not None:
+                found.append(one)
+        return sorted(found)
+
+    def _deleted(self, partition: TopicPartition) -> Loss:
+        offset = self._before.offsets[partition]
+        return Loss(*partition, offset, -1, offset, Cause.DELETED.value)
+
+    def _recreated(self, partition: TopicPartition) -> Loss | None:
+        known = self._before.topic_ids.get(partition[0])
+        now = self.topic_ids.get(partition[0])
+        if partition not in self._before.offsets or known is None or now is None or known == now:
+            return None
+        return Loss(*partition, self._before.offsets[partition], -1, self._earliest[partition], Cause.RECREATED.value)
+
+    def _truncated(self, client: DataClient) -> dict[TopicPartition, Loss]:
+        """Whose log, for the epoch of the last record that was read, ends before that record (KIP-320)."""
+        asked = {
+            partition: epoch
+            for partition, epoch in self._before.epochs.items()
+            if partition in self._earliest and partition in self._before.offsets and self._recreated(partition) is None
+        }
+        ends = client.end_offset_for_epoch(asked) if asked else {}
+        losses = {}
+        for partition in asked:
+            end, offset = ends[partition].end_offset, self._before.offsets[partition]
+            if 0 <= end < offset:
+                resume = max(end, self._earliest[partition])
+                losses[partition] = Loss(*partition, end, offset, resume, Cause.TRUNCATED.value)
+        return losses
+
+    def _out_of_range(self, client: DataClient, partition: TopicPartition) -> Loss | None:
+        earliest, offset = self._earliest[partition], self._before.offsets.get(partition, 0)
+        if offset < earliest:
+            return Loss(*partition, offset, earliest, earliest, Cause.RETENTION.value)
+        if offset <= self._latest[partition]:
+            return None
+        # the last stable offset may be behind the position of a query that read uncommitted records before
+        latest = client.list_offsets({partition: LATEST})[partition].offset
+        return Loss(*partition, latest, offset, latest, Cause.BEYOND.value) if offset > latest else None

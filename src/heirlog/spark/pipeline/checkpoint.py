@@ -1,0 +1,126 @@
+"""What lies in a checkpoint: Spark's notes of a query, and whose query it is.
+
+    metadata           the query's id, by which tables know it                       Spark's
+    offsets/N          where batch N ends, written before it begins                  Spark's
+    commits/N          batch N is done                                               Spark's
+    sources/0/N        which files came, for a source of files                       Spark's
+    heirlog-journal.json                                                             report.py
+    heirlog-pipeline.json   what this query reads and writes                         here
+
+Offsets mean nothing without what they were read from and written to: a pipeline that takes over another's checkpoint
+would pass over rows that its own sink never got, and say nothing. So a checkpoint serves one source and one sink.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from heirlog.spark.offsets import StreamOffset, stream_offset
+from heirlog.spark.pipeline.files import read_json, sync_directory, sync_file, write_json
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, TopicSink
+from heirlog.spark.pipeline.table import BatchTable
+
+OWNER = "heirlog-pipeline.json"
+
+
+def checkpoint_id(checkpoint: str) -> str | None:
+    """The id that Spark gave the query of this checkpoint; None where it has not begun or lies elsewhere."""
+    found = read_json(Path(checkpoint) / "metadata")
+    return str(found["id"]) if found else None
+
+
+def known_id(checkpoint: str) -> str:
+    known = checkpoint_id(checkpoint)
+    if known is None:
+        raise PipelineError(
+            f"Spark's driver keeps no checkpoint in {checkpoint} that this process sees, so nothing tells a batch that "
+            "runs again: put it on a file system that both see at the same path"
+        )
+    return known
+
+
+def refuse_strangers(pipeline: Pipeline) -> None:
+    """Raise PipelineError unless the checkpoint is new or this pipeline's own."""
+    checkpoint, sink = pipeline.checkpoint, pipeline.sink
+    known, mine = read_json(Path(checkpoint) / OWNER), _owner(pipeline)
+    for what, verb in (("source", "reads"), ("sink", "writes to")):
+        if known and known[what] != mine[what]:
+            raise PipelineError(
+                f"the checkpoint {checkpoint} belongs to a pipeline that {verb} {_told(known[what])}, and this one "
+                f"{verb} {_told(mine[what])}: give it a `checkpoint` of its own"
+            )
+    done = last_commit(checkpoint)
+    if done >= 0 and isinstance(sink, Table) and sink.format == "parquet" and not BatchTable(sink.path).identity():
+        raise PipelineError(
+            f"the checkpoint {checkpoint} has {done + 1} batches behind it that the table {sink.path} does not have: "
+            "put that table back, or name a new `checkpoint`"
+        )
+
+
+def claim(pipeline: Pipeline) -> None:
+    """Note whose checkpoint this is, in its first batch; refuses as `refuse_strangers` does."""
+    refuse_strangers(pipeline)
+    file = Path(pipeline.checkpoint) / OWNER
+    if not file.exists():
+        write_json(file, _owner(pipeline))
+
+
+def _owner(pipeline: Pipeline) -> dict[str, Any]:
+    """Places are those that the checkpoint sees, so that a folder with all of them may be moved. Of a Parquet table
+    nothing is noted: it knows its checkpoint itself, wherever it lies."""
+    source, sink = pipeline.source, pipeline.sink
+    if isinstance(source, Files):
+        reads: dict[str, Any] = {"files": _seen_from(pipeline.checkpoint, source.path)}
+    else:
+        reads = {"topics": list(source.names)} if source.pattern is None else {"pattern": source.pattern}
+    if isinstance(sink, TopicSink):
+        writes = {"topic": sink.topic}
+    else:
+        writes = {"table": "" if sink.format == "parquet" else _seen_from(pipeline.checkpoint, sink.path)}
+    return {"source": reads, "sink": writes}
+
+
+def _seen_from(checkpoint: str, place: str) -> str:
+    return place if "://" in place else os.path.relpath(place, checkpoint)
+
+
+def _told(place: dict[str, Any]) -> str:
+    ((kind, value),) = place.items()
+    return f"{kind} {', '.join(value) if isinstance(value, list) else value or 'of Parquet'}"
+
+
+def last_commit(checkpoint: str) -> int:
+    """The last batch that Spark has committed, -1 for none."""
+    commits = Path(checkpoint) / "commits"
+    if not commits.is_dir():
+        return -1
+    return max((int(name) for name in os.listdir(commits) if name.isdigit()), default=-1)
+
+
+def offset_log(checkpoint: str, batch_id: int) -> StreamOffset:
+    """Where a batch of a topic source ends, as Spark noted it before the batch began; empty where there is none."""
+    try:
+        text = (Path(checkpoint) / "offsets" / str(batch_id)).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return StreamOffset({})
+    last = json.loads(text.splitlines()[-1])
+    # a source of files notes something else
+    return stream_offset(last) if isinstance(last, dict) and "logOffset" not in last else StreamOffset({})
+
+
+def flush_plan(checkpoint: str, batch_id: int) -> None:
+    """What Spark noted of this batch is on the disk when this returns; Spark itself does not wait for that. If a power
+    cut took it and left the batch, other rows would be planned under its number, and taken for written."""
+    root = Path(checkpoint)
+    planned = [root / "metadata", root / "offsets" / str(batch_id)]
+    for log in sorted(root.glob("sources/*")):
+        # a source of files notes them in a log with numbers of its own; the newest is this batch's or an earlier one
+        noted = [file for file in log.iterdir() if file.name[0].isdigit()]
+        planned += [max(noted, key=lambda file: int(file.name.split(".")[0]))] if noted else []
+    for file in planned:
+        if file.exists():
+            sync_file(file)
+            sync_directory(file.parent)
