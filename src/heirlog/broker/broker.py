@@ -15,7 +15,6 @@ Every request method returns a response or a `Pending`; `produce` may also retur
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from heirlog.broker import leader_epochs, list_offsets
@@ -28,13 +27,13 @@ from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import SessionCache
 from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
 from heirlog.broker.followers import Peers
+from heirlog.broker.gauges import Gauges, take_gauges
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.init_producer_id import ProducerIds
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.loss_reports import LossReports
-from heirlog.broker.partition import Role
 from heirlog.broker.produce import ProduceHandler
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaManager
@@ -44,6 +43,7 @@ from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
+from heirlog.metadata.survey import Survey, at_once
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
 from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -60,24 +60,6 @@ from heirlog.protocol.messages.produce import ProduceRequest
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Endpoint
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory
-
-
-@dataclass(frozen=True, slots=True)
-class Gauges:
-    """Kafka's kafka.server:type=ReplicaManager, as plain numbers."""
-
-    partition_count: int
-    leader_count: int
-    under_min_isr_partition_count: int
-    at_min_isr_partition_count: int
-    under_replicated_partitions: int
-    offline_replica_count: int
-    reassigning_partitions: int
-    isr_expands: int
-    isr_shrinks: int
-    failed_isr_updates: int
-    records_discarded: int
-    """Ours: what followers here have cut because a leader elected on a lossy basis did not have it."""
 
 
 class Broker:
@@ -287,24 +269,11 @@ class Broker:
     # -- what others see ----------------------------------------------------------------------------------------
 
     def gauges(self) -> Gauges:
-        partitions = list(self.replicas.all_partitions())
-        image = self._image()
-        states = [(p, image.partition(p.topic_id, p.index)) for p in partitions]
-        return Gauges(
-            partition_count=len(partitions),
-            leader_count=sum(p.role is Role.LEADER for p in partitions),
-            under_min_isr_partition_count=sum(p.is_under_min_isr for p in partitions),
-            at_min_isr_partition_count=sum(p.is_at_min_isr for p in partitions),
-            under_replicated_partitions=sum(p.is_under_replicated for p in partitions),
-            offline_replica_count=sum(p.offline for p in partitions),
-            reassigning_partitions=sum(
-                p.role is Role.LEADER and state is not None and state.is_reassigning for p, state in states
-            ),
-            isr_expands=sum(p.isr_expands for p in partitions),
-            isr_shrinks=sum(p.isr_shrinks for p in partitions),
-            failed_isr_updates=sum(p.failed_isr_updates for p in partitions),
-            records_discarded=self.replicas.discarding.records_discarded,
-        )
+        """All at once: looks at every partition. With many of them use `survey`."""
+        return at_once(self.survey())
+
+    def survey(self) -> Survey[Gauges]:
+        return take_gauges(self.replicas, self._image())
 
     def high_watermarks(self) -> Mapping[tuple[str, int], int]:
         return self._upkeep.high_watermarks()

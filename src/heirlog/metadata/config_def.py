@@ -81,6 +81,8 @@ class StaticConfig:
         _check_together(self)
 
     def __getitem__(self, name: str) -> Any:
+        self.metrics_listener: Endpoint | None = _metrics_listener(self["heirlog.metrics.listener"])
+        """Where Prometheus may ask (port 0: any free one); None: nowhere."""
         """The typed value; KeyError for a name that no server configuration has (a mistake of the caller)."""
         if name in self._values:
             return self._values[name]
@@ -116,6 +118,17 @@ def _node_id(config: StaticConfig) -> BrokerId:
     node_id, broker_id = config["node.id"], config["broker.id"]
     if node_id is None:
         node_id = broker_id
+def _metrics_listener(text: str) -> Endpoint | None:
+    if not text:
+        return None
+    key = "heirlog.metrics.listener"
+    try:
+        return endpoint_from_text(text)
+    except ValueError as error:
+        hint = "127.0.0.1:9404 serves this machine, 0.0.0.0:9404 everybody"
+        raise ConfigError(key, f"{key}: {error}; {hint}") from error
+
+
     if node_id is None:
         raise ConfigError("node.id", "node.id is missing: every node needs a number of its own, 0 or more")
     if broker_id is not None and broker_id != node_id:

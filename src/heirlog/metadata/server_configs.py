@@ -230,6 +230,7 @@ _OBSERVATION = (
     list_of("metric.reporters", "", update=CLUSTER),
     integer("metrics.num.samples", 2, 1),
     long("metrics.sample.window.ms", 30_000, 1),
+    string("heirlog.metrics.listener", ""),
     string(
         "log.level",
         "INFO",
