@@ -2,15 +2,15 @@
 
 Each node is a process of its own, and the function of Python's that reads its wall clock is replaced before anything
 else runs in it (`sitecustomize`, found through PYTHONPATH): the time of the machine plus what stands in a file that all
-processes share. The clock that never jumps stays the machine's. `make interop` does the same below Python, with
-libfaketime.
+processes share. The clock that never jumps stays the machine's. Where HEIRLOG_LIBFAKETIME names that library, as
+`make interop` does, the clock is set below Python, for everything in the process.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,13 +41,14 @@ CONFIG = {
 }
 
 
-class Clock:
+class PythonsClock:
     """Of every node that is started after this was made."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = directory / "offset"
         path.write_bytes(bytes(8))
         (directory / "sitecustomize.py").write_text(SITECUSTOMIZE.format(path=str(path)))
+        monkeypatch.setenv("PYTHONPATH", str(directory))
         with path.open("r+b") as file:
             self._offset = mmap.mmap(file.fileno(), 8)
 
@@ -55,10 +56,27 @@ class Clock:
         self._offset[:8] = offset_ms.to_bytes(8, "little", signed=True)
 
 
+class FakedClock:
+    """The same, by libfaketime."""
+
+    def __init__(self, library: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._file = directory / "faketime"
+        self.set(0)
+        monkeypatch.setenv("LD_PRELOAD", library)
+        monkeypatch.setenv("FAKETIME_TIMESTAMP_FILE", str(self._file))
+        monkeypatch.setenv("FAKETIME_NO_CACHE", "1")
+        monkeypatch.setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+
+    def set(self, offset_ms: int) -> None:
+        written = self._file.with_suffix(".new")
+        written.write_text(f"{offset_ms // 1000:+d}\n")
+        written.replace(self._file)
+
+
 @pytest.fixture
-def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    yield Clock(tmp_path)
+def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonsClock | FakedClock:
+    library = os.environ.get("HEIRLOG_LIBFAKETIME")
+    return FakedClock(library, tmp_path, monkeypatch) if library else PythonsClock(tmp_path, monkeypatch)
 
 
 def timestamps(cluster: Cluster, topic: str) -> list[int]:
@@ -110,7 +128,7 @@ def members(client: BlockingClient, group: str) -> list[str]:
     return [member.member_id for member in answer.groups[0].members]
 
 
-def test_an_hour_back_stops_nothing_and_loses_nothing(clock: Clock) -> None:
+def test_an_hour_back_stops_nothing_and_loses_nothing(clock: PythonsClock | FakedClock) -> None:
     told_by_broker = {"message.timestamp.type": "LogAppendTime", "retention.ms": str(2 * HOUR_MS)}
     with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster, client_of(cluster) as client:
         create(cluster, "kept", [1, 2, 3], config=told_by_broker)
