@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Whoever did not say who they are."""
 
 
 class _Sign:
@@ -36,4 +41,7 @@ class Context:
     client_host: str
     listener: str
     connection: object
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
+    """Who the client is, as type and name."""
+    refuses: Callable[[str], bool] | None = None
+    """Whether a topic of this name must not be touched; None where nobody asks (`node.authorization`)."""

@@ -77,7 +77,9 @@ def test_defaults_are_kafkas() -> None:
         ("compression.gzip.level", "0", "value must be between 1 and 9 or equal to -1"),
         ("compression.lz4.level", "18", "value must be no more than 17"),
         ("compression.zstd.level", "23", "value must be no more than 22"),
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "has no ACLs"),
+        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", "heirlog has one authorizer: org.apache."),
+        ("super.users", "User:admin;alice", "super.users: 'alice' is not of the form type:name"),
+        ("early.start.listeners", "CONTROLLER,OTHER", "early.start.listeners: OTHER is neither among the listeners"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_sentence_that_names_it(name: str, value: str, sentence: str) -> None:

@@ -97,7 +97,7 @@ def node() -> Any:
     fake.on_controller_listener = lambda context: listener.role is Role.CONTROLLER
     fake.sorted_brokers = lambda: Node.sorted_brokers(fake)  # type: ignore[arg-type]
     fake.any_live_broker = lambda: Node.any_live_broker(fake)  # type: ignore[arg-type]
-    fake.create_missing_topics = fake.created.extend
+    fake.create_missing_topics = lambda names, context=None: fake.created.extend(names)
     return fake
 
 

@@ -33,7 +33,7 @@ class Asking:
         )
         self.topics = MissingTopics(env, STATIC, SimpleNamespace(forward=self._forward))  # type: ignore[arg-type]
 
-    def _forward(self, request: Any, version: int, refusal: Any) -> Pending[Any]:
+    def _forward(self, request: Any, version: int, refusal: Any, context: Any) -> Pending[Any]:
         self.asked.append((request, Pending()))
         return self.asked[-1][1]
 

@@ -59,6 +59,7 @@ class _Fetch:
         "limit",
         "number",
         "pending",
+        "refuses",
         "replica_epoch",
         "replica_id",
         "request",
@@ -80,6 +81,8 @@ class _Fetch:
             self.replica_id = BrokerId(request.replica_id)
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
+        self.refuses = context.refuses
+        """Asked again at each look: a session, and a wait, may outlive a permission."""
         self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
         """The most bytes that the answer holds."""
         self.session: FetchSession | None = None
@@ -138,6 +141,10 @@ class _Fetch:
         self.expired()
 
 
+def _refused(topic: str) -> KafkaError:
+    return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {topic}")
+
+
 class FetchHandler:
     def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int, sessions: SessionCache) -> None:
         """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
@@ -192,7 +199,11 @@ class FetchHandler:
             else:
                 entry.partition = partition
             if partition is None:
-                error = replicas.no_partition(entry.topic_id if by_id else entry.topic, entry.asked.partition)
+                name = replicas.topic_name(entry.topic_id) if by_id else entry.topic
+                if fetch.refuses is not None and name is not None and fetch.refuses(name):
+                    error = _refused(name)
+                else:
+                    error = replicas.no_partition(entry.topic_id if by_id else entry.topic, entry.asked.partition)
                 self._fail(fetch, entry, error)
             else:
                 partition.traffic.fetches += 1
@@ -233,6 +244,8 @@ class FetchHandler:
         entry.size = 0
         entry.final = False
         try:
+            if fetch.refuses is not None and fetch.refuses(partition.topic):
+                raise _refused(partition.topic)
             if partition.role is not Role.LEADER:
                 raise partition.not_leader()
             if asked.current_leader_epoch not in (-1, partition.leader_epoch):

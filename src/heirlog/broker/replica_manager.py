@@ -113,6 +113,11 @@ class ReplicaManager:
         for partitions in self._by_id.values():
             yield from partitions.values()
 
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """None: no topic that this broker knows has the id."""
+        topic = self._image.topics.get(Uuid(topic_id))
+        return None if topic is None else topic.name
+
     def no_partition(self, topic: str | bytes, index: int) -> KafkaError:
         """Why a partition is not here: it exists elsewhere, or nowhere."""
         if isinstance(topic, str):

@@ -28,6 +28,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from heirlog.context import Context
+from heirlog.controller.acls import create_acls, delete_acls
 from heirlog.controller.alter_configs import alter_configs, incremental_alter_configs
 from heirlog.controller.alter_partition import alter_partition
 from heirlog.controller.assign_directories import assign_directories
@@ -44,8 +45,10 @@ from heirlog.controller.refusals import (
     alter_partition_refused,
     alter_reassignments_refused,
     assign_directories_refused,
+    create_acls_refused,
     create_partitions_refused,
     create_topics_refused,
+    delete_acls_refused,
     delete_topics_refused,
     elect_leaders_refused,
     heartbeat_refused,
@@ -77,8 +80,10 @@ from heirlog.protocol.messages.alter_partition_reassignments import AlterPartiti
 from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages.create_acls import CreateAclsRequest
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -248,6 +253,14 @@ class Controller:
 
     def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: Context) -> Any:
         return self.submit(lambda: assign_directories(self.image, self._static, request), assign_directories_refused)
+
+    def create_acls(self, request: CreateAclsRequest, context: Context) -> Any:
+        return self.submit(
+            lambda: create_acls(self.image, request, self._env.random), partial(create_acls_refused, request)
+        )
+
+    def delete_acls(self, request: DeleteAclsRequest, context: Context) -> Any:
+        return self.submit(lambda: delete_acls(self.image, request), partial(delete_acls_refused, request))
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
         return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)

@@ -13,8 +13,10 @@ from heirlog.protocol.messages.alter_partition_reassignments import AlterPartiti
 from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.messages.describe_quorum import DescribeQuorumResponse
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -29,10 +31,19 @@ from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, Upd
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
     ErrorCode.REQUEST_TIMED_OUT: "The active controller did not answer in time.",
+    ErrorCode.SECURITY_DISABLED: "No Authorizer is configured.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed: an ACL on the cluster has to allow this.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed: an ACL on the topic has to allow this.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed: an ACL on the group has to allow this.",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "Transactional Id authorization failed: an ACL on the transactional id has to allow this."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
 }
 
 
-def _sentence(code: ErrorCode) -> str:
+def sentence(code: ErrorCode) -> str:
+    """Why nothing was done."""
     return _SENTENCES.get(code, f"The controller refused the request with {code.name}.")
 
 
@@ -59,7 +70,7 @@ def producer_ids_refused(code: ErrorCode) -> AllocateProducerIdsResponse:
 def create_topics_refused(request: CreateTopicsRequest, code: ErrorCode) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=[
-            CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code, error_message=_sentence(code))
+            CreateTopicsResponse.CreatableTopicResult(name=topic.name, error_code=code, error_message=sentence(code))
             for topic in request.topics
         ]
     )
@@ -71,7 +82,7 @@ def delete_topics_refused(request: DeleteTopicsRequest, code: ErrorCode) -> Dele
     return DeleteTopicsResponse(
         responses=[
             DeleteTopicsResponse.DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=code, error_message=_sentence(code)
+                name=name, topic_id=topic_id, error_code=code, error_message=sentence(code)
             )
             for name, topic_id in asked
         ]
@@ -87,7 +98,7 @@ def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> Elec
                 topic=topic.topic,
                 partition_result=[
                     ElectLeadersResponse.PartitionResult(
-                        partition_id=partition, error_code=code, error_message=_sentence(code)
+                        partition_id=partition, error_code=code, error_message=sentence(code)
                     )
                     for partition in topic.partitions
                 ],
@@ -97,30 +108,48 @@ def elect_leaders_refused(request: ElectLeadersRequest, code: ErrorCode) -> Elec
     )
 
 
+def create_acls_refused(request: CreateAclsRequest, code: ErrorCode) -> CreateAclsResponse:
+    return CreateAclsResponse(
+        results=[
+            CreateAclsResponse.AclCreationResult(error_code=code, error_message=sentence(code))
+            for _ in request.creations
+        ]
+    )
+
+
+def delete_acls_refused(request: DeleteAclsRequest, code: ErrorCode) -> DeleteAclsResponse:
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsResponse.DeleteAclsFilterResult(error_code=code, error_message=sentence(code))
+            for _ in request.filters
+        ]
+    )
+
+
 def describe_quorum_refused(code: ErrorCode) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(error_code=code, error_message=_sentence(code))
+    return DescribeQuorumResponse(error_code=code, error_message=sentence(code))
 
 
 def list_reassignments_refused(code: ErrorCode) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(error_code=code, error_message=_sentence(code))
+    return ListPartitionReassignmentsResponse(error_code=code, error_message=sentence(code))
 
 
 def alter_reassignments_refused(code: ErrorCode) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=code, error_message=_sentence(code))
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=sentence(code))
 
 
 def unregister_broker_refused(code: ErrorCode) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(error_code=code, error_message=_sentence(code))
+    return UnregisterBrokerResponse(error_code=code, error_message=sentence(code))
 
 
 def update_features_refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
     """Also per feature: versions 0 and 1 have a result for each."""
     return UpdateFeaturesResponse(
         error_code=code,
-        error_message=_sentence(code),
+        error_message=sentence(code),
         results=[
             UpdateFeaturesResponse.UpdatableFeatureResult(
-                feature=update.feature, error_code=code, error_message=_sentence(code)
+                feature=update.feature, error_code=code, error_message=sentence(code)
             )
             for update in request.feature_updates
         ],
@@ -131,7 +160,7 @@ def create_partitions_refused(request: CreatePartitionsRequest, code: ErrorCode)
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsResponse.CreatePartitionsTopicResult(
-                name=topic.name, error_code=code, error_message=_sentence(code)
+                name=topic.name, error_code=code, error_message=sentence(code)
             )
             for topic in request.topics
         ]
@@ -145,7 +174,7 @@ def alter_configs_refused(request: AlterConfigsRequest, code: ErrorCode) -> Alte
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 error_code=code,
-                error_message=_sentence(code),
+                error_message=sentence(code),
             )
             for resource in request.resources
         ]
@@ -161,7 +190,7 @@ def incremental_alter_configs_refused(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 error_code=code,
-                error_message=_sentence(code),
+                error_message=sentence(code),
             )
             for resource in request.resources
         ]

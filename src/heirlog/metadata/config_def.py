@@ -76,6 +76,10 @@ class StaticConfig:
             _address("controller.quorum.bootstrap.servers", text)
             for text in self["controller.quorum.bootstrap.servers"]
         )
+        self.has_authorizer = bool(self["authorizer.class.name"])
+        self.super_users: tuple[str, ...] = _super_users(self["super.users"])
+        self.early_start_listeners: tuple[str, ...] = _early_start_listeners(self)
+        """Those that do not wait for the ACLs."""
         self.log_dirs: tuple[str, ...] = self["log.dirs"] or (self["log.dir"],)
         self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
         _check_together(self)
@@ -219,6 +223,26 @@ def _voter(text: str) -> Voter:
     if not at or not node.isdigit():
         raise ConfigError(key, f"{key}: {text!r} is not of the form id@host:port")
     return Voter(BrokerId(int(node)), _address(key, address))
+
+
+def _super_users(text: str) -> tuple[str, ...]:
+    names = [part.strip() for part in text.split(";") if part.strip()]
+    for name in names:
+        if ":" not in name:
+            raise ConfigError("super.users", f"super.users: {name!r} is not of the form type:name, as in User:admin")
+    return tuple(names)
+
+
+def _early_start_listeners(config: StaticConfig) -> tuple[str, ...]:
+    """By default the controllers': without them no ACL could be learned."""
+    key = "early.start.listeners"
+    if config[key] is None:
+        return config.controller_listener_names
+    known = {*config.controller_listener_names, *(listener.name for listener in config.all_listeners)}
+    for name in config[key]:
+        if name not in known:
+            raise ConfigError(key, f"{key}: {name} is neither among the listeners nor the controller.listener.names")
+    return tuple(config[key])
 
 
 def _address(key: str, text: str) -> Endpoint:

@@ -8,6 +8,7 @@ refused too; Kafka would only warn, and a typo in `min.insync.replicas` deserves
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,6 +28,8 @@ from heirlog.metadata.definition import (
 from heirlog.metadata.topic_configs import COMPRESSION_TYPES, GZIP_LEVELS, LZ4_LEVELS, ZSTD_LEVELS
 
 CLUSTER: Final = Update.CLUSTER_WIDE
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""Kafka's name for what `authorizer.py` does."""
 
 _NO_MANAGER = "the unclean recovery manager does not ship with this version of heirlog; only false is possible"
 
@@ -242,8 +245,13 @@ _OBSERVATION = (
     integer("quota.window.size.seconds", 1, 1),
     integer("replication.quota.window.num", 11, 1),
     integer("replication.quota.window.size.seconds", 1, 1),
-    string("authorizer.class.name", "", form=("", "this version of heirlog has no ACLs; remove the property")),
+    string(
+        "authorizer.class.name",
+        "",
+        form=(f"({re.escape(STANDARD_AUTHORIZER)})?", f"heirlog has one authorizer: {STANDARD_AUTHORIZER}, or none"),
+    ),
     string("super.users", ""),
+    boolean("allow.everyone.if.no.acl.found", False),
 )
 
 SERVER_CONFIGS: Final[Mapping[str, Definition]] = {

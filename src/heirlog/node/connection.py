@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from heirlog.context import CLOSE, NO_ANSWER, Context
+from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context
 from heirlog.node import wire
 from heirlog.node.request_meter import ApiMeter
 from heirlog.pending import Pending
@@ -35,10 +35,11 @@ QUEUE_LIMIT = 100
 """The cost of a connection's unanswered requests at which the body stops reading from it, until half is answered."""
 LARGE_ANSWER_COST = 50
 BYTES_PER_COST = 32 * 1024
-LARGE_ANSWERS = frozenset((1, 3, 9, 11, 15, 16, 32, 35, 59, 61, 74, 75))
+LARGE_ANSWERS = frozenset((1, 3, 9, 11, 15, 16, 29, 31, 32, 35, 59, 61, 74, 75))
 """APIs whose answers may be far larger than their requests: Fetch, Metadata, OffsetFetch, JoinGroup, DescribeGroups,
-ListGroups, DescribeConfigs, DescribeLogDirs, FetchSnapshot, DescribeProducers, ListConfigResources,
-DescribeTopicPartitions. Without this a client could have a hundred of them made while the first one waits."""
+ListGroups, DescribeAcls, DeleteAcls, DescribeConfigs, DescribeLogDirs, FetchSnapshot, DescribeProducers,
+ListConfigResources, DescribeTopicPartitions. Without this a client could have a hundred of them made while the first
+one waits."""
 
 
 class Transport(Protocol):
@@ -102,6 +103,7 @@ class ClientConnection:
         "_queue",
         "listener",
         "on_closed",
+        "principal",
         "transport",
     )
 
@@ -116,6 +118,8 @@ class ClientConnection:
         self._now_ns = node.requests.now_ns
         self._paused = False
         self._closed = False
+        self.principal = ANONYMOUS
+        """Set by a body whose client has proved who it is."""
         self.on_closed: Callable[[], None] | None = None
         """Set by a handler that must know (a broker's heartbeats: "broker session")."""
 
@@ -143,7 +147,12 @@ class ClientConnection:
             begun_ns = now_ns()
         meter = self._meter.came(header.api_key, header.api_version, request)
         context = Context(
-            header.api_version, header.client_id or "", self.transport.peer_host, self.listener.name, self
+            header.api_version,
+            header.client_id or "",
+            self.transport.peer_host,
+            self.listener.name,
+            self,
+            self.principal,
         )
         answer = self._node.handle(self.listener, header, request, context)
         if answer is CLOSE:

@@ -3,6 +3,9 @@
     client --CreateTopics--> broker --Envelope{CreateTopics}--> controller
     client <--response------ broker <--Envelope{response}-------
 
+With the request go the client's principal and address: the controller asks what *they* may do, and of the broker only
+that it may act for others (CLUSTER_ACTION). What a broker wants for itself carries neither, and counts as its own.
+
 The client's request travels as bytes, header included, so the controller sees the version that the client spoke and
 the answer needs no translation. While no controller answers, the envelope is sent again with a capped back-off until
 the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A request that may have
@@ -21,6 +24,8 @@ from typing import Any
 
 from heirlog.context import Context
 from heirlog.env import Buffer, Cancel, Env, Region, SendFailure
+from heirlog.node.address import UNNAMED_HOST, host_bytes, host_text
+from heirlog.node.complaints import Complaints
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import (
@@ -30,12 +35,14 @@ from heirlog.protocol.frames import (
     encode_response,
 )
 from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from heirlog.protocol.primitives import Malformed, compact_string, read_compact_string
 from heirlog.protocol.types import Endpoint
 
 FIRST_BACKOFF_MS = 20
 MAX_BACKOFF_MS = 500
 LENGTH_PREFIX_BYTES = 4
-UNNAMED_HOST = b"\x00\x00\x00\x00"
+PRINCIPAL_VERSION = b"\0\0"
+NO_TOKEN_NO_TAGS = b"\0\0"
 FORWARDED_CLIENT = "heirlog-forwarder"
 UNDER_WAY_MAX = 1000
 UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
@@ -52,18 +59,24 @@ class Forwarder:
         self._env = env
         self._controller = controller
         self._time_limit_ms = time_limit_ms
+        self._complain = Complaints(env.log, env.now_ms)
         self._under_way: dict[_Forwarding, None] = {}
         self._under_way_bytes = 0
 
-    def forward(self, request: Any, api_version: int, refusal: Callable[[ErrorCode], Any]) -> Pending[Any]:
-        """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time."""
+    def forward(
+        self, request: Any, api_version: int, refusal: Callable[[ErrorCode], Any], context: Context | None = None
+    ) -> Pending[Any]:
+        """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time.
+
+        context: of the client that asks, whose permissions count; None: this broker asks.
+        """
         header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
         envelope = EnvelopeRequest(
             request_data=flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
-            request_principal=None,
-            client_host_address=UNNAMED_HOST,
+            request_principal=None if context is None else principal_bytes(context.principal),
+            client_host_address=UNNAMED_HOST if context is None else host_bytes(context.client_host),
         )
-        wait = _Forwarding(self._env, self._controller, header, envelope, refusal, self._over)
+        wait = _Forwarding(self._env, self._controller, header, envelope, refusal, self._over, self._client_code)
         if not self._has_room_for(wait):
             wait.pending.complete(refusal(ErrorCode.REQUEST_TIMED_OUT))
             return wait.pending
@@ -77,6 +90,15 @@ class Forwarder:
         if not self._under_way:
             return True
         return len(self._under_way) < UNDER_WAY_MAX and self._under_way_bytes + wait.size_bytes <= UNDER_WAY_BYTES_MAX
+
+    def _client_code(self, code: ErrorCode) -> ErrorCode:
+        """An envelope that is denied to this broker says nothing about what the client may do."""
+        if code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return code
+        self._complain(
+            "error", "forwarding-denied", why="make this broker's principal one of the controller's super.users"
+        )
+        return ErrorCode.UNKNOWN_SERVER_ERROR
 
     def _over(self, wait: _Forwarding) -> None:
         del self._under_way[wait]
@@ -92,8 +114,13 @@ class _Forwarding:
         envelope: EnvelopeRequest,
         refusal: Callable[[ErrorCode], Any],
         on_over: Callable[[_Forwarding], None],
+        client_code: Callable[[ErrorCode], ErrorCode],
     ) -> None:
-        """on_over: called once, when nothing of the request is kept any more."""
+        """on_over: called once, when nothing of the request is kept any more.
+
+        client_code: what a client is told where the controller refused the envelope itself.
+        """
+        self._client_code = client_code
         self._env = env
         self._controller = controller
         self._on_over = on_over
@@ -140,7 +167,7 @@ class _Forwarding:
         if isinstance(answer, SendFailure) or answer.error_code == ErrorCode.NOT_CONTROLLER:
             self._again()
         elif answer.error_code or answer.response_data is None:
-            self._complete(self._refusal(error_code(answer.error_code)))
+            self._complete(self._refusal(self._client_code(error_code(answer.error_code))))
         else:
             _, response = decode_response(
                 self._header.api_key, self._header.api_version, memoryview(answer.response_data)
@@ -158,8 +185,38 @@ def seal_envelope(header: RequestHeader, response: Any) -> EnvelopeResponse:
     return EnvelopeResponse(response_data=flat(parts)[LENGTH_PREFIX_BYTES:])
 
 
-def context_of(header: RequestHeader, carrier: Context) -> Context:
-    """The context of an enveloped request: its own version and client, on the carrier's connection."""
+def context_of(header: RequestHeader, envelope: EnvelopeRequest, carrier: Context) -> Context:
+    """The context of an enveloped request: its own version and client, on the carrier's connection.
+
+    Without a principal it is the carrier's own. Raises Malformed.
+    """
+    own = envelope.request_principal is None
     return Context(
-        header.api_version, header.client_id or "", carrier.client_host, carrier.listener, carrier.connection
+        header.api_version,
+        header.client_id or "",
+        carrier.client_host if own else host_text(envelope.client_host_address),
+        carrier.listener,
+        carrier.connection,
+        carrier.principal if own else principal_text(envelope.request_principal or b""),
     )
+
+
+def principal_bytes(principal: str) -> bytes:
+    """Kafka's DefaultPrincipalData, version 0, behind its version: type, name, and that no token stands for it."""
+    kind, _, name = principal.partition(":")
+    return PRINCIPAL_VERSION + compact_string(kind) + compact_string(name) + NO_TOKEN_NO_TAGS
+
+
+def principal_text(raw: Buffer) -> str:
+    """Raises Malformed."""
+    data = memoryview(raw)
+    try:
+        if bytes(data[:2]) != PRINCIPAL_VERSION:
+            raise Malformed("a forwarded principal is of an unknown version")
+        kind, position = read_compact_string(data, 2)
+        name, position = read_compact_string(data, position)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise Malformed("a forwarded principal is cut short") from error
+    if position >= len(data):
+        raise Malformed("a forwarded principal is cut short")
+    return f"{kind}:{name}"

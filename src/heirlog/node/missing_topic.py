@@ -11,6 +11,7 @@ Clients ask again and again for what cannot be created: the reason is told when 
 
 from __future__ import annotations
 
+from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC
@@ -63,7 +64,8 @@ class MissingTopics:
         self._told: dict[str, tuple[int, int]] = {}
         """Error code and time of the last line about a name."""
 
-    def create(self, names: list[str]) -> None:
+    def create(self, names: list[str], context: Context | None = None) -> None:
+        """context: of the client that needs them, who has to be allowed to create them; None: this broker does."""
         wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
         if not wanted:
             return
@@ -83,7 +85,7 @@ class MissingTopics:
                 topics=[CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code) for name in wanted]
             )
 
-        self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused).then(answered)
+        self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
 
     def _tell(self, name: str, code: int, why: str | None) -> None:
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

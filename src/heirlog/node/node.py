@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.env import Env
+from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
@@ -80,7 +81,7 @@ class Node:
         self._connections: dict[ClientConnection, None] = {}
         self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
-        self._complain = Complaints(env.log, env.now_ms)
+        self.complain = Complaints(env.log, env.now_ms)
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
@@ -99,6 +100,15 @@ class Node:
         self._missing_topics = MissingTopics(env, config, self._forwarder)
         self._serves_clients = False
         self._held: list[Callable[[], None]] = []
+        self._held_for_acls: list[Callable[[], None]] = []
+        self.authorizer: Authorizer | None = None
+        """None: everybody may do everything."""
+        if config.has_authorizer:
+            from heirlog.node.authorization.guard import serve
+
+            by_default = config["allow.everyone.if.no.acl.found"]
+            self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
+            self._serve_guarded = serve
         self._stopping = False
 
     # what handlers ask
@@ -157,10 +167,11 @@ class Node:
         return next((broker.id for broker in self.sorted_brokers() if not broker.fenced), NO_NODE)
 
     def forward(self, request: Any, context: Context, refusal: Callable[[ErrorCode], Any]) -> Pending[Any]:
-        return self._forwarder.forward(request, context.api_version, refusal)
+        return self._forwarder.forward(request, context.api_version, refusal, context)
 
-    def create_missing_topics(self, names: list[str]) -> None:
-        self._missing_topics.create(names)
+    def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
+        """context: of the client that needs them; None: this broker does."""
+        self._missing_topics.create(names, context)
 
     # life
 
@@ -312,7 +323,7 @@ class Node:
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:
         transport = connection.transport
-        self._complain("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
+        self.complain("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
 
     def read_failed(self, path: str, error: OSError) -> None:
         """A file could not be read while an answer that names a region of it was sent."""
@@ -324,17 +335,32 @@ class Node:
     def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
-            return self._hold(route, request, context)
-        return route.handle(self, request, context)
+            # from an empty image clients would learn that their topics are gone
+            return self._hold(route, request, context, self._held)
+        if self.authorizer is not None and not self.authorizer.is_loaded and not self._is_early(context):
+            return self._hold(route, request, context, self._held_for_acls)
+        return self.serve(route, request, context)
 
-    def _hold(self, route: Route, request: Any, context: Context) -> Pending[Any]:
-        """Answer once this broker has metadata: from an empty image clients would learn that their topics are gone."""
+    def _is_early(self, context: Context) -> bool:
+        """Served although the ACLs are not known yet: a quorum needs its nodes before it has any."""
+        assert self.authorizer is not None
+        on_early_listener = context.listener in self.config.early_start_listeners
+        return on_early_listener and self.authorizer.is_super_user(context.principal)
+
+    def serve(self, route: Route, request: Any, context: Context) -> Any:
+        """The handler's answer, as far as the client may have it."""
+        if self.authorizer is None:
+            return route.handle(self, request, context)
+        return self._serve_guarded(self, self.authorizer, route, request, context)
+
+    def _hold(self, route: Route, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
+        """Answer once this node has the metadata that it takes."""
         held: Pending[Any] = Pending()
 
         def go_on() -> None:
             if held.done:
                 return
-            answer = route.handle(self, request, context)
+            answer = self.serve(route, request, context)
             if isinstance(answer, Pending):
                 held.on_abandon = answer.abandon
                 answer.then(held.complete)
@@ -344,7 +370,7 @@ class Node:
         connection = context.connection
         assert isinstance(connection, ClientConnection), "requests come on connections"
         # as a request's own handler: what it cannot digest ends its connection, not the start of the broker
-        self._held.append(lambda: connection.transport.run(go_on))
+        waiting.append(lambda: connection.transport.run(go_on))
         return held
 
     # the quorum's listener: the controller first, so that it never knows less than the broker beside it
@@ -368,13 +394,25 @@ class Node:
     def _caught_up(self) -> None:
         self._publisher.publish()
         self._serves_clients = True
+        self._acls_are_loaded()
         held, self._held = self._held, []
+        for go_on in held:
+            go_on()
+
+    def _acls_are_loaded(self) -> None:
+        if self.authorizer is None or self.authorizer.is_loaded:
+            return
+        self.authorizer.is_loaded = True
+        held, self._held_for_acls = self._held_for_acls, []
         for go_on in held:
             go_on()
 
     # the publisher's listener
 
     def _applied(self) -> None:
+        if 0 < self.quorum.high_watermark <= self.image.offset + 1:
+            # everything that was committed when this node started is applied
+            self._acls_are_loaded()
         self.log_levels.configure(server_value(self.image, self.config, "log.level"))
         if self._broker is not None:
             self._broker.on_metadata_applied()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from heirlog.context import Context
+from heirlog.context import CLOSE, Context
 from heirlog.node import forwarding
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -20,9 +20,10 @@ from heirlog.protocol.primitives import Malformed
 if TYPE_CHECKING:
     from heirlog.node.node import Node
 
-FORWARDABLE = frozenset((19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64))
-"""CreateTopics, DeleteTopics, AlterConfigs, CreatePartitions, ElectLeaders, IncrementalAlterConfigs,
-AlterPartitionReassignments, ListPartitionReassignments, DescribeQuorum, UpdateFeatures, UnregisterBroker."""
+FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 46, 55, 57, 64))
+"""CreateTopics, DeleteTopics, CreateAcls, DeleteAcls, AlterConfigs, CreatePartitions, ElectLeaders,
+IncrementalAlterConfigs, AlterPartitionReassignments, ListPartitionReassignments, DescribeQuorum, UpdateFeatures,
+UnregisterBroker."""
 
 
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
@@ -39,10 +40,17 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
     if not route.min_version <= header.api_version <= route.max_version:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
+        client = forwarding.context_of(header, request, context)
+    except Malformed:
+        return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    try:
         inner = decode_request(header, frame, position)
     except Malformed:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    answer = route.handle(node, inner, forwarding.context_of(header, context))
+    answer = node.serve(route, inner, client)
+    if answer is CLOSE:
+        # what a client's connection would be closed for
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not isinstance(answer, Pending):
         return forwarding.seal_envelope(header, answer)
     sealed: Pending[EnvelopeResponse] = Pending()

@@ -45,7 +45,7 @@ def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataRe
     missing: list[str] = []
     topics = _topics(node.image, request, context, missing)
     if missing and request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]:
-        node.create_missing_topics(missing)
+        node.create_missing_topics(missing, context)
     return MetadataResponse(
         brokers=_brokers(node, context.listener),
         cluster_id=node.cluster_id,

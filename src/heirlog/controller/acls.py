@@ -1,0 +1,178 @@
+"""CreateAcls and DeleteAcls: access control entries come and go as records, each under an id of its own.
+
+Each creation stands or falls alone. One that exists already, or is given twice, succeeds and makes no second record.
+Each filter removes what it matches; an ACL that two filters match is reported by both and removed once. What a request
+removes, it removes as a whole.
+
+Nobody checks that the principal, the host or the resource exists. A request makes or removes at most 10,000.
+
+Source: KIP-140, KIP-290, KIP-801.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from heirlog.controller.outcome import Outcome, answer
+from heirlog.env import Random
+from heirlog.metadata.acls import (
+    CLUSTER_NAME,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from heirlog.metadata.as_records import acl_record
+from heirlog.metadata.image import Image
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from heirlog.protocol.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from heirlog.protocol.types import ZERO_UUID, Uuid
+
+MAX_RECORDS: Final = 10_000
+
+Created = CreateAclsResponse.AclCreationResult
+Deleted = DeleteAclsResponse.DeleteAclsFilterResult
+MatchingAcl = DeleteAclsResponse.DeleteAclsMatchingAcl
+
+
+def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Outcome:
+    """A record for each ACL that is new, and a result per creation, in their order."""
+    if any(_has_no_meaning(creation) for creation in request.creations):
+        # Kafka cannot even express it, and says so of every creation of the request
+        return answer(_created_none(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
+    existing = set(image.acls.by_id.values())
+    records: list[AccessControlEntryRecord] = []
+    ids: set[Uuid] = set()
+    results = []
+    for creation in request.creations:
+        acl = _acl_of(creation)
+        try:
+            _check(acl)
+        except KafkaError as error:
+            results.append(Created(error_code=error.code, error_message=error.message))
+            continue
+        if acl not in existing:
+            existing.add(acl)
+            records.append(acl_record(_new_id(image, ids, random), acl))
+        results.append(Created(error_message=None))
+    if len(records) > MAX_RECORDS:
+        sentence = "Unable to perform excessively large batch operation."
+        return answer(_created_none(request, ErrorCode.POLICY_VIOLATION, sentence))
+    response = CreateAclsResponse(results=results)
+    return Outcome(lambda base_offset: response, list(records))
+
+
+def _created_none(request: CreateAclsRequest, code: ErrorCode, sentence: str | None) -> CreateAclsResponse:
+    return CreateAclsResponse(results=[Created(error_code=code, error_message=sentence) for _ in request.creations])
+
+
+def _has_no_meaning(creation: CreateAclsRequest.AclCreation) -> bool:
+    """ANY and MATCH are words of filters."""
+    return (
+        creation.resource_type == ResourceType.ANY
+        or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or creation.operation == Operation.ANY
+        or creation.permission_type == Permission.ANY
+    )
+
+
+def _acl_of(creation: CreateAclsRequest.AclCreation) -> Acl:
+    return Acl(
+        creation.resource_type,
+        creation.resource_name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+def _check(acl: Acl) -> None:
+    """Raises KafkaError INVALID_REQUEST."""
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        raise _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not acl.resource_name:
+        raise _invalid("Invalid empty resource name")
+    if ResourceType(acl.resource_type) is ResourceType.UNKNOWN:
+        raise _invalid("Invalid resourceType UNKNOWN")
+    if PatternType(acl.pattern_type) is PatternType.UNKNOWN:
+        raise _invalid("Invalid patternType UNKNOWN")
+    if Operation(acl.operation) is Operation.UNKNOWN:
+        raise _invalid("Invalid operation UNKNOWN")
+    if Permission(acl.permission) is Permission.UNKNOWN:
+        raise _invalid("Invalid permissionType UNKNOWN")
+    if ":" not in acl.principal:
+        raise _invalid(
+            f"Could not parse principal from `{acl.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
+
+
+def _invalid(sentence: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, sentence)
+
+
+def _new_id(image: Image, ids: set[Uuid], random: Random) -> Uuid:
+    while True:
+        acl_id = Uuid(random.randbytes(16))
+        if acl_id != ZERO_UUID and acl_id not in image.acls.by_id and acl_id not in ids:
+            ids.add(acl_id)
+            return acl_id
+
+
+def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
+    """A record for each ACL that some filter matches, and a result per filter, in their order."""
+    removed: dict[Uuid, None] = {}
+    results = []
+    for asked in request.filters:
+        wanted = AclFilter(
+            asked.resource_type_filter,
+            asked.resource_name_filter,
+            asked.pattern_type_filter,
+            asked.principal_filter,
+            asked.host_filter,
+            asked.operation,
+            asked.permission_type,
+        )
+        unknown = _unknown_part(wanted)
+        if unknown:
+            results.append(Deleted(error_code=ErrorCode.INVALID_REQUEST, error_message=f"Unknown {unknown}."))
+            continue
+        matching = image.acls.matching(wanted)
+        if len(removed.keys() | {acl_id for acl_id, _ in matching}) > MAX_RECORDS:
+            results.append(Deleted(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None))
+            continue
+        removed.update((acl_id, None) for acl_id, _ in matching)
+        results.append(Deleted(error_message=None, matching_acls=[_matching(acl) for _, acl in matching]))
+    records: list[Any] = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+    response = DeleteAclsResponse(filter_results=results)
+    return Outcome(lambda base_offset: response, records)
+
+
+def _unknown_part(wanted: AclFilter) -> str:
+    if (
+        ResourceType(wanted.resource_type) is ResourceType.UNKNOWN
+        or PatternType(wanted.pattern_type) is PatternType.UNKNOWN
+    ):
+        return "patternFilter"
+    if Operation(wanted.operation) is Operation.UNKNOWN or Permission(wanted.permission) is Permission.UNKNOWN:
+        return "entryFilter"
+    return ""
+
+
+def _matching(acl: Acl) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
+    return MatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )

@@ -1,0 +1,82 @@
+"""Guards of configurations: a topic's and a group's are the resource's own, everything else is the cluster's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.controller.refusals import sentence
+from heirlog.metadata.acls import ResourceType
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.node.authorization.call import Call, parted
+from heirlog.node.authorization.topics import split
+from heirlog.node.broker_loggers import BROKER_LOGGER
+from heirlog.node.handlers.list_config_resources import CLIENT_METRICS, GROUP
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.alter_configs import AlterConfigsResponse
+from heirlog.protocol.messages.describe_configs import DescribeConfigsResponse
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+
+OF_THE_CLUSTER = (BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS)
+
+
+def _denial(call: Call, resource: Any) -> ErrorCode:
+    """NONE also for a kind of resource that the handler refuses, whoever asks."""
+    kind, name = resource.resource_type, resource.resource_name
+    if kind in OF_THE_CLUSTER and not call.may(ResourceType.CLUSTER):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if kind == TOPIC_RESOURCE and not call.may(ResourceType.TOPIC, name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if kind == GROUP and not call.may(ResourceType.GROUP, name):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
+
+
+def describe_configs(call: Call) -> Any:
+    def refused(resource: Any) -> DescribeConfigsResponse.DescribeConfigsResult:
+        code = _denial(call, resource)
+        return DescribeConfigsResponse.DescribeConfigsResult(
+            error_code=code,
+            error_message=sentence(code),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+
+    left, denied = parted(call.request.resources, lambda resource: _denial(call, resource) is ErrorCode.NONE)
+    return split(call, "resources", "results", left, denied, refused)
+
+
+def alter_configs(call: Call) -> Any:
+    return _alter(call, AlterConfigsResponse.AlterConfigsResourceResponse, lambda kind: True)
+
+
+def incremental_alter_configs(call: Call) -> Any:
+    return _alter(call, IncrementalAlterConfigsResponse.AlterConfigsResourceResponse, lambda kind: True)
+
+
+def alter_loggers(call: Call) -> Any:
+    """On a broker: its loggers are its own to change, the rest goes to the active controller, which asks."""
+    result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    return _alter(call, result, lambda kind: kind == BROKER_LOGGER)
+
+
+def _alter(call: Call, result: Callable[..., Any], is_judged: Callable[[int], bool]) -> Any:
+    """A resource that is named twice is invalid, whoever asks."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in call.request.resources)
+
+    def denial(resource: Any) -> ErrorCode:
+        kind, name = resource.resource_type, resource.resource_name
+        return _denial(call, resource) if is_judged(kind) and times[kind, name] == 1 else ErrorCode.NONE
+
+    def refused(resource: Any) -> Any:
+        code = denial(resource)
+        return result(
+            error_code=code,
+            error_message=sentence(code),
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+
+    left, denied = parted(call.request.resources, lambda resource: denial(resource) is ErrorCode.NONE)
+    return split(call, "resources", "responses", left, denied, refused)

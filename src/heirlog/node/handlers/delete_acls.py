@@ -1,0 +1,30 @@
+"""DeleteAcls (key 31): on a controller listener executed, on a broker listener forwarded (KIP-140, KIP-590).
+
+v1 pattern types (KIP-290), v2 flexible, v3 the resource type USER. A filter with a number 0 in it closes the
+connection, as on Kafka. The rules are in `controller.acls`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from heirlog.context import CLOSE, Context
+from heirlog.controller.refusals import delete_acls_refused
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+
+def handle(node: Node, request: DeleteAclsRequest, context: Context) -> Any:
+    for asked in request.filters:
+        kinds = (asked.resource_type_filter, asked.pattern_type_filter)
+        if 0 in (*kinds, asked.operation, asked.permission_type):
+            return CLOSE
+    if not node.on_controller_listener(context):
+        return node.forward(request, context, partial(delete_acls_refused, request))
+    if node.authorizer is None:
+        return delete_acls_refused(request, ErrorCode.SECURITY_DISABLED)
+    return node.controller.delete_acls(request, context)

@@ -1,0 +1,60 @@
+"""DescribeAcls (key 29): the ACLs that a filter means, by the resources that they stand on (KIP-140).
+
+v1 pattern types (KIP-290), v2 flexible, v3 the resource type USER. Answered from this node's own image, on brokers and
+controllers alike. A filter with a number 0 in it cannot be meant by anybody: the connection is closed, as on Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heirlog.context import CLOSE, Context
+from heirlog.controller.refusals import sentence
+from heirlog.metadata.acls import Acl, AclFilter
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+if TYPE_CHECKING:
+    from heirlog.node.node import Node
+
+Resource = DescribeAclsResponse.DescribeAclsResource
+Description = DescribeAclsResponse.AclDescription
+
+
+def handle(node: Node, request: DescribeAclsRequest, context: Context) -> Any:
+    numbers = (request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type)
+    if 0 in numbers:
+        return CLOSE
+    if node.authorizer is None:
+        code = ErrorCode.SECURITY_DISABLED
+        return DescribeAclsResponse(error_code=code, error_message=sentence(code))
+    wanted = AclFilter(
+        request.resource_type_filter,
+        request.resource_name_filter,
+        request.pattern_type_filter,
+        request.principal_filter,
+        request.host_filter,
+        request.operation,
+        request.permission_type,
+    )
+    resources: dict[tuple[int, str, int], Resource] = {}
+    for acl in sorted({acl for _, acl in node.image.acls.matching(wanted)}, key=_order):
+        place = (acl.resource_type, acl.resource_name, acl.pattern_type)
+        if place not in resources:
+            resources[place] = Resource(resource_type=place[0], resource_name=place[1], pattern_type=place[2])
+        resources[place].acls.append(
+            Description(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
+        )
+    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+
+
+def _order(acl: Acl) -> tuple[int, str, int, str, str, int, int]:
+    return (
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission,
+    )

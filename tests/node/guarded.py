@@ -1,0 +1,162 @@
+"""A whole node with an authorizer, in memory, and clients that say who they are: `guarded.ask(request, principal=...)`.
+
+Requests and answers go through the codec, as on a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from heirlog.env import Region
+from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
+from heirlog.node.connection import ClientConnection
+from heirlog.protocol.frames import RequestHeader, decode_response, encode_request, encode_response
+from heirlog.protocol.messages.create_acls import CreateAclsRequest
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
+from heirlog.protocol.primitives import Struct
+from heirlog.sim.cluster import Cluster
+from heirlog.sim.world import World
+
+ADMIN, ALICE, HOST = "User:admin", "User:alice", "10.0.0.1"
+BROKER, CONTROLLER = "PLAINTEXT", "CONTROLLER"
+WAIT_MS = 30_000
+CONFIG = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "min.insync.replicas": "1",
+    "default.replication.factor": "1",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+DENIALS = (29, 30, 31, 53)
+
+
+class Wire:
+    """The body's end of a connection."""
+
+    def __init__(self, listener: str, host: str) -> None:
+        self.listener = listener
+        self.peer_host = host
+        self.answers: list[tuple[RequestHeader, bytes]] = []
+        self.closed = False
+
+    def send(self, header: RequestHeader, response: Any) -> None:
+        parts = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        self.answers.append((header, b"".join(part.read() if isinstance(part, Region) else part for part in parts)))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def resume(self) -> None:
+        pass
+
+    def run(self, handler: Callable[[], None]) -> None:
+        handler()
+
+
+class Guarded:
+    """One node with both roles."""
+
+    def __init__(self, **config: str) -> None:
+        self.world = World(7)
+        self.log: list[Any] = []
+        self.world.on_log = self.log.append
+        given = CONFIG | {name.replace("_", "."): value for name, value in config.items()}
+        self.cluster = Cluster(self.world, brokers=1, combined=True, config=given)
+        self.cluster.format()
+        self.cluster.start_all()
+        self.wait(lambda: self.cluster.broker(1).node is not None and bool(self.node.image.brokers))
+        self.wait(lambda: not any(broker.fenced for broker in self.node.image.brokers.values()))
+
+    @property
+    def node(self) -> Any:
+        return self.cluster.broker(1).node
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        assert self.cluster.run_until(done, WAIT_MS), "the node does not do what it is asked in time"
+
+    def connect(
+        self, principal: str = ALICE, host: str = HOST, listener: str = BROKER
+    ) -> tuple[Wire, ClientConnection]:
+        wire = Wire(listener, host)
+        connection = self.node.connected(wire)
+        connection.principal = principal
+        return wire, connection
+
+    def ask(
+        self,
+        request: Any,
+        version: int | None = None,
+        principal: str = ALICE,
+        host: str = HOST,
+        listener: str = BROKER,
+    ) -> Any:
+        """The answer; None if the connection was closed instead."""
+        wire, connection = self.connect(principal, host, listener)
+        spoken = request.MAX_VERSION if version is None else version
+        header = RequestHeader(request.API_KEY, spoken, 1, "guarded")
+        frame = b"".join(encode_request(header, request))[4:]  # type: ignore[arg-type]
+        connection.received_frame(memoryview(bytearray(frame)))
+        self.wait(lambda: bool(wire.answers) or wire.closed)
+        connection.closed()
+        if not wire.answers:
+            return None
+        return decode_response(request.API_KEY, spoken, memoryview(wire.answers[0][1])[4:])[1]
+
+    def create_topics(self, *names: str) -> None:
+        Topic = CreateTopicsRequest.CreatableTopic
+        wanted = [Topic(name=name, num_partitions=1, replication_factor=1) for name in names]
+        self.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), principal=ADMIN)
+        self.wait(lambda: set(names) <= set(self.node.image.topic_ids))
+
+    def allow(
+        self,
+        operation: Operation,
+        kind: ResourceType,
+        name: str,
+        principal: str = ALICE,
+        host: str = "*",
+        pattern: PatternType = PatternType.LITERAL,
+        permission: Permission = Permission.ALLOW,
+    ) -> None:
+        creation = CreateAclsRequest.AclCreation(
+            resource_type=kind,
+            resource_name=name,
+            resource_pattern_type=pattern,
+            principal=principal,
+            host=host,
+            operation=operation,
+            permission_type=permission,
+        )
+        before = self.node.image.acls.version
+        (result,) = self.ask(CreateAclsRequest(creations=[creation]), principal=ADMIN).results
+        assert result.error_code == 0, result
+        self.wait(lambda: self.node.image.acls.version > before)
+
+    def forget_acls(self) -> None:
+        everything = DeleteAclsRequest.DeleteAclsFilter(
+            resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1
+        )
+        self.ask(DeleteAclsRequest(filters=[everything]), principal=ADMIN)
+        self.wait(lambda: not self.node.image.acls.by_id)
+
+
+def denials(message: Any) -> list[int]:
+    """Every error code of an answer that says that something was not allowed."""
+    return [code for code in _codes(message) if code in DENIALS]
+
+
+def _codes(value: Any) -> Iterator[int]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _codes(one)
+    elif isinstance(value, Struct):
+        for name in value.FIELDS:
+            field = getattr(value, name)
+            if name == "error_code":
+                yield field
+            else:
+                yield from _codes(field)
