@@ -25,6 +25,7 @@ from heirlog.cli import (
     log_dirs,
     pipeline,
     produce,
+    recover,
     simulate,
     storage,
     topics,
@@ -54,6 +55,7 @@ app.command("delete-records")(delete_records.delete_records)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("elect")(elect.elect)
+app.add_typer(recover.app, name="recover")
 app.command("doctor")(doctor.doctor)
 app.command("dump")(dump.dump)
 app.add_typer(pipeline.app, name="pipeline")

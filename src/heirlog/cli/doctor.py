@@ -36,7 +36,7 @@ def doctor(directories: Directories, as_json: Json = False) -> None:
     """Check a stopped node's data folders, and say what its next start would cut or rebuild; changes nothing."""
     from heirlog.cli.offline.doctor import examine
 
-    found = [path for directory in directories for path in _log_directories(directory)]
+    found = [path for directory in directories for path in log_directories(directory)]
     reports: list[Report] = []
     with _locked(found):
         progress = Progress(sum(_log_bytes(path) for path in found))
@@ -51,7 +51,7 @@ def doctor(directories: Directories, as_json: Json = False) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _log_directories(directory: Path) -> list[Path]:
+def log_directories(directory: Path) -> list[Path]:
     """The folder itself, or the log directories below it where it is none. Raises UsageError."""
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory}")

@@ -1,64 +1,60 @@
-"""`heirlog elect`: choose leaders on purpose (KIP-460)."""
+"""`heirlog elect`: choose leaders on purpose (KIP-460, KIP-966)."""
 
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from heirlog.cli import elections
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.errors import ErrorCode
 
-TIMEOUT_MS = 30_000
-
-
-class ElectionType(StrEnum):
-    PREFERRED = "preferred"
-    UNCLEAN = "unclean"
-
-    @property
-    def code(self) -> int:
-        return 0 if self is ElectionType.PREFERRED else 1
+FORM = '{"partitions": [{"topic": "t", "partition": 0}]}'
+FORM_WITH_LEADER = '{"partitions": [{"topic": "t", "partition": 0, "desiredLeader": 1}]}'
 
 
 def elect(
     election_type: Annotated[
         ElectionType,
-        typer.Option(case_sensitive=False, help="unclean may lose acknowledged records."),
+        typer.Option(
+            case_sensitive=False,
+            help="preferred loses nothing; longest_log_balanced waits for whoever may hold more; the others may lose "
+            "acknowledged records.",
+        ),
     ],
     topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None,
+    desired_leader: Annotated[
+        int | None, typer.Option(min=0, help="Of a designation: the broker; with --topic and --partition.")
+    ] = None,
     all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False,
     path_to_json_file: Annotated[
-        Path | None, typer.Option(help='{"partitions": [{"topic": "t", "partition": 0}]}')
+        Path | None, typer.Option(help=f"{FORM}, for a designation {FORM_WITH_LEADER}")
     ] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Longest log: do not wait for replicas that are outside the quorum.")
+    ] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Longest log: watch for so long what has to wait.")
+    ] = 30.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Elect the preferred leader of partitions, or any live replica of leaderless ones."""
-    from heirlog.client.admin import elect_leaders
-
-    wanted = _partitions(topic, partition, all_topic_partitions, path_to_json_file)
-    chosen = None if wanted is None else [(name, number) for name, numbers in wanted.items() for number in numbers]
+    """Elect leaders: the preferred one of partitions, or one of the replicas of partitions that have none."""
+    chosen, desired = _wanted(election_type, topic, partition, desired_leader, all_topic_partitions, path_to_json_file)
     with connected(bootstrap_server) as client:
-        try:
-            results = client.run(elect_leaders(election_type.code, chosen, TIMEOUT_MS))
-        except KafkaError as error:
-            raise CommandError(f"the election was refused: {error.code.name}") from error
-    rows = [
-        {
-            "topic": name,
-            "partition": number,
-            "result": error_code(result.code).name if result.code else "ELECTED",
-            "message": result.message,
-        }
-        for (name, number), result in results.items()
-    ]
+        results = elections.hold(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)
+    show_results(elections.rows_of(results), as_json)
+
+
+def show_results(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Raises typer.Exit if an election failed."""
     if rows or as_json:
         columns = {"topic": "Topic", "partition": "Partition", "result": "Result", "message": "Message"}
         show_rows(columns, rows, as_json)
@@ -78,31 +74,46 @@ def elect(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _partitions(
-    topic: str | None, partition: int | None, everything: bool, file: Path | None
-) -> dict[str, list[int]] | None:
-    """Topic → partitions; None: all. Raises CommandError unless exactly one way of naming them is used."""
-    ways = (topic is not None or partition is not None) + everything + (file is not None)
-    if ways != 1:
+def _wanted(
+    kind: ElectionType,
+    topic: str | None,
+    partition: int | None,
+    desired_leader: int | None,
+    everything: bool,
+    file: Path | None,
+) -> tuple[list[TopicPartition] | None, dict[TopicPartition, int] | None]:
+    """The partitions (None: all), and of a designation their leaders. Raises CommandError."""
+    by_name = topic is not None or partition is not None
+    if by_name + everything + (file is not None) != 1:
         raise UsageError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
+    designates = kind is ElectionType.DESIGNATION
+    if desired_leader is not None and not (designates and by_name):
+        raise UsageError("--desired-leader goes with --election-type designation, --topic and --partition")
     if everything:
-        return None
+        if designates:
+            raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")
+        return None, None
     if file is not None:
-        return _from_file(file)
-    if topic is None or partition is None:
+        found = _from_file(file, designates)
+    elif topic is None or partition is None:
         raise UsageError("--topic and --partition go together")
-    return {topic: [partition]}
+    elif designates and desired_leader is None:
+        raise UsageError("a designation needs --desired-leader")
+    else:
+        found = {(topic, partition): desired_leader or 0}
+    return list(found), found if designates else None
 
 
-def _from_file(file: Path) -> dict[str, list[int]]:
+def _from_file(file: Path, designates: bool) -> dict[TopicPartition, int]:
+    """With the desired leader of each, 0 where there is none."""
+    form = FORM_WITH_LEADER if designates else FORM
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
-        pairs = [(str(entry["topic"]), int(entry["partition"])) for entry in content["partitions"]]
+        return {
+            (str(entry["topic"]), int(entry["partition"])): int(entry["desiredLeader"]) if designates else 0
+            for entry in content["partitions"]
+        }
     except OSError as error:
         raise CommandError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise CommandError(f'{file} is not of the form {{"partitions": [{{"topic": "t", "partition": 0}}]}}') from error
-    wanted: dict[str, list[int]] = {}
-    for name, number in pairs:
-        wanted.setdefault(name, []).append(number)
-    return wanted
+        raise CommandError(f"{file} is not of the form {form}") from error

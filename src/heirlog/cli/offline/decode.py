@@ -52,7 +52,8 @@ READABLE: Final = (
     ".kafka_cleanshutdown"
 )
 
-_LOG_NAME = re.compile(r"\d+\.log(\.swap|\.cleaned|\.deleted)?")
+# a segment, or what a truncation has discarded: with the leader epoch that gave it up
+_LOG_NAME = re.compile(r"\d+(\.\d+)?\.log(\.swap|\.cleaned|\.deleted)?")
 _SEGMENT_NAME = re.compile(r"\d+\.(index|timeindex)(\.swap|\.cleaned|\.deleted)?")
 
 

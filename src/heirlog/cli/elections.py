@@ -1,0 +1,165 @@
+"""Asking for elections and waiting for those that cannot be held yet: what `elect` and `recover run` share.
+
+A longest-log election that has to wait for replicas is answered with what it waits for; the controller goes on by
+itself, and this side only watches.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from heirlog.cli.errors import CommandError
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.types import NO_LEADER
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.client.admin import Elected
+    from heirlog.client.recovery import RecoveryPartition
+
+TIMEOUT_MS = 30_000
+POLL_S = 0.25
+
+TopicPartition = tuple[str, int]
+
+
+class ElectionType(StrEnum):
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+    LONGEST_LOG_BALANCED = "longest_log_balanced"
+    LONGEST_LOG_AGGRESSIVE = "longest_log_aggressive"
+    DESIGNATION = "designation"
+
+    @property
+    def code(self) -> int:
+        """On the wire (KIP-460; from 2 on KIP-966, heirlog's numbers)."""
+        return list(ElectionType).index(self)
+
+    @property
+    def may_wait(self) -> bool:
+        return self in (ElectionType.LONGEST_LOG_BALANCED, ElectionType.LONGEST_LOG_AGGRESSIVE)
+
+
+def hold(
+    client: BlockingClient,
+    kind: ElectionType,
+    partitions: Sequence[TopicPartition] | None,
+    *,
+    desired: Mapping[TopicPartition, int] | None = None,
+    skip_wait: bool = False,
+    wait_s: float = 0.0,
+) -> dict[TopicPartition, Elected]:
+    """What became of each partition (None: of all that need it). Progress goes to stderr while it waits.
+
+    Raises CommandError where the cluster refuses.
+    """
+    from heirlog.client.admin import elect_leaders
+
+    try:
+        results = client.run(elect_leaders(kind.code, partitions, TIMEOUT_MS, desired=desired, skip_wait=skip_wait))
+    except KafkaError as error:
+        why = ""
+        if error.code is ErrorCode.INVALID_REQUEST and kind.code > ElectionType.UNCLEAN.code:
+            why = f"; {kind} needs a heirlog cluster with unclean.recovery.manager.enabled=true"
+        raise CommandError(f"the election was refused: {error.code.name}{why}") from error
+    waiting = [
+        partition
+        for partition, result in results.items()
+        if kind.may_wait and result.code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    ]
+    if waiting:
+        results.update(_watch(client, waiting, time.monotonic() + wait_s))
+    return results
+
+
+def _watch(client: BlockingClient, waiting: list[TopicPartition], deadline: float) -> dict[TopicPartition, Elected]:
+    from heirlog.client.admin import Elected
+
+    done: dict[TopicPartition, Elected] = {}
+    shown: dict[TopicPartition, str] = {}
+    left = dict.fromkeys(waiting, "")
+    while left:
+        for partition, found in described(client, list(left)).items():
+            if found is None or found.leader_id != NO_LEADER:
+                del left[partition]
+                done[partition] = (
+                    Elected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it is no more")
+                    if found is None
+                    else Elected(0, f"broker {found.leader_id}")
+                )
+                continue
+            left[partition] = state_sentence(found)
+        for partition, state in left.items():
+            if shown.get(partition) != state:
+                shown[partition] = state
+                print(f"{partition[0]}-{partition[1]}: {state}", file=sys.stderr)
+        if not left or time.monotonic() >= deadline:
+            break
+        time.sleep(POLL_S)
+    done.update(
+        (partition, Elected(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, state)) for partition, state in left.items()
+    )
+    return done
+
+
+def described(
+    client: BlockingClient, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, RecoveryPartition | None]:
+    """Each as the controller sees it now; None: there is none."""
+    from heirlog.client.offsets import by_topic
+    from heirlog.client.recovery import describe_recovery
+
+    wanted = {topic: sorted(indexes) for topic, indexes in by_topic(partitions).items()}
+    found = client.run(describe_recovery(wanted))
+    by_place = {
+        (topic.name or "", partition.partition_index): None if partition.error_code else partition
+        for topic in found.topics
+        for partition in topic.partitions
+    }
+    return {partition: by_place.get(partition) for partition in partitions}
+
+
+def state_sentence(partition: RecoveryPartition) -> str:
+    """What the partition is in, and whom it waits for until when."""
+    text = _STATES.get(partition.state, partition.state)
+    if partition.waits_for:
+        text += f", waits for {_brokers(partition.waits_for)}"
+        if partition.wait_ends_in_ms >= 0:
+            text += f" for at most {seconds(partition.wait_ends_in_ms)}"
+    return text
+
+
+_STATES = {
+    "Led": "has a leader",
+    "CleanElection": "is about to be led without loss",
+    "WaitingForEligible": "waits for a replica that has everything",
+    "WaitingForQuorum": "waits for replicas that may have everything",
+    "Recovering": "compares the logs of its replicas",
+    "ManualElectionRequired": "waits for an operator",
+    "WaitingForLastKnownLeader": "waits for its last leader",
+    "WaitingForAnyReplica": "waits for any replica",
+}
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return f"broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def seconds(ms: int) -> str:
+    return f"{ms / 1000:.1f} s"
+
+
+def rows_of(results: Mapping[TopicPartition, Elected]) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": name,
+            "partition": number,
+            "result": error_code(result.code).name if result.code else "ELECTED",
+            "message": result.message,
+        }
+        for (name, number), result in sorted(results.items())
+    ]

@@ -1,0 +1,268 @@
+"""`heirlog recover plan|run|report|salvage`: partitions that have lost every replica known to be complete.
+
+    plan     what every replica holds, whom the cluster waits for, who would win with each choice, and at what price
+    run      the same, and then the choice
+    report   what elections have given up, from the internal topic `__heirlog_recoveries`
+    salvage  what was given up and is still on a broker's disk (`salvage.py`)
+
+All of it but salvage asks the cluster only; docs/recovery.md is the page for the one who has to decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli import elections, recovery_plan, salvage
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.elect import show_results
+from heirlog.cli.elections import ElectionType, TopicPartition
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.render import Json, show_json, show_rows
+from heirlog.protocol.errors import error_code
+from heirlog.protocol.types import NO_LEADER
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.client.recovery import Choice, Described, RecoveryPartition
+    from heirlog.metadata.loss_report import LossReport
+
+app = typer.Typer(help="Partitions that have lost every complete replica: see, decide, account.", no_args_is_help=True)
+app.add_typer(salvage.app, name="salvage")
+
+ANSWER_WAIT_S = 5.0
+"""For replicas that are asked only now."""
+POLL_S = 0.2
+
+Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
+Partitions = Annotated[
+    list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC; repeatable.")
+]
+Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Wait for the answers of replicas for so long.")]
+
+
+class Strategy(StrEnum):
+    BALANCED = "balanced"
+    AGGRESSIVE = "aggressive"
+    UNCLEAN = "unclean"
+    DESIGNATION = "designation"
+
+    @property
+    def election_type(self) -> ElectionType:
+        return {
+            Strategy.BALANCED: ElectionType.LONGEST_LOG_BALANCED,
+            Strategy.AGGRESSIVE: ElectionType.LONGEST_LOG_AGGRESSIVE,
+            Strategy.UNCLEAN: ElectionType.UNCLEAN,
+            Strategy.DESIGNATION: ElectionType.DESIGNATION,
+        }[self]
+
+
+# -- plan -------------------------------------------------------------------------------------------------------------
+
+
+@app.command("plan")
+def plan(
+    topics: Topics = None,
+    partition: Partitions = None,
+    wait: Wait = ANSWER_WAIT_S,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show what can be done about partitions without a leader, and what each choice would cost. Changes nothing."""
+    wanted = _wanted(topics, partition)
+    with connected(bootstrap_server) as client:
+        found = _described(client, wanted, wait)
+    if as_json:
+        show_json(
+            {
+                "manager_enabled": found.manager_enabled,
+                "partitions": [
+                    recovery_plan.partition_as_json(name, each, found.manager_enabled)
+                    for name, each in _leaderless(found)
+                ],
+            }
+        )
+        return
+    count = 0
+    for name, each in _leaderless(found):
+        count += 1
+        recovery_plan.show(name, each, found.manager_enabled)
+    if not count:
+        print("every partition has a leader")
+
+
+def _wanted(topics: list[str] | None, partitions: list[int] | None) -> dict[str, Sequence[int] | None] | None:
+    if partitions and len(topics or ()) != 1:
+        raise UsageError("--partition goes with one TOPIC")
+    return dict.fromkeys(topics, partitions) if topics else None
+
+
+def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None] | None, wait_s: float) -> Described:
+    """Once all replicas that can answer have, or the time is over. Raises CommandError."""
+    from heirlog.client.recovery import describe_recovery
+
+    deadline = time.monotonic() + wait_s
+    while True:
+        found = client.run(describe_recovery(wanted, ask_replicas=True))
+        for topic in found.topics:
+            if topic.error_code:
+                raise CommandError(f"topic {topic.name} cannot be described: {error_code(topic.error_code).name}")
+        pending = any(
+            replica.is_registered and not replica.is_fenced and replica.serves_recovery and not replica.is_valid
+            for _, partition in _leaderless(found)
+            for replica in partition.replicas
+        )
+        if not pending or time.monotonic() >= deadline:
+            return found
+        time.sleep(POLL_S)
+
+
+def _leaderless(found: Described) -> Iterator[tuple[str, RecoveryPartition]]:
+    for topic in found.topics:
+        for partition in topic.partitions:
+            if partition.leader_id == NO_LEADER and not partition.error_code:
+                yield topic.name or "", partition
+
+
+# -- run --------------------------------------------------------------------------------------------------------------
+
+
+@app.command("run")
+def run(
+    topics: Topics = None,
+    partition: Partitions = None,
+    strategy: Annotated[
+        Strategy, typer.Option(case_sensitive=False, help="designation needs --leader; see docs/recovery.md.")
+    ] = Strategy.BALANCED,
+    leader: Annotated[int | None, typer.Option(min=0, help="Of a designation: the broker that is to lead.")] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Balanced: do not wait for replicas that are outside the quorum.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Watch for so long what has to wait.")] = 60.0,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Elect leaders for partitions without one, after showing what that costs and asking."""
+    if (strategy is Strategy.DESIGNATION) != (leader is not None):
+        raise UsageError("--strategy designation and --leader go together")
+    wanted = _wanted(topics, partition)
+    with connected(bootstrap_server) as client:
+        found = _described(client, wanted, ANSWER_WAIT_S)
+        chosen = [(name, each, _choice(each, strategy, leader)) for name, each in _leaderless(found)]
+        if not chosen:
+            print("every partition has a leader")
+            return
+        if not yes:
+            _ask(chosen)
+        places: list[TopicPartition] = [(name, each.partition_index) for name, each, _ in chosen]
+        results = elections.hold(
+            client,
+            strategy.election_type,
+            places,
+            desired=None if leader is None else dict.fromkeys(places, leader),
+            skip_wait=now,
+            wait_s=wait,
+        )
+    show_results(elections.rows_of(results), as_json)
+
+
+def _choice(partition: RecoveryPartition, strategy: Strategy, leader: int | None) -> Choice | None:
+    """None: this one cannot be chosen; the cluster says why."""
+    from heirlog.client.recovery import choices
+
+    for choice in choices(partition):
+        if choice.name == strategy and leader in (None, choice.leader):
+            return choice
+    return None
+
+
+def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None:
+    """Raises typer.Abort if the answer is no."""
+    rows = [
+        {
+            "topic": name,
+            "partition": each.partition_index,
+            **(
+                {"leader": None, "loss": "-", "note": "not among the choices"}
+                if choice is None
+                else {key: value for key, value in recovery_plan.choice_row(choice).items() if key != "choice"}
+            ),
+        }
+        for name, each, choice in chosen
+    ]
+    columns = {
+        "topic": "Topic",
+        "partition": "Partition",
+        "leader": "Leader",
+        "loss": "RecordsLost",
+        "note": "Note",
+    }
+    show_rows(columns, rows, as_json=False)
+    typer.confirm("Elect these leaders?", abort=True, err=True)
+
+
+# -- report -----------------------------------------------------------------------------------------------------------
+
+
+@app.command("report")
+def report(
+    topics: Topics = None,
+    partition: Partitions = None,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Show what elections have given up: which offsets, who held them, and on what basis the leader was chosen."""
+    from heirlog.blocking.loss_reports import read_reports
+
+    wanted = _wanted(topics, partition)
+    with connected(bootstrap_server) as client:
+        found = [
+            each
+            for each in read_reports(client)
+            if wanted is None or (each.topic in wanted and each.partition in (wanted[each.topic] or [each.partition]))
+        ]
+    if as_json:
+        show_json([each.as_json() for each in found])
+        return
+    if not found:
+        print("no election has given anything up")
+        return
+    columns = {
+        "time": "Time",
+        "topic": "Topic",
+        "partition": "Partition",
+        "leader_epoch": "LeaderEpoch",
+        "leader": "Leader",
+        "basis": "Basis",
+        "loss": "RecordsLost",
+        "held_by": "HeldBy",
+        "silent": "NotAnswered",
+    }
+    show_rows(columns, [_report_row(each) for each in found], as_json=False)
+
+
+def _report_row(report: LossReport) -> dict[str, Any]:
+    election, loss = report.election, report.loss
+    return {
+        "time": _time(election.timestamp_ms),
+        "topic": report.topic,
+        "partition": report.partition,
+        "leader_epoch": election.leader_epoch,
+        "leader": election.leader,
+        "basis": election.basis.value,
+        "loss": recovery_plan.loss_text(loss),
+        "held_by": [answer.broker for answer in loss.held_by],
+        "silent": list(loss.silent),
+    }
+
+
+def _time(timestamp_ms: int) -> str:
+    if timestamp_ms < 0:
+        return "unknown"
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds")

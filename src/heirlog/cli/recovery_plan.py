@@ -1,0 +1,181 @@
+"""What `heirlog recover plan` says of one partition: its state, what each replica holds, each choice and its price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from heirlog.cli.elections import seconds, state_sentence
+from heirlog.cli.render import show_rows
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.client.recovery import Choice, RecoveryPartition, Replica
+    from heirlog.metadata.loss_report import Loss
+
+
+def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> None:
+    from heirlog.client.recovery import choices
+
+    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {_state(partition)}")
+    if partition.quorum_reason and manager_enabled:
+        print(f"  quorum {', '.join(map(str, partition.quorum))}: {partition.quorum_reason}")
+    columns = {
+        "broker": "Broker",
+        "seat": "Seat",
+        "state": "State",
+        "last_epoch": "LastEpoch",
+        "end_offset": "EndOffset",
+        "answered": "Answered",
+    }
+    show_rows(columns, [_replica_row(partition, replica) for replica in partition.replicas], as_json=False)
+    found = list(choices(partition, manager_enabled))
+    columns = {"choice": "Choice", "leader": "Leader", "loss": "RecordsLost", "note": "Note"}
+    show_rows(columns, [choice_row(choice) for choice in found], as_json=False)
+    print()
+
+
+def _state(partition: RecoveryPartition) -> str:
+    text = (
+        f"strategy {partition.strategy}{' (asked for)' if partition.is_requested else ''}: {state_sentence(partition)}"
+    )
+    if partition.runs_for_ms >= 0:
+        text += f", for {seconds(partition.runs_for_ms)} now"
+    return text
+
+
+def _replica_row(partition: RecoveryPartition, replica: Replica) -> dict[str, Any]:
+    answered = replica.answer_age_ms >= 0
+    return {
+        "broker": replica.broker_id,
+        "seat": _seat(partition, replica.broker_id),
+        "state": _replica_state(replica),
+        "last_epoch": replica.last_written_leader_epoch if answered and not replica.error_code else None,
+        "end_offset": replica.log_end_offset if answered and not replica.error_code else None,
+        "answered": _answered(replica),
+    }
+
+
+def _seat(partition: RecoveryPartition, broker: int) -> str:
+    for name, members in (
+        ("ISR", partition.isr_nodes),
+        ("ELR", partition.eligible_leader_replicas),
+        ("LastKnownELR", partition.last_known_elr),
+    ):
+        if broker in members:
+            return name
+    return "-"
+
+
+def _replica_state(replica: Replica) -> str:
+    if not replica.is_registered:
+        return "not registered"
+    if replica.is_fenced:
+        return "fenced"
+    if not replica.serves_recovery:
+        return "cannot be asked"
+    return "can lead" if replica.is_acceptable else "cannot lead"
+
+
+def _answered(replica: Replica) -> str:
+    if replica.error_code:
+        return f"{error_code(replica.error_code).name} {replica.error_message or ''}".strip()
+    if replica.answer_age_ms < 0:
+        return replica.error_message or "no"
+    age = f"{seconds(replica.answer_age_ms)} ago"
+    return age if replica.is_valid else f"{age}, does not count any more"
+
+
+def choice_row(choice: Choice) -> dict[str, Any]:
+    return {
+        "choice": choice.name,
+        "leader": choice.leader,
+        "loss": "-" if choice.leader is None else loss_text(choice.loss),
+        "note": _note(choice),
+    }
+
+
+def _note(choice: Choice) -> str:
+    if choice.waits_for:
+        brokers = ", ".join(map(str, choice.waits_for))
+        return f"waits for {'one of ' if choice.waits_for_one and len(choice.waits_for) > 1 else ''}{brokers}"
+    if choice.leader is None:
+        return "nobody can lead"
+    if choice.loss.silent:
+        return f"not known: what {', '.join(map(str, choice.loss.silent))} holds"
+    return ""
+
+
+def loss_text(loss: Loss) -> str:
+    """`0`, `1012 (988 to 1999)`, `at most 1012`, or `unknown`."""
+    records = loss.records_max
+    if records is None:
+        return "unknown" if loss.first_offset is None else f"unknown, from {loss.first_offset} on"
+    if not loss.is_exact:
+        return f"at most {records}"
+    if not records:
+        return "0"
+    return f"{records} ({loss.first_offset} to {(loss.end_offset or 0) - 1})"
+
+
+def partition_as_json(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> dict[str, Any]:
+    from heirlog.client.recovery import choices
+
+    return {
+        "topic": topic,
+        "partition": partition.partition_index,
+        "leader_epoch": partition.leader_epoch,
+        "state": partition.state,
+        "strategy": partition.strategy,
+        "strategy_is_requested": partition.is_requested,
+        "min_isr": partition.min_isr,
+        "isr": list(partition.isr_nodes),
+        "elr": list(partition.eligible_leader_replicas),
+        "last_known_elr": list(partition.last_known_elr),
+        "quorum": list(partition.quorum),
+        "quorum_reason": partition.quorum_reason,
+        "waits_for": list(partition.waits_for),
+        "runs_for_ms": _known(partition.runs_for_ms),
+        "wait_ends_in_ms": _known(partition.wait_ends_in_ms),
+        "replicas": [_replica_as_json(replica) for replica in partition.replicas],
+        "choices": [_choice_as_json(choice) for choice in choices(partition, manager_enabled)],
+    }
+
+
+def _replica_as_json(replica: Replica) -> dict[str, Any]:
+    answered = replica.answer_age_ms >= 0
+    return {
+        "broker": replica.broker_id,
+        "registered": replica.is_registered,
+        "fenced": replica.is_fenced,
+        "can_lead": replica.is_acceptable,
+        "can_be_asked": replica.serves_recovery,
+        "registered_epoch": _known(replica.registered_epoch),
+        "answer_counts": replica.is_valid,
+        "answer_age_ms": _known(replica.answer_age_ms),
+        "broker_epoch": _known(replica.broker_epoch),
+        "current_leader_epoch": replica.current_leader_epoch if answered else None,
+        "last_written_leader_epoch": replica.last_written_leader_epoch if answered else None,
+        "end_offset": _known(replica.log_end_offset),
+        "error": error_code(replica.error_code).name if replica.error_code else None,
+        "error_message": replica.error_message,
+    }
+
+
+def _choice_as_json(choice: Choice) -> dict[str, Any]:
+    loss = choice.loss
+    return {
+        "choice": choice.name,
+        "leader": choice.leader,
+        "waits_for": list(choice.waits_for),
+        "waits_for_one": choice.waits_for_one,
+        "records_lost_max": loss.records_max,
+        "first_offset": loss.first_offset,
+        "end_offset": loss.end_offset,
+        "exact": loss.is_exact,
+        "held_by": [answer.broker for answer in loss.held_by],
+        "silent": list(loss.silent),
+    }
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
