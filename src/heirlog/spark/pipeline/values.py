@@ -113,8 +113,8 @@ def _json(payload: Column, schema: str) -> tuple[Column, Column]:
     # Spark stops reading behind the first value, and of an array it takes the first element. What can stand both as a
     # member and as an only element is one value: text behind it would have to begin with } for one, ] for the other
     member = f.from_json(f.concat(f.lit('{"value":'), text, f.lit("}")), "value STRUCT<>").getField("value")
-    element = f.size(f.from_json(f.concat(f.lit("["), text, f.lit("]")), "ARRAY<STRUCT<>>")) == 1
-    one = member.isNotNull() & element
+    elements = f.from_json(f.concat(f.lit("["), text, f.lit("]")), "ARRAY<STRUCT<>>")
+    one = member.isNotNull() & (f.coalesce(f.size(elements), f.lit(0)) == 1)
     bad = f.col("value").isNull() | f.col("value").getField(CORRUPT_COLUMN).isNotNull() | ~one
     return read, f.when(bad, f.lit("the value is not one JSON object of the given schema"))
 
