@@ -33,7 +33,7 @@ OURS_FROM = 10000
 UNSTABLE = "0-6"
 """InitProducerId 6 (KIP-939) is marked unstable and is not advertised by Kafka itself."""
 NARROWER = {"InitProducerIdRequest": UNSTABLE, "InitProducerIdResponse": UNSTABLE}
-OURS = {"ElectLeadersRequest": 3, "ElectLeadersResponse": 3}
+OURS = {"ElectLeaders": 3}
 """KIP-966 gave ElectLeaders a version 3 that was never shipped."""
 NEVER = Versions(1, 0)
 
@@ -54,6 +54,13 @@ def schemas_in(jars: Path) -> dict[str, Schema]:
 
 def our_specs() -> list[Spec]:
     return [parse(path.read_text(), path.name) for path in sorted(SPECS.glob("*/*.spec"))]
+
+
+def known_to_kafka(spec: Spec) -> range:
+    """The versions of a message or record that are not ours alone."""
+    if spec.key is not None and spec.kind == "api" and spec.key >= OURS_FROM:
+        return range(0)
+    return range(spec.versions.first, OURS.get(spec.name, spec.versions.last + 1))
 
 
 def versions_of(text: str | None) -> Versions:
@@ -94,7 +101,8 @@ class Comparison:
         self.structs = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
         self.fields = 0
         self.differences: list[str] = []
-        self.versions = Versions(spec.versions.first, OURS.get(self.name, spec.versions.last + 1) - 1)
+        known = known_to_kafka(spec)
+        self.versions = Versions(known[0], known[-1])
         self._header(spec, schema)
         versions = range(self.versions.first, self.versions.last + 1)
         self._block(spec.blocks[block].fields, schema["fields"], versions, self.name)
