@@ -81,12 +81,12 @@ class StaticConfig:
         self.early_start_listeners: tuple[str, ...] = _early_start_listeners(self)
         """Those that do not wait for the ACLs."""
         self.log_dirs: tuple[str, ...] = self["log.dirs"] or (self["log.dir"],)
+        self.metrics_listener: Endpoint | None = _metrics_listener(self["heirlog.metrics.listener"])
+        """Where Prometheus may ask (port 0: any free one); None: nowhere."""
         self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
         _check_together(self)
 
     def __getitem__(self, name: str) -> Any:
-        self.metrics_listener: Endpoint | None = _metrics_listener(self["heirlog.metrics.listener"])
-        """Where Prometheus may ask (port 0: any free one); None: nowhere."""
         """The typed value; KeyError for a name that no server configuration has (a mistake of the caller)."""
         if name in self._values:
             return self._values[name]
@@ -118,10 +118,6 @@ def _unknown(name: str) -> str:
     return f"{name} is not a configuration that heirlog knows; check the spelling or remove it"
 
 
-def _node_id(config: StaticConfig) -> BrokerId:
-    node_id, broker_id = config["node.id"], config["broker.id"]
-    if node_id is None:
-        node_id = broker_id
 def _metrics_listener(text: str) -> Endpoint | None:
     if not text:
         return None
@@ -133,6 +129,10 @@ def _metrics_listener(text: str) -> Endpoint | None:
         raise ConfigError(key, f"{key}: {error}; {hint}") from error
 
 
+def _node_id(config: StaticConfig) -> BrokerId:
+    node_id, broker_id = config["node.id"], config["broker.id"]
+    if node_id is None:
+        node_id = broker_id
     if node_id is None:
         raise ConfigError("node.id", "node.id is missing: every node needs a number of its own, 0 or more")
     if broker_id is not None and broker_id != node_id:

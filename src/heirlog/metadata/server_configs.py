@@ -230,10 +230,10 @@ _COORDINATORS = (
 )
 
 _OBSERVATION = (
+    string("heirlog.metrics.listener", ""),
     list_of("metric.reporters", "", update=CLUSTER),
     integer("metrics.num.samples", 2, 1),
     long("metrics.sample.window.ms", 30_000, 1),
-    string("heirlog.metrics.listener", ""),
     string(
         "log.level",
         "INFO",
