@@ -218,10 +218,11 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show what elections have given up: which offsets, who held them, and on what basis the leader was chosen."""
+    from heirlog.blocking.data import DataClient
     from heirlog.blocking.loss_reports import read_reports
 
     wanted = _wanted(topics, partition)
-    with connected(bootstrap_server) as client:
+    with connected(bootstrap_server), DataClient(bootstrap_server) as client:
         found = [
             each
             for each in read_reports(client)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -46,7 +46,11 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Loss:
-    """first to until (exclusive): the offsets concerned; -1 where nobody knows. resume: read on there."""
+    """first to until (exclusive): the offsets concerned; -1 where nobody knows. resume: read on there.
+
+    recovery: the election that gave them up, where the cluster says (`recoveries.py`). It is told, and no part of what
+    makes two losses the same: a report may come after the loss was met.
+    """
 
     topic: str
     partition: int
@@ -54,6 +58,7 @@ class Loss:
     until: int
     resume: int
     cause: str
+    recovery: str = field(default="", compare=False)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -65,10 +70,13 @@ class Loss:
         )
         if self.cause == Cause.TRUNCATED.value and self.first < 0:
             sentence = f"records before {self.until} were read of another log: its leader does not know their epoch"
-        return f"{self.topic}-{self.partition}: {sentence}"
+        return f"{self.topic}-{self.partition}: {sentence}{f'; {self.recovery}' if self.recovery else ''}"
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        given = asdict(self)
+        if not self.recovery:
+            del given["recovery"]
+        return given
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Loss:
@@ -111,11 +119,12 @@ def write_to_quarantine(path: str, loss: Loss) -> None:
 
     system, directory = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
     system.create_dir(directory, recursive=True)
-    name = hashlib.sha256(json.dumps(loss.as_json(), sort_keys=True).encode()).hexdigest()[:32]
+    same = replace(loss, recovery="")
+    name = hashlib.sha256(json.dumps(same.as_json(), sort_keys=True).encode()).hexdigest()[:32]
     target = f"{directory}/loss-{name}.parquet"
     if system.get_file_info(target).type != fs.FileType.NotFound:
         return
     # readers of a table pass over names that begin with a dot
     staged = f"{directory}/.{name}.parquet"
-    parquet.write_table(pa.Table.from_pylist([loss.as_json()]), staged, filesystem=system)
+    parquet.write_table(pa.Table.from_pylist([asdict(loss)]), staged, filesystem=system)
     system.move(staged, target)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from heirlog.blocking.data import DataClient
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.spark import resolve
+from heirlog.spark import recoveries, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.offsets import StreamOffset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
@@ -53,7 +53,7 @@ class Now:
             one = self._recreated(partition) or truncated.get(partition) or self._out_of_range(client, partition)
             if one is not None:
                 found.append(one)
-        return sorted(found)
+        return recoveries.named(client, sorted(found), self._before.epochs)
 
     def _deleted(self, partition: TopicPartition) -> Loss:
         offset = self._before.offsets[partition]

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heirlog.blocking.data import DataClient, LogTruncated, OffsetOutOfRange, TopicRecreated
-from heirlog.spark import clients, loss
+from heirlog.spark import clients, loss, recoveries
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.options import OnDataLoss, Options
 from heirlog.spark.plan import Range
@@ -62,6 +62,7 @@ def _after(
 ) -> Range | None:
     """What is left to read of `rest` after this. Raises DataLoss if that is for a person to decide."""
     lost, going_on = _what_happened(client, rest, error)
+    (lost,) = recoveries.named(client, [lost], {lost.topic_partition: rest.last_epoch})
     loss.handle([lost], options)
     if options.on_data_loss is not OnDataLoss.FAIL:
         _log.warning("%s", lost)
