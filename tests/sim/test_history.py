@@ -10,6 +10,7 @@ from heirlog.sim.history import (
     latest_went_back,
     lost_write,
     partition_name,
+    poll_skip,
     stray,
 )
 
@@ -80,3 +81,24 @@ def test_the_latest_offset_must_not_go_back_for_one_client() -> None:
     assert finding.check == "high-watermark-regression"
     assert latest_went_back(answers, [Loss("t-0", 9, 2, time_ms=0)]) == []
     assert latest_went_back([Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 1, "d"), Latest("t-1", 3, 1, "c")]) == []
+
+
+def read(offset: int, epoch: int = 1, client: str = "c") -> Observed:
+    return Observed("t-0", offset, f"{epoch}/{offset}", epoch, client)
+
+
+def test_a_reader_goes_on_at_the_next_offset_or_goes_back() -> None:
+    assert poll_skip([read(0), read(1), read(0), read(1), read(2), read(0, client="d")]) == []
+    (finding,) = poll_skip([read(0), read(2)])
+    assert finding.check == "poll-skip"
+    assert poll_skip([read(1)]) != []
+    assert poll_skip([read(0), read(1, client="d")]) != []
+
+
+def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
+    losses = [Loss("t-0", 2, 5, time_ms=0)]
+    before = [read(0), read(1), read(2), read(3)]
+    assert poll_skip([*before, read(2, epoch=5), read(3, epoch=5)], losses) == []
+    assert poll_skip([read(0), read(1), read(2, epoch=6)], losses) == []
+    (finding,) = poll_skip([*before, read(4, epoch=5)], losses)
+    assert "what stands at 2 it never saw" in finding.sentence

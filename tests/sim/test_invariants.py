@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from heirlog.broker.isr import Committed, Isr, PendingExpand, PendingShrink
 from heirlog.broker.partition import Role
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
@@ -112,6 +113,24 @@ def test_t2_fires_on_a_fenced_member() -> None:
     assert "fenced" in (invariants.t2_seats_are_consistent(SOUND, 2, fenced=[1]) or "")
 
 
+@pytest.mark.parametrize("isr", [Committed(_ids(1, 2)), PendingExpand(_ids(1, 2), BrokerId(3))])
+def test_t3_passes_on_a_leader_that_counts_everybody(isr: Isr) -> None:
+    state = replace(SOUND, isr=_ids(2, 1), elr=())
+    assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is None
+
+
+@pytest.mark.parametrize("isr", [Committed(_ids(1)), Committed(_ids(1, 2, 3)), PendingShrink(_ids(1, 3), _ids(3))])
+def test_t3_fires_on_a_leader_with_an_isr_of_its_own(isr: Isr) -> None:
+    state = replace(SOUND, isr=_ids(1, 2), elr=())
+    assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is not None
+
+
+def test_t3_lets_a_leader_forget_the_elr_while_nothing_commits() -> None:
+    pending = PendingExpand(_ids(1), BrokerId(3))
+    assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 2) is None
+    assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 1) is not None
+
+
 def test_t4_fires_on_a_member_that_lacks_a_committed_record() -> None:
     true = Watermark(10, 1)
     assert invariants.t4_member_holds_what_is_committed(2, SOUND, true, _log(10, e1=0)) is None
@@ -130,9 +149,42 @@ def test_t5_fires_on_a_leader_that_ends_below_what_was_acknowledged() -> None:
     assert invariants.t5_leader_holds_what_was_acknowledged(1, 10, _log(9)) is not None
 
 
+def test_t6_fires_on_another_batch_at_the_same_place() -> None:
+    assert invariants.t6_batch_is_the_same(1, (7, 2, 99), (7, 2, 99)) is None
+    assert "of epoch 3" in (invariants.t6_batch_is_the_same(1, (7, 2, 99), (7, 3, 99)) or "")
+    assert "00000064" in (invariants.t6_batch_is_the_same(1, (7, 2, 99), (7, 2, 100)) or "")
+
+
 def test_t7_fires_on_metadata_that_nobody_committed() -> None:
     assert invariants.t7_metadata_is_a_prefix("broker-1", 9, 10) is None
     assert invariants.t7_metadata_is_a_prefix("broker-1", 10, 10) is not None
+
+
+def test_t8a_fires_on_a_replica_that_cuts_what_it_held() -> None:
+    assert invariants.t8a_committed_records_stay(2, 10, 10) is None
+    assert invariants.t8a_committed_records_stay(2, 10, 9) is not None
+
+
+def test_t8b_fires_where_too_few_have_lost_data() -> None:
+    assert invariants.t8b_enough_members_were_lost(3, [1, 2], needed=2, taken_out=False) is None
+    assert invariants.t8b_enough_members_were_lost(3, [1], needed=2, taken_out=True) is None
+    assert "after only [1] had lost data" in (invariants.t8b_enough_members_were_lost(3, [1], 2, False) or "")
+
+
+def test_t10_fires_on_a_member_that_no_list_names_any_more() -> None:
+    before = replace(SOUND, isr=(), elr=_ids(2), last_known_elr=_ids(1))
+    assert invariants.t10_nobody_is_forgotten(before, replace(before, elr=(), last_known_elr=_ids(1, 2)), 2) is None
+    assert invariants.t10_nobody_is_forgotten(before, replace(before, isr=_ids(2), elr=()), 2) is None
+    assert invariants.t10_nobody_is_forgotten(before, replace(before, last_known_elr=()), 2) is not None
+    assert invariants.t10_nobody_is_forgotten(before, replace(before, elr=()), 2) is not None
+
+
+def test_t10_asks_nothing_once_the_isr_is_back_and_of_those_who_left_the_assignment() -> None:
+    before = replace(SOUND, isr=(), elr=_ids(2), last_known_elr=_ids(1))
+    back = replace(before, isr=_ids(2, 3), elr=(), last_known_elr=())
+    assert invariants.t10_nobody_is_forgotten(before, back, 2) is None
+    moved = replace(before, replicas=_ids(2, 3), last_known_elr=())
+    assert invariants.t10_nobody_is_forgotten(before, moved, 2) is None
 
 
 def test_t11_fires_on_an_unclean_return_into_a_seat() -> None:
@@ -140,6 +192,24 @@ def test_t11_fires_on_an_unclean_return_into_a_seat() -> None:
     assert invariants.t11_returned_uncleanly(1, SOUND, not_caught_up=True) is not None
     assert invariants.t11_returned_uncleanly(2, SOUND, not_caught_up=False) is None
     assert invariants.t11_returned_uncleanly(3, SOUND, not_caught_up=True) is None
+
+
+def test_t12_fires_on_a_leader_that_speaks_or_asks_too_early() -> None:
+    assert invariants.t12_latest_was_known(10, 3, 10) is None
+    assert invariants.t12_latest_was_known(9, 3, 10) is not None
+    assert invariants.t12_joiner_has_reached_the_epoch(1, 2, 10, 10) is None
+    assert invariants.t12_joiner_has_reached_the_epoch(1, 2, 9, 10) is not None
+
+
+def test_r2_fires_on_a_second_result_of_an_epoch() -> None:
+    elected = replace(SOUND, leader=BrokerId(2), leader_epoch=LeaderEpoch(5))
+    assert invariants.r2_one_result_per_epoch(SOUND, elected) is None
+    assert invariants.r2_one_result_per_epoch(SOUND, SOUND) is None
+    assert invariants.r2_one_result_per_epoch(SOUND, replace(SOUND, leader=BrokerId(2))) is not None
+    assert invariants.r2_one_result_per_epoch(SOUND, replace(elected, leader_epoch=LeaderEpoch(6))) is not None
+    assert invariants.r2_leads_as_elected(2, 5, 2) is None
+    assert invariants.r2_leads_as_elected(2, 5, 1) is not None
+    assert invariants.r2_leads_as_elected(2, 5, None) is not None
 
 
 def test_r1_fires_on_committed_metadata_that_are_gone_or_changed() -> None:

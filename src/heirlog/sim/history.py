@@ -8,6 +8,7 @@ turn are different ones).
     duplicate             a value that may stand in the log once stands there at two offsets
     inconsistent-offsets  one offset, two values
     stray                 acknowledged in one partition, read in another
+    poll-skip             a reader stepped over offsets, or over the beginning of a new lineage
 
 A lossy-basis election starts a new *lineage* of its partition at the winner's log end: what was acknowledged before and
 lies at or above that offset is gone by that election, not by a mistake here; the offsets are given out again. Which
@@ -23,6 +24,7 @@ LOST_WRITE = "lost-write"
 DUPLICATE = "duplicate"
 INCONSISTENT_OFFSETS = "inconsistent-offsets"
 STRAY = "stray"
+POLL_SKIP = "poll-skip"
 LATEST_WENT_BACK = "high-watermark-regression"
 
 
@@ -49,6 +51,7 @@ class Observed:
     offset: int
     value: Hashable
     leader_epoch: int = -1
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,16 @@ class Latest:
     client: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """A reader was told that the log has left what it read: it goes on at `position` instead of `before`."""
+
+    partition: str
+    client: str
+    before: int
+    position: int
+
+
 @dataclass(slots=True)
 class History:
     """What all clients of a run saw. `now_ms`: the run's own time, which no clock fault touches."""
@@ -82,6 +95,7 @@ class History:
     """Records acknowledged with acks=1."""
     observed: list[Observed] = field(default_factory=list)
     latest: list[Latest] = field(default_factory=list)
+    rewound: list[Rewound] = field(default_factory=list)
     sent: int = 0
     acknowledged_end: dict[str, int] = field(default_factory=dict)
     """Per partition, one past the highest offset acknowledged with acks=all in its current lineage."""
@@ -177,6 +191,34 @@ def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) ->
         for seen in observed
         if home.get(seen.value, seen.partition) != seen.partition
     ]
+
+
+def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> list[Finding]:
+    """Of what one client read in turn, of partitions that are not compacted: it begins at 0, goes on at the next offset
+    or goes back; and where it meets a new lineage, it goes back to where that begins, if it had read beyond.
+    """
+    last: dict[tuple[str, str], Observed] = {}
+    found = []
+    for seen in observed:
+        key = (seen.client, seen.partition)
+        before = last.get(key)
+        last[key] = seen
+        expected = 0 if before is None else before.offset + 1
+        for loss in losses:
+            if before is not None and _enters(loss, before, seen):
+                expected = min(expected, loss.start_offset)
+        if seen.offset > expected:
+            sentence = (
+                f"{seen.partition}: {seen.client} read offset {seen.offset} (epoch {seen.leader_epoch}) after "
+                f"{'nothing' if before is None else f'{before.offset} (epoch {before.leader_epoch})'}; what stands at "
+                f"{expected} it never saw"
+            )
+            found.append(Finding(POLL_SKIP, sentence))
+    return found
+
+
+def _enters(loss: Loss, before: Observed, seen: Observed) -> bool:
+    return loss.partition == seen.partition and before.leader_epoch < loss.leader_epoch <= seen.leader_epoch
 
 
 def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:

@@ -3,11 +3,14 @@
 They read states that the caller holds side by side: what the controllers committed (`PartitionState`), what a broker
 has (`Partition` with its log), and what was told to clients.
 
-    T1   states are in their domain, fetchers agree with them     T7   applied metadata are a prefix of the committed
-    T2   seats (ISR, ELR) are consistent                          T9   reads do not change (`heirlog.sim.history`)
-    T4   members of ISR and ELR hold what is committed            T11  nobody sits down after an unclean stop unseen
+    T1   states are in their domain, fetchers agree with them     T9   reads do not change (`heirlog.sim.history`)
+    T2   seats (ISR, ELR) are consistent                          T10  nobody who may be needed is forgotten
+    T3   a leader counts everybody who may lead                   T11  nobody sits down after an unclean stop unseen
+    T4   members of ISR and ELR hold what is committed            T12  a new leader does not talk before it knows
     T5   leaders hold what was acknowledged                       T13  compaction stays below the high watermark
-    R1   committed metadata stay                                  T14  disks hold no replicas of nobody
+    T6   replicas agree on what is committed                      T14  disks hold no replicas of nobody
+    T7   applied metadata are a prefix of the committed           R1   committed metadata stay
+    T8   what is committed stays; who gives it up, and when       R2   one leader per partition and leader epoch
 
 *True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
 lineage at the winner's log end.
@@ -19,6 +22,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from heirlog.broker.isr import Committed, Isr
 from heirlog.broker.partition import Role
 from heirlog.metadata.state import PartitionState
 
@@ -117,6 +121,21 @@ def t2_seats_are_consistent(state: PartitionState, min_isr: int, fenced: Collect
     return None
 
 
+def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionState, min_isr: int) -> str | None:
+    """Of a leader that knows the committed state: its maximal ISR holds everybody who may be elected, as long as
+    records commit; and where it has asked for nothing, its ISR is the committed one.
+    """
+    if isinstance(isr, Committed) and set(isr.committed) != set(state.isr):
+        return (
+            f"the leader {broker} takes {isr.committed} for the ISR, {state.isr} is committed, and it asked for nothing"
+        )
+    if len(state.isr) >= min_isr:
+        missing = [member for member in (*state.isr, *state.elr) if member not in isr.maximal]
+        if missing:
+            return f"the leader {broker} commits without {missing}, who may be elected: it counts {isr.maximal}"
+    return None
+
+
 def t4_member_holds_what_is_committed(broker: int, state: PartitionState, true: Watermark, log: LogView) -> str | None:
     """A member of ISR or ELR, registered in its current incarnation, has every record below the true high watermark."""
     if broker not in state.isr and broker not in state.elr:
@@ -147,10 +166,63 @@ def t5_leader_holds_what_was_acknowledged(broker: int, acknowledged_end: int, lo
     return None
 
 
+def t6_batch_is_the_same(broker: int, before: tuple[int, int, int], now: tuple[int, int, int]) -> str | None:
+    """before, now: (base offset, leader epoch, CRC) of what two replicas hold below their high watermarks there."""
+    if before != now:
+        return (
+            f"broker {broker} holds, below its high watermark, at offset {now[0]} a batch of epoch {now[1]} "
+            f"(CRC {now[2]:08x}), and another replica at {before[0]} one of epoch {before[1]} (CRC {before[2]:08x})"
+        )
+    return None
+
+
 def t7_metadata_is_a_prefix(node: str, applied_offset: int, committed_end: int) -> str | None:
     """Nobody applies metadata that is not committed."""
     if applied_offset >= committed_end:
         return f"{node} has applied metadata up to offset {applied_offset}, committed is what is below {committed_end}"
+    return None
+
+
+def t8a_committed_records_stay(broker: int, held_end: int, end: int) -> str | None:
+    """In one incarnation, or over a clean stop: what a replica held below the true high watermark of the lineage."""
+    if end < held_end:
+        return (
+            f"broker {broker} held what was committed up to {held_end}, and ends at {end} without having lost its disk"
+        )
+    return None
+
+
+def t8b_enough_members_were_lost(leader: int, lost: Collection[int], needed: int, taken_out: bool) -> str | None:
+    """A lossy-basis election that no operator asked for, under Balanced or None.
+
+    lost: members of ISR and ELR that registered uncleanly or lost their directory since the ISR had its min ISR, which
+    was `needed` then. taken_out: some other event took a member out of both lists since.
+    """
+    if len(lost) < needed and not taken_out:
+        return (
+            f"broker {leader} was elected on a lossy basis after only {sorted(lost)} had lost data; the min ISR was "
+            f"{needed}"
+        )
+    return None
+
+
+def t10_nobody_is_forgotten(before: PartitionState, after: PartitionState, min_isr: int) -> str | None:
+    """With the recovery manager on, for a change that elects nobody on a lossy basis: while the ISR is below min ISR,
+    whoever may hold committed records stays in one of the three lists.
+    """
+    if len(after.isr) >= min_isr:
+        return None
+    stays = {*after.isr, *after.elr, *after.last_known_elr}
+    forgotten = [
+        member
+        for member in (*before.isr, *before.elr, *before.last_known_elr)
+        if member not in stays and member in after.replicas
+    ]
+    if forgotten:
+        return (
+            f"nothing remembers {forgotten} any more: ISR {before.isr}, ELR {before.elr}, LastKnownELR "
+            f"{before.last_known_elr} became {after.isr}, {after.elr}, {after.last_known_elr} (min ISR {min_isr})"
+        )
     return None
 
 
@@ -161,6 +233,20 @@ def t11_returned_uncleanly(broker: int, state: PartitionState, not_caught_up: bo
     for seat, members in (("ISR", state.isr), ("ELR", state.elr)):
         if broker in members:
             return f"broker {broker} is in the {seat} {members} and has not caught up since it stopped uncleanly"
+    return None
+
+
+def t12_latest_was_known(offset: int, leader_epoch: int, epoch_start: int) -> str | None:
+    """An answer to ListOffsets(latest) by a leader whose high watermark had reached the start of its epoch."""
+    if offset < epoch_start:
+        return f"the leader of epoch {leader_epoch}, which begins at {epoch_start}, said that latest is {offset}"
+    return None
+
+
+def t12_joiner_has_reached_the_epoch(broker: int, joiner: int, joiner_end: int, epoch_start: int) -> str | None:
+    """Who is asked into the ISR has everything that the leader began its epoch with."""
+    if joiner_end < epoch_start:
+        return f"the leader {broker} asks for {joiner}, which ends at {joiner_end}; its epoch begins at {epoch_start}"
     return None
 
 
@@ -200,4 +286,22 @@ def r1_committed_metadata_stays(
             return f"committed metadata at offset {base_offset} are gone; the log ends at {end}"
         if found != checksum:
             return f"committed metadata at offset {base_offset} have changed"
+    return None
+
+
+def r2_one_result_per_epoch(before: PartitionState, after: PartitionState) -> str | None:
+    """A committed record names a leader exactly if it begins the next leader epoch."""
+    if after.leader_epoch not in (before.leader_epoch, before.leader_epoch + 1):
+        return f"the leader epoch went from {before.leader_epoch} to {after.leader_epoch}"
+    if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+        return f"leader epoch {after.leader_epoch} had the leader {before.leader} and now has {after.leader}"
+    return None
+
+
+def r2_leads_as_elected(broker: int, leader_epoch: int, elected: int | None) -> str | None:
+    """elected: whom the committed record of that epoch names; None if there is none."""
+    if elected != broker:
+        return (
+            f"broker {broker} leads in epoch {leader_epoch}, whose leader is {'nobody' if elected is None else elected}"
+        )
     return None

@@ -10,7 +10,7 @@ Scenarios act between `begin` and `heal`. Waiting too long anywhere is a violati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
@@ -25,7 +25,8 @@ from heirlog.sim.clients.producer import ACKS_ALL, Producer
 from heirlog.sim.cluster import Cluster
 from heirlog.sim.compacted import lost_key
 from heirlog.sim.groups import GroupBook
-from heirlog.sim.history import Acknowledged, History
+from heirlog.sim.history import Acknowledged, Finding, History, Observed
+from heirlog.sim.invariants import t12_latest_was_known
 from heirlog.sim.world import World
 
 TOPIC = "t"
@@ -66,6 +67,10 @@ class Plan:
     remade: bool = False
     """A topic besides that is deleted and made again under its name, all the time."""
     min_isr_changes: bool = False
+    manager: bool = False
+    """The unclean recovery manager is on."""
+    topic_config: Mapping[str, str] = field(default_factory=dict)
+    """Of the topic, besides min ISR."""
 
 
 class Stage:
@@ -117,7 +122,10 @@ class Stage:
 
     def _make_topics(self) -> None:
         assignments = {name: self._replicas(partitions) for name, partitions in self._topics().items()}
-        configs = {TOPIC: {"min.insync.replicas": str(self.plan.min_isr)}, COMPACTED: COMPACTED_CONFIG}
+        configs = {
+            TOPIC: {"min.insync.replicas": str(self.plan.min_isr), **self.plan.topic_config},
+            COMPACTED: COMPACTED_CONFIG,
+        }
         maker = self.cluster.run_client(
             "admin", lambda env: TopicMaker(env, "admin", self.cluster.bootstrap, assignments, configs)
         )
@@ -231,6 +239,7 @@ class Stage:
             if not forgotten:
                 return
             self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
+            self.checker.operator_elects = True
             operator.elect({TOPIC: forgotten})
 
     def _bring_back(self, name: str) -> None:
@@ -302,16 +311,28 @@ class Stage:
         kept = [one for one in seen.acknowledged if not _is_compacted(one) and self._was_read(one)]
         findings = [
             *history.latest_went_back(seen.latest, losses),
+            *self._latest_unknown(),
             *history.inconsistent_offsets(seen.acknowledged, seen.observed, losses),
             *history.lost_write(kept, seen.observed, losses),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed),
+            *history.poll_skip((one for one in seen.observed if not _is_compacted(one)), losses),
             *groups.findings(self.book, losses),
         ]
         self._count()
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
+
+    def _latest_unknown(self) -> Iterator[Finding]:
+        """T12 of every answer to ListOffsets(latest)."""
+        lineages = {lineage.name: lineage for _, lineage in self.checker.lineages()}
+        for answer in self.history.latest:
+            lineage = lineages.get(answer.partition)
+            start = 0 if lineage is None else lineage.epoch_starts.get(answer.leader_epoch, 0)
+            sentence = t12_latest_was_known(answer.offset, answer.leader_epoch, start)
+            if sentence is not None:
+                yield Finding("T12", f"{answer.partition}: {sentence}")
 
     def _was_read(self, one: Acknowledged) -> bool:
         """From beginning to end by somebody. Whoever was reading when a lossy election gave offsets out anew may have
@@ -333,5 +354,5 @@ class Stage:
         return sum(1 for one in self.history.acknowledged if (one.partition, one.value) not in readable)
 
 
-def _is_compacted(one: Acknowledged) -> bool:
+def _is_compacted(one: Acknowledged | Observed) -> bool:
     return one.partition.startswith(f"{COMPACTED}-")

@@ -1,8 +1,10 @@
-"""Clients that change topics: create them once, delete and create one again and again, change its min ISR."""
+"""Clients that change topics: create them once, delete and create one again and again, change its configuration; and
+an operator, who does what a script says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heirlog.env import Env, SendFailure
@@ -16,6 +18,13 @@ from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
 
 TOPIC_RESOURCE = 2
 UNCLEAN = 1
+LONGEST_LOG_BALANCED = 2
+LONGEST_LOG_AGGRESSIVE = 3
+DESIGNATION = 4
+STRATEGY = "unclean.recovery.strategy"
+BALANCED, AGGRESSIVE, NONE = "Balanced", "Aggressive", "None"
+STRATEGIES = (BALANCED, AGGRESSIVE, NONE)
+_NO_CONTROLLER = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def topic_of(name: str, partitions: list[list[int]], configs: Mapping[str, str]) -> CreateTopicsRequest.CreatableTopic:
@@ -123,25 +132,76 @@ class MinIsrChanger(Client):
         if self.stopped:
             return
         value = str(self.env.random.randrange(1, 4))
-        config = IncrementalAlterConfigsRequest.AlterableConfig(name="min.insync.replicas", value=value)
-        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-            resource_type=TOPIC_RESOURCE, resource_name=self.topics[0], configs=[config]
-        )
-        request = IncrementalAlterConfigsRequest(resources=[resource])
+        request = topic_config(self.topics[0], "min.insync.replicas", value)
         self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
 
 
-class Operator(Client):
-    """Elects a leader at any price, where the caller says that nobody else can."""
-
-    def elect(self, partitions: Mapping[str, Sequence[int]]) -> None:
-        """Per topic. One attempt; whatever is answered."""
-        topics = [
-            ElectLeadersRequest.TopicPartitions(topic=topic, partitions=list(indexes))
-            for topic, indexes in partitions.items()
-        ]
-        request = ElectLeadersRequest(election_type=UNCLEAN, topic_partitions=topics, timeout_ms=1000)
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: None, REQUEST_TIMEOUT_MS)
+class StrategyChanger(Client):
+    """Sets unclean.recovery.strategy of a topic to something else, again and again, and in the end to Balanced."""
 
     def start(self) -> None:
-        """Nothing to do until somebody calls `elect`."""
+        self.env.call_later(self.env.random.randrange(1000, 6000), self._change)
+
+    def _change(self) -> None:
+        if not self.stopped:
+            self._set(STRATEGIES[self.env.random.randrange(0, len(STRATEGIES))], self.start)
+
+    def stop(self) -> None:
+        super().stop()
+        # a request of ours that had no answer may still be on its way
+        self.env.call_later(2 * REQUEST_TIMEOUT_MS, lambda: self._set(BALANCED, lambda: None))
+
+    def _set(self, value: str, then: Callable[[], None]) -> None:
+        def answered(response: Any) -> None:
+            if isinstance(response, SendFailure) or response.responses[0].error_code != ErrorCode.NONE:
+                self.env.call_later(RETRY_MS, lambda: self._set(value, then))
+            else:
+                then()
+
+        request = topic_config(self.topics[0], STRATEGY, value)
+        self.env.send(self.any_endpoint(), "admin", request, answered, REQUEST_TIMEOUT_MS)
+
+
+class Operator(Client):
+    """Asks for what the caller thinks fit."""
+
+    def start(self) -> None:
+        """Nothing to do until somebody calls."""
+
+    def ask(self, request: Any, told: Callable[[Any], None]) -> None:
+        """Of any broker; once more where none answered, or the controller could not be reached."""
+
+        def answered(response: Any) -> None:
+            if isinstance(response, SendFailure) or getattr(response, "error_code", 0) in _NO_CONTROLLER:
+                self.env.call_later(RETRY_MS, lambda: self.ask(request, told))
+            else:
+                told(response)
+
+        self.env.send(self.any_endpoint(), "admin", request, answered, REQUEST_TIMEOUT_MS)
+
+    def elect(self, partitions: Mapping[str, Sequence[int]]) -> None:
+        """Leaders at any price, per topic. One attempt; whatever is answered."""
+        self.env.send(self.any_endpoint(), "admin", election(UNCLEAN, partitions), lambda _: None, REQUEST_TIMEOUT_MS)
+
+
+def election(
+    kind: int, partitions: Mapping[str, Sequence[int]], desired: Sequence[int] | None = None
+) -> ElectLeadersRequest:
+    """kind: UNCLEAN, ...; desired: one leader per partition, for DESIGNATION."""
+    topics = [
+        ElectLeadersRequest.TopicPartitions(
+            topic=topic, partitions=list(indexes), desired_leaders=None if desired is None else list(desired)
+        )
+        for topic, indexes in partitions.items()
+    ]
+    return ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=1000)
+
+
+def topic_config(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:
+    """Sets one configuration."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=TOPIC_RESOURCE,
+        resource_name=topic,
+        configs=[IncrementalAlterConfigsRequest.AlterableConfig(name=name, value=value)],
+    )
+    return IncrementalAlterConfigsRequest(resources=[resource])

@@ -1,4 +1,9 @@
-"""A consumer: reads every partition of its topics from the start, and asks for their ends."""
+"""A consumer: reads every partition of its topics from the start, and asks for their ends.
+
+Each fetch names the leader epoch of the record before its position (KIP-320), so that a leader whose log has left the
+one that was read before that position says so, also where its own log is longer by now. The consumer goes back to where
+they part, and remembers that it was told (`History.rewound`): what an election has given up is never skipped unseen.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +18,12 @@ from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client, Leader
 from heirlog.sim.compacted import number_in
-from heirlog.sim.history import History, Latest, Observed
+from heirlog.sim.history import History, Latest, Observed, Rewound
 
 LATEST_TIMESTAMP = -1
 CONSUMER = -1
 """As a replica id: none."""
+NO_EPOCH = -1
 
 
 class Consumer(Client):
@@ -46,6 +52,8 @@ class Consumer(Client):
         self.remade = remade
         self.positions: dict[str, int] = {}
         """Per partition as histories name it: the next offset to read."""
+        self._epochs: dict[str, list[tuple[int, int]]] = {}
+        """Per partition, (leader epoch, first offset) of what was read below the position."""
         self.last_of_key: dict[str, dict[int, int]] = {}
         """Per partition and key, the number of the last record that was read there."""
 
@@ -73,6 +81,7 @@ class Consumer(Client):
             partition=leader.index,
             current_leader_epoch=leader.epoch,
             fetch_offset=self.positions.setdefault(leader.partition, 0),
+            last_fetched_epoch=self._last_epoch(leader.partition),
             partition_max_bytes=1 << 20,
         )
         topic = FetchRequest.FetchTopic(topic_id=leader.topic_id, topic=leader.topic, partitions=[partition])
@@ -91,6 +100,9 @@ class Consumer(Client):
             self._reset(leader)
         elif answer.error_code != ErrorCode.NONE:
             self.later(lambda: self._fetch(name))
+        elif answer.diverging_epoch.end_offset >= 0:
+            self._rewind(leader.partition, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
+            self.env.call_later(self.interval_ms, lambda: self._fetch(name))
         else:
             if answer.records:
                 self._read(leader.partition, answer.records)
@@ -101,6 +113,9 @@ class Consumer(Client):
         for start, header in walk(records, partial_tail=True):
             if header.next_offset <= position:
                 continue
+            epochs = self._epochs.setdefault(partition, [])
+            if not epochs or epochs[-1][0] != header.leader_epoch:
+                epochs.append((header.leader_epoch, position))
             for record in decode_records(records, start):
                 if record.offset >= position:
                     self._observe(partition, record, header.leader_epoch)
@@ -111,19 +126,33 @@ class Consumer(Client):
         number = number_in(record)
         if number is None:
             return
-        self.history.observed.append(Observed(partition, record.offset, number, leader_epoch))
+        self.history.observed.append(Observed(partition, record.offset, number, leader_epoch, self.name))
         if record.key is not None:
             self.last_of_key.setdefault(partition, {})[int(record.key)] = number
 
+    def _last_epoch(self, partition: str) -> int:
+        epochs = self._epochs.get(partition)
+        return epochs[-1][0] if epochs else NO_EPOCH
+
+    def _rewind(self, partition: str, epoch: int, end_offset: int) -> None:
+        """The leader's log parts from ours where its records of `epoch`, or of the next lower one that it has, end."""
+        epochs = self._epochs[partition]
+        end = self.positions[partition]
+        while epochs and (epochs[-1][0] > epoch or epochs[-1][1] >= end_offset):
+            end = epochs.pop()[1]
+        self._go_to(partition, min(end, end_offset))
+
+    def _go_to(self, partition: str, position: int) -> None:
+        before = self.positions[partition]
+        self.positions[partition] = min(position, before)
+        if position < before:
+            self.history.rewound.append(Rewound(partition, self.name, before, position))
+
     def _reset(self, leader: Leader) -> None:
-        """Our position is not in the log: it went back by a lossy election. Read again from where it ends now."""
-        name = leader.name
-
-        def told(offset: int, leader_epoch: int) -> None:
-            self.positions[leader.partition] = min(self.positions[leader.partition], offset)
-            self.env.call_later(self.interval_ms, lambda: self._fetch(name))
-
-        self._list_latest(name, told, lambda: self.later(lambda: self._fetch(name)))
+        """The leader cannot say where its log and what we read part: read everything again."""
+        self._epochs.pop(leader.partition, None)
+        self._go_to(leader.partition, 0)
+        self.env.call_later(self.interval_ms, lambda: self._fetch(leader.name))
 
     def _ask_latest(self, name: str) -> None:
         if self.stopped:

@@ -1,0 +1,106 @@
+"""What a bystander knows of one partition: what is committed, since when, and who gave it up.
+
+A *lineage* is the history that clients were told: it grows with the true high watermark, the highest one that a leader
+exposed. A lossy-basis election ends it; the next one begins at the winner's log end, which is known once the winner has
+taken over.
+
+By log matching (same offset, same leader epoch: same records up to there) two logs need not be compared record by
+record: `common_end` says up to where a log holds what the lineage holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from heirlog.protocol.types import BrokerId
+from heirlog.sim.invariants import Watermark
+
+NOTHING_EXPOSED = Watermark(0, -1)
+
+Entries = Sequence[tuple[int, int]]
+"""(leader epoch, first offset), ascending."""
+
+
+class Epochs(Protocol):
+    """What is read of `heirlog.storage.epochs.LeaderEpochCache`."""
+
+    @property
+    def entries(self) -> list[tuple[int, int]]: ...
+
+    def epoch_for_offset(self, offset: int) -> int: ...
+
+
+class LogView(Protocol):
+    """What is read of `heirlog.storage.log.Log`."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def epochs(self) -> Epochs: ...
+
+
+@dataclass(slots=True)
+class Lineage:
+    """What is known of one partition."""
+
+    name: str
+    true: Watermark = NOTHING_EXPOSED
+    entries: Entries = ()
+    """The epochs below the true high watermark."""
+    begins_at_epoch: int | None = None
+    """A lossy-basis election was committed; its winner has not taken over yet."""
+    began_at_epoch: int = -1
+    """The last one whose winner has; -1: none ever."""
+    not_caught_up: dict[BrokerId, None] = field(default_factory=dict)
+    """Brokers that stopped uncleanly and have not held everything since."""
+    elected: dict[int, int] = field(default_factory=dict)
+    """Whom the committed records made leader, per leader epoch; -1: nobody."""
+    epoch_starts: dict[int, int] = field(default_factory=dict)
+    """Per leader epoch, the log end of its leader when it took over."""
+    lost: dict[BrokerId, None] = field(default_factory=dict)
+    """Members of ISR and ELR whose data may be gone, since the ISR had its min ISR ..."""
+    min_isr: int = 1
+    """... which was this (fewer where it never had)."""
+    taken_out: bool = False
+    """Another event has taken a member out of ISR and ELR since."""
+    leaderless_since_ms: int = -1
+
+    def expose(self, high_watermark: int, epochs: Entries) -> None:
+        """A leader of this lineage shows a higher watermark than anybody before."""
+        below = [entry for entry in epochs if entry[1] < high_watermark]
+        self.entries = below
+        self.true = Watermark(high_watermark, below[-1][0] if below else -1)
+
+    def begin(self, start: int, epochs: Entries) -> None:
+        """The winner of a lossy-basis election has taken over, with a log that ends at `start`."""
+        assert self.begins_at_epoch is not None
+        self.began_at_epoch, self.begins_at_epoch = self.begins_at_epoch, None
+        self.expose(min(self.true.offset, start), epochs)
+
+    def epoch_at(self, offset: int) -> int:
+        """Of a record below the true high watermark; -1 where it is not known any more."""
+        return next((epoch for epoch, start in reversed(self.entries) if start <= offset), -1)
+
+    def common_end(self, log: LogView) -> int:
+        """Below it the log holds what the lineage holds; at most the true high watermark."""
+        end = min(log.log_end_offset, self.true.offset)
+        while end > log.log_start_offset:
+            ours, theirs = self.epoch_at(end - 1), log.epochs.epoch_for_offset(end - 1)
+            if ours == theirs:
+                return end
+            # the later of the two epochs is not in the other log: go below its start
+            end = self._start_of(ours) if ours > theirs else _first_offset_of(log, theirs, end)
+        return end
+
+    def _start_of(self, epoch: int) -> int:
+        return next(start for known, start in self.entries if known == epoch)
+
+
+def _first_offset_of(log: LogView, epoch: int, below: int) -> int:
+    return next(start for known, start in log.epochs.entries if known == epoch and start < below)

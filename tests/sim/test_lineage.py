@@ -1,0 +1,77 @@
+"""What a bystander knows of a partition: up to where a log holds what was committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from heirlog.sim.lineage import Entries, Lineage
+
+
+@dataclass
+class Epochs:
+    entries: list[tuple[int, int]]
+
+    def epoch_for_offset(self, offset: int) -> int:
+        return next((epoch for epoch, start in reversed(self.entries) if start <= offset), -1)
+
+
+@dataclass
+class Log:
+    log_end_offset: int
+    epochs: Epochs
+    log_start_offset: int = field(default=0)
+
+
+def log(end: int, *entries: tuple[int, int]) -> Log:
+    return Log(end, Epochs(list(entries)))
+
+
+def lineage(end: int, *entries: tuple[int, int]) -> Lineage:
+    made = Lineage("t-0")
+    made.expose(end, entries)
+    return made
+
+
+COMMITTED: Entries = ((0, 0), (2, 10), (5, 30))
+
+
+@pytest.mark.parametrize(
+    ("replica", "common"),
+    [
+        (log(40, *COMMITTED), 40),
+        (log(50, *COMMITTED), 40),
+        (log(35, *COMMITTED), 35),
+        (log(30, (0, 0), (2, 10)), 30),
+        (log(60, (0, 0), (2, 10)), 30),
+        (log(60, (0, 0), (2, 10), (4, 20)), 20),
+        (log(60, (0, 0), (1, 5), (2, 10)), 40 - 10),
+        (log(25, (0, 0), (3, 8)), 8),
+        (log(12, (1, 0)), 0),
+        (log(0), 0),
+    ],
+)
+def test_a_log_holds_what_was_committed_up_to_where_epochs_part(replica: Log, common: int) -> None:
+    assert lineage(40, *COMMITTED).common_end(replica) == common
+
+
+def test_epochs_that_begin_at_the_watermark_are_not_yet_of_the_lineage() -> None:
+    known = lineage(30, *COMMITTED)
+    assert known.true.epoch == 2
+    assert [known.epoch_at(offset) for offset in (0, 9, 10, 29)] == [0, 0, 2, 2]
+
+
+def test_a_new_lineage_begins_at_the_winners_end() -> None:
+    known = lineage(40, *COMMITTED)
+    known.begins_at_epoch = 7
+    known.begin(35, [*COMMITTED, (7, 35)])
+    assert (known.true.offset, known.true.epoch, known.began_at_epoch, known.begins_at_epoch) == (35, 5, 7, None)
+    assert known.common_end(log(40, *COMMITTED)) == 35
+
+
+def test_a_winner_with_a_longer_log_exposes_nothing_new() -> None:
+    known = lineage(40, *COMMITTED)
+    known.begins_at_epoch = 7
+    known.begin(50, [*COMMITTED, (7, 50)])
+    assert known.true.offset == 40

@@ -1,0 +1,69 @@
+"""Who was given up, and whether that justified a loss: judged on records written by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch
+from heirlog.sim.lineage import Lineage
+from heirlog.sim.succession import Event, Rules, judge
+
+
+def ids(*members: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, members))
+
+
+WHOLE = PartitionState(ids(1, 2, 3), ids(1, 2), BrokerId(1), LeaderEpoch(4), PartitionEpoch(9))
+ALONE = replace(WHOLE, isr=ids(1), elr=ids(2))
+NOBODY = replace(WHOLE, isr=(), elr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(5), last_known_elr=ids(2, 1))
+WON = replace(NOBODY, isr=ids(3), leader=BrokerId(3), leader_epoch=LeaderEpoch(6), last_known_elr=())
+
+
+def event(before: PartitionState, after: PartitionState, *, clears: bool = False, forbidden: bool = True) -> Event:
+    return Event(before, after, 2, elr_enabled=True, clears_elr=clears, forbidden_loss=forbidden)
+
+
+def checks(*events: Event, manager: bool = True, whole: tuple[int, ...] = ()) -> list[str]:
+    """The rules that a partition's records break, in turn; `whole`: brokers whose disks have lost nothing."""
+    lineage = Lineage("t-0", min_isr=2)
+    rules = Rules(manager, lambda broker: broker in whole)
+    return [finding.check for one in events if (finding := judge(lineage, one, rules)) is not None]
+
+
+def test_a_loss_after_min_isr_members_have_lost_data_is_justified() -> None:
+    assert checks(event(WHOLE, ALONE), event(ALONE, NOBODY), event(NOBODY, WON)) == []
+
+
+def test_a_loss_while_a_member_was_whole_is_not() -> None:
+    assert checks(event(WHOLE, ALONE), event(ALONE, NOBODY), event(NOBODY, WON), whole=(2,)) == ["T8b"]
+
+
+def test_an_operator_may_give_up_whom_he_likes() -> None:
+    lost = event(NOBODY, WON, forbidden=False)
+    assert checks(event(WHOLE, ALONE), event(ALONE, NOBODY), lost, whole=(1, 2)) == []
+
+
+def test_a_change_of_min_isr_that_took_a_member_out_justifies_it_too() -> None:
+    cleared = replace(ALONE, elr=())
+    nobody = replace(NOBODY, last_known_elr=ids(1))
+    events = [event(WHOLE, ALONE), event(ALONE, cleared, clears=True), event(cleared, nobody), event(nobody, WON)]
+    assert checks(*events, manager=False, whole=(2,)) == []
+
+
+def test_losses_are_counted_anew_once_the_isr_is_back() -> None:
+    back = replace(WHOLE, leader_epoch=LeaderEpoch(6))
+    alone = replace(back, isr=ids(1), elr=ids(2))
+    waits = replace(alone, isr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(7), last_known_elr=ids(1))
+    won = replace(WON, leader_epoch=LeaderEpoch(8))
+    both_lost = [event(ALONE, NOBODY), event(NOBODY, back, forbidden=False)]
+    again = [event(back, alone), event(alone, waits), event(waits, won)]
+    assert checks(*both_lost, *again, whole=(2,)) == ["T8b"]
+    assert checks(*both_lost, *again) == []
+
+
+def test_whoever_is_forgotten_breaks_t10_with_the_manager_only() -> None:
+    forgets = replace(NOBODY, last_known_elr=ids(1))
+    assert checks(event(ALONE, forgets)) == ["T10"]
+    assert checks(event(ALONE, forgets), manager=False) == []
+    assert checks(event(ALONE, replace(ALONE, elr=()), clears=True)) == []
