@@ -86,6 +86,14 @@ def test_the_next_election_that_gives_something_up_is_another_report() -> None:
     assert keys(rig) == [(0, 7), (0, 9)]
 
 
+def test_an_election_that_another_one_followed_before_anybody_reported_it_is_reported_too() -> None:
+    rig = Rig().started()
+    rig.show(state([1, 2], leader=2, leader_epoch=9, basis=given_up(9), earlier=(given_up(8), given_up(7))))
+    lead_reports(rig)
+    rig.env.advance(1)
+    assert keys(rig) == [(0, 7), (0, 8), (0, 9)]
+
+
 def test_what_was_never_written_the_next_leader_of_the_topic_writes() -> None:
     rig = Rig().started()
     for index in range(3):

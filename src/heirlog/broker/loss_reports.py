@@ -15,8 +15,8 @@ The topic is created when it is first needed: by the broker that leads a partiti
 broker does for `__consumer_offsets`. Its key is (topic id, partition, leader epoch); it is compacted, and never deleted
 from: a report outlives its topic.
 
-Trap: only the newest such election of a partition is in the image. A second one before anybody could write the report
-of the first takes its place; the report of the second counts what replicas held then.
+A new leader may fall before anybody could report its election, and the next one be such an election too: the image has
+the newest of each partition and a few before it, and every one has its report.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class _Writer:
         self._partition = partition
         self._leader_epoch = partition.leader_epoch
         self._image = image
-        self._reported: dict[PartitionKey, LeaderEpoch] = {}
-        """The newest election of each partition that the log has a report of."""
+        self._reported: dict[PartitionKey, set[LeaderEpoch]] = {}
+        """The elections of each partition that the log has a report of."""
         self._missing: dict[PartitionKey, None] = {}
         """May have something to report."""
         self._is_loaded = False
@@ -148,8 +148,7 @@ class _Writer:
             self._note(report)
 
     def _note(self, report: LossReport) -> None:
-        key, epoch = (report.topic_id, report.partition), report.election.leader_epoch
-        self._reported[key] = max(epoch, self._reported.get(key, epoch))
+        self._reported.setdefault((report.topic_id, report.partition), set()).add(report.election.leader_epoch)
 
     def _unreadable(self, offset: int, error: Exception) -> None:
         self._env.log("error", "loss-report-unreadable", offset=offset, error=str(error))
@@ -166,19 +165,22 @@ class _Writer:
             return
         image = self._image()
         for key in _all_keys(image) if keys is None else keys:
-            if self._report_of(key, image.partition(*key)) is not None:
+            if self._reports_of(key, image.partition(*key)):
                 self._missing[key] = None
         if self._missing:
             self._write_in(0)
 
-    def _report_of(self, key: PartitionKey, state: PartitionState | None) -> LossReport | None:
-        """What is to be written of it; None if there is nothing, or it is written."""
+    def _reports_of(self, key: PartitionKey, state: PartitionState | None) -> list[LossReport]:
+        """What is to be written of it, oldest first."""
         topic = self._image().topics.get(key[0])
         if state is None or state.basis is None or topic is None:
-            return None
-        if self._reported.get(key, -1) >= state.basis.leader_epoch:
-            return None
-        return LossReport(topic.name, key[0], key[1], state.basis)
+            return []
+        reported = self._reported.get(key, ())
+        return [
+            LossReport(topic.name, key[0], key[1], election)
+            for election in reversed((state.basis, *state.earlier))
+            if election.leader_epoch not in reported
+        ]
 
     def _write_in(self, delay_ms: int) -> None:
         if not self._write_is_due:
@@ -194,10 +196,8 @@ class _Writer:
         reports: list[LossReport] = []
         for key in list(self._missing):
             del self._missing[key]
-            report = self._report_of(key, image.partition(*key))
-            if report is not None:
-                reports.append(report)
-            if len(reports) == REPORTS_PER_BATCH:
+            reports += self._reports_of(key, image.partition(*key))
+            if len(reports) >= REPORTS_PER_BATCH:
                 break
         if reports and not self._append(reports):
             self._missing.update(((report.topic_id, report.partition), None) for report in reports)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from heirlog.metadata.acls import Acl
-from heirlog.metadata.basis import BASES, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
     LEADER_UNCHANGED,
@@ -149,7 +149,8 @@ def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal
         removing=ids(record.removing_replicas),
         directories=image.share_directories(record.directories or ()),
         leader_recovery_state=record.leader_recovery_state,
-        basis=_basis(record),
+        basis=_read_basis(record.election_basis),
+        earlier=tuple(each for each in map(_read_basis, record.earlier_elections or ()) if each is not None),
     )
     image.set_partition(Uuid(record.topic_id), record.partition_id, state, journal)
 
@@ -177,12 +178,19 @@ def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) 
         removing=before.removing if record.removing_replicas is None else ids(record.removing_replicas),
         directories=before.directories if record.directories is None else image.share_directories(record.directories),
         leader_recovery_state=before.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
-        basis=before.basis if record.election_basis is None else _basis(record),
+        basis=before.basis if record.election_basis is None else _read_basis(record.election_basis),
+        earlier=before.earlier if record.election_basis is None else _with_basis(before),
     )
 
 
-def _basis(record: PartitionRecord | PartitionChangeRecord) -> ElectionBasis | None:
-    told = record.election_basis
+def _with_basis(before: PartitionState) -> tuple[ElectionBasis, ...]:
+    """What is earlier once another election follows."""
+    return before.earlier if before.basis is None else (before.basis, *before.earlier)[:EARLIER_MAX]
+
+
+def _read_basis(
+    told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis | None,
+) -> ElectionBasis | None:
     if told is None:
         return None
     if told.basis not in range(len(BASES)):

@@ -61,6 +61,7 @@ def partition_record(topic_id: Uuid, partition: int, state: PartitionState) -> P
         eligible_leader_replicas=list(state.elr) or None,
         last_known_elr=list(state.last_known_elr) or None,
         election_basis=None if state.basis is None else _basis_in_snapshot(state.basis),
+        earlier_elections=[_basis_in_snapshot(basis) for basis in state.earlier] or None,
     )
 
 

@@ -5,8 +5,8 @@
 
 The record that elects on a lossy basis carries what its controller knew (tagged field 10000, which Apache Kafka's
 readers skip): the basis, the new leader epoch, the winner's log end, and what each replica had answered. It stays with
-the partition, snapshots included, until the next such election; so whoever reports the loss, whenever that is and
-whatever has crashed meanwhile, reports the same.
+the partition, snapshots included, also beside the next few such elections; so whoever reports the loss, whenever that
+is and whatever has crashed meanwhile, reports the same.
 
 Source: KIP-966, "Unclean recovery"; what is recorded of it is heirlog's own.
 """
@@ -47,6 +47,9 @@ BASES: Final = tuple(Basis)
 """By their numbers in a record."""
 
 UNKNOWN_OFFSET: Final = -1
+EARLIER_MAX: Final = 7
+"""So many elections before the newest one stay with a partition as well: one may follow the other before the first is
+reported."""
 
 
 @dataclass(frozen=True, slots=True)

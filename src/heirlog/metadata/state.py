@@ -69,6 +69,8 @@ class PartitionState:
     leader_recovery_state: int = RECOVERED
     basis: ElectionBasis | None = None
     """Of the newest election that may have lost records; None if there was none."""
+    earlier: tuple[ElectionBasis, ...] = ()
+    """Of those before it, newest first, at most EARLIER_MAX: nobody may have reported them yet."""
 
     @property
     def has_leader(self) -> bool:

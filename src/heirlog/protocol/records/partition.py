@@ -40,6 +40,7 @@ class PartitionRecord(Message):
         "eligible_leader_replicas",
         "last_known_elr",
         "election_basis",
+        "earlier_elections",
     )
     API_KEY = 3
     MIN_VERSION = 0
@@ -114,6 +115,7 @@ class PartitionRecord(Message):
         eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
         election_basis: PartitionRecord.ElectionBasis | None = None,
+        earlier_elections: list[PartitionRecord.ElectionBasis] | None = None,
     ) -> None:
         self.partition_id: int = partition_id
         self.topic_id: bytes = topic_id
@@ -129,6 +131,7 @@ class PartitionRecord(Message):
         self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
         self.last_known_elr: list[int] | None = last_known_elr
         self.election_basis: PartitionRecord.ElectionBasis | None = election_basis
+        self.earlier_elections: list[PartitionRecord.ElectionBasis] | None = earlier_elections
 
 
 def _read_replica_answer(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord.ReplicaAnswer], int]:
@@ -191,6 +194,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.election_basis = None
+            x.earlier_elections = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -274,6 +278,17 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
                         if pos != end:
                             raise p.bad_tag("ElectionBasis")
+                    elif tag == 10001:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.earlier_elections = None
+                        else:
+                            x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
+                        if pos != end:
+                            raise p.bad_tag("EarlierElections")
                     else:
                         pos = end
             items.append(x)
@@ -284,6 +299,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.election_basis = None
+            x.earlier_elections = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -345,6 +361,17 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
                         if pos != end:
                             raise p.bad_tag("ElectionBasis")
+                    elif tag == 10001:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.earlier_elections = None
+                        else:
+                            x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
+                        if pos != end:
+                            raise p.bad_tag("EarlierElections")
                     else:
                         pos = end
             items.append(x)
@@ -356,6 +383,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.eligible_leader_replicas = None
             x.last_known_elr = None
             x.election_basis = None
+            x.earlier_elections = None
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -408,6 +436,17 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             ((x.election_basis,), pos) = _read_election_basis(buf, pos, 1, version)
                         if pos != end:
                             raise p.bad_tag("ElectionBasis")
+                    elif tag == 10001:
+                        n = buf[pos] - 1
+                        pos += 1
+                        if n >= 127:
+                            n, pos = p.read_compact_length(buf, pos - 1)
+                        if n < 0:
+                            x.earlier_elections = None
+                        else:
+                            x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
+                        if pos != end:
+                            raise p.bad_tag("EarlierElections")
                     else:
                         pos = end
             items.append(x)
@@ -446,7 +485,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None:
+            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None or x.earlier_elections is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -473,6 +512,14 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     inner.small.append(b"\1")
                     _write_election_basis(inner, (x.election_basis,), version)
                     tagged.append((10000, inner))
+                if x.earlier_elections is not None:
+                    inner = Out()
+                    earlier_elections = x.earlier_elections
+                    n = len(earlier_elections) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if earlier_elections:
+                        _write_election_basis(inner, earlier_elections, version)
+                    tagged.append((10001, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -505,7 +552,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.election_basis is not None:
+            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -516,6 +563,14 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     inner.small.append(b"\1")
                     _write_election_basis(inner, (x.election_basis,), version)
                     tagged.append((10000, inner))
+                if x.earlier_elections is not None:
+                    inner = Out()
+                    earlier_elections = x.earlier_elections
+                    n = len(earlier_elections) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if earlier_elections:
+                        _write_election_basis(inner, earlier_elections, version)
+                    tagged.append((10001, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -543,7 +598,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             if adding_replicas:
                 w(p.int32s(adding_replicas))
             w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
-            if x.leader_recovery_state != 0 or x.election_basis is not None:
+            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -554,6 +609,14 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     inner.small.append(b"\1")
                     _write_election_basis(inner, (x.election_basis,), version)
                     tagged.append((10000, inner))
+                if x.earlier_elections is not None:
+                    inner = Out()
+                    earlier_elections = x.earlier_elections
+                    n = len(earlier_elections) + 1
+                    inner.small.append(BYTE[n] if n < 128 else p.uvarint(n))
+                    if earlier_elections:
+                        _write_election_basis(inner, earlier_elections, version)
+                    tagged.append((10001, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
