@@ -8,7 +8,7 @@ import pytest
 from clients.test_wire_data import batch, produce
 from clients.world import World
 
-TOPIC, BROKER, LOGGER = 2, 4, 8
+TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
@@ -233,7 +233,21 @@ def test_list_config_resources(world: World) -> None:
     assert listed(LOGGER) == [(LOGGER, name) for _, name in brokers]
     assert (TOPIC, topic) in listed(TOPIC) and not set(brokers) & set(listed(TOPIC))
     assert {(TOPIC, topic), *brokers} <= set(listed())
-    assert listed(16, 32) == []
+    assert (listed(16), listed(GROUP)) == ([], [])
+    group = world.name("group")
+    change = {"name": "consumer.session.timeout.ms", "config_operation": SET, "value": "50000"}
+    asked = [{"resource_type": GROUP, "resource_name": group, "configs": [change]}]
+    assert one(world.ask("incremental_alter_configs", 1, resources=asked, validate_only=False).responses) == (
+        "none",
+        None,
+    )
+    world.eventually(lambda: listed(GROUP) == [(GROUP, group)])
+    (described,) = world.ask(
+        "describe_configs", 4, resources=[{"resource_type": GROUP, "resource_name": group}]
+    ).results
+    told = {entry.name: (entry.value, entry.config_source) for entry in described.configs}
+    assert told["consumer.session.timeout.ms"] == ("50000", 8)
+    assert told["consumer.heartbeat.interval.ms"] == ("5000", 5)
     assert world.ask("list_config_resources", 1, resource_types=[3]).error_code.name == "unsupported_version"
 
 

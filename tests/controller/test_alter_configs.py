@@ -15,7 +15,7 @@ from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = Operation
 
 
@@ -75,6 +75,21 @@ def harness() -> Harness:
 
 def written(harness: Harness, since: int) -> list[Any]:
     return [record for batch in harness.quorum.log[since:] for record in batch.records]
+
+
+def test_numbers_of_what_is_not_there_are_kept(harness: Harness) -> None:
+    change = ("sasl.kerberos.min.time.before.relogin", SET, "58000")
+    assert incremental(harness, BROKER, "1", change).error_code == ErrorCode.NONE
+    assert stored(harness, BROKER, "1") == {"sasl.kerberos.min.time.before.relogin": "58000"}
+
+
+def test_a_group_that_is_not_there_keeps_configurations(harness: Harness) -> None:
+    assert incremental(harness, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")).error_code == ErrorCode.NONE
+    assert replace(harness, GROUP, "h", {"share.auto.offset.reset": "by_duration:PT1H"}).error_code == ErrorCode.NONE
+    assert stored(harness, GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
+    assert stored(harness, GROUP, "h") == {"share.auto.offset.reset": "by_duration:PT1H"}
+    incremental(harness, GROUP, "g", ("consumer.session.timeout.ms", DELETE, None))
+    assert stored(harness, GROUP, "g") == {}
 
 
 def test_what_an_incremental_request_does_not_name_stays(harness: Harness) -> None:
@@ -146,6 +161,17 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
         (BROKER, "9", ("log.retention.ms", SET, "1"), "BROKER_ID_NOT_REGISTERED", "No node with id 9"),
         (BROKER, "01", ("log.retention.ms", SET, "1"), "INVALID_REQUEST", "Invalid broker name 01"),
         (BROKER, "x", ("log.retention.ms", SET, "1"), "INVALID_REQUEST", "Invalid broker name x"),
+        (BROKER, "", ("sasl.kerberos.min.time.before.relogin", SET, "1"), "INVALID_REQUEST", "default cluster level"),
+        (BROKER, "1", ("ssl.key.password", SET, "secret"), "INVALID_REQUEST", "Invalid value [hidden]"),
+        (GROUP, "", ("consumer.session.timeout.ms", SET, "45000"), "INVALID_REQUEST", "Default group resources"),
+        (GROUP, "g", ("no.such.thing", SET, "1"), "INVALID_CONFIG", "Unknown group config name: no.such.thing"),
+        (
+            GROUP,
+            "g",
+            ("consumer.session.timeout.ms", SET, "44999"),
+            "INVALID_CONFIG",
+            "greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
         (8, "1", ("root", SET, "DEBUG"), "INVALID_REQUEST", "resource type 8"),
         (99, "1", ("x", SET, "y"), "INVALID_REQUEST", "resource type 99"),
     ],

@@ -25,7 +25,8 @@ from heirlog.controller.configs import alter_configs as alter_resource
 from heirlog.controller.outcome import Outcome
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, ConfigType, Definition
-from heirlog.metadata.image import TOPIC_RESOURCE, Image
+from heirlog.metadata.group_configs import GROUP_CONFIGS
+from heirlog.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -98,7 +99,7 @@ def _alter(
         try:
             if times[kind, name] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            made = alter_resource(image, kind, name, changes_of(image, resource))
+            made = alter_resource(image, static, kind, name, changes_of(image, resource))
             if len(records) + len(made) > MAX_RECORDS:
                 raise KafkaError(
                     ErrorCode.POLICY_VIOLATION, f"one request can make {MAX_RECORDS} records; send several requests"
@@ -161,7 +162,8 @@ def _edited(operation: Operation, kind: int, name: str, stored: str | None, valu
 
 
 def _definition(kind: int, name: str) -> Definition | None:
-    return (TOPIC_CONFIGS if kind == TOPIC_RESOURCE else SERVER_CONFIGS).get(name)
+    known = {TOPIC_RESOURCE: TOPIC_CONFIGS, GROUP_RESOURCE: GROUP_CONFIGS}.get(kind, SERVER_CONFIGS)
+    return known.get(name)
 
 
 def _check_keys(names: list[str]) -> None:

@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
-from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.group_configs import validate_group_configs
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import validate_topic_configs
@@ -37,17 +39,21 @@ def config_records(image: Image, kind: int, name: str, changes: Mapping[str, str
     records: list[Any] = [
         ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value) for key, value in changes.items()
     ]
-    if MIN_ISR in changes and image.elr_enabled:
+    if MIN_ISR in changes and image.elr_enabled and kind != GROUP_RESOURCE:
         records.append(ClearElrRecord(topic_name=name if kind == TOPIC_RESOURCE else ""))
     return records
 
 
-def alter_configs(image: Image, kind: int, name: str, changes: Mapping[str, str | None]) -> list[Any]:
+def alter_configs(
+    image: Image, static: StaticConfig, kind: int, name: str, changes: Mapping[str, str | None]
+) -> list[Any]:
     """Check and make the changes of one resource. Raises KafkaError; nothing is changed then."""
     if kind == TOPIC_RESOURCE:
         return _alter_topic(image, name, changes)
     if kind == BROKER_RESOURCE:
         return _alter_broker(image, name, changes)
+    if kind == GROUP_RESOURCE:
+        return _alter_group(image, static, name, changes)
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configurations here")
 
 
@@ -73,7 +79,7 @@ def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) 
         if key == MIN_ISR and image.elr_enabled:
             _check_min_isr(broker, value)
         if value is not None:
-            _check_server_value(key, value)
+            _check_server_value(broker, key, value)
     new = {
         key: value
         for key, value in changes.items()
@@ -91,13 +97,26 @@ def _check_node(image: Image, name: str) -> None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {name} found.")
 
 
-def _check_server_value(key: str, value: str) -> None:
+def _alter_group(image: Image, static: StaticConfig, group: str, changes: Mapping[str, str | None]) -> list[Any]:
+    if not group:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    stored = image.configs.get((GROUP_RESOURCE, group), {})
+    then = {key: value for key, value in {**stored, **changes}.items() if value is not None}
+    validate_group_configs(then, static)
+    return config_records(
+        image, GROUP_RESOURCE, group, {key: value for key, value in changes.items() if stored.get(key) != value}
+    )
+
+
+def _check_server_value(broker: str, key: str, value: str) -> None:
     """A value that a broker could not take is INVALID_REQUEST, as on Kafka: only a topic's is INVALID_CONFIG."""
     definition = SERVER_CONFIGS.get(key)
     if definition is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")
     if definition.update is Update.READ_ONLY:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: {key}")
+    if definition.update is Update.PER_BROKER and broker == CLUSTER_DEFAULT:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs at default cluster level: {key}")
     try:
         definition.parse(value)
     except ConfigError as error:

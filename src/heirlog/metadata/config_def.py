@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from heirlog.metadata.absent_configs import NO_TLS_OR_SASL
 from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SECURITY_PREFIXES, SERVER_CONFIGS
 from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
@@ -80,7 +81,7 @@ class StaticConfig:
         self.super_users: tuple[str, ...] = _super_users(self["super.users"])
         self.early_start_listeners: tuple[str, ...] = _early_start_listeners(self)
         """Those that do not wait for the ACLs."""
-        self.log_dirs: tuple[str, ...] = self["log.dirs"] or (self["log.dir"],)
+        self.log_dirs: tuple[str, ...] = self["log.dirs"] or self["log.dir"]
         self.metrics_listener: Endpoint | None = _metrics_listener(self["heirlog.metrics.listener"])
         """Where Prometheus may ask (port 0: any free one); None: nowhere."""
         self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
@@ -111,10 +112,7 @@ def parse_static(properties: Mapping[str, str]) -> StaticConfig:
 
 def _unknown(name: str) -> str:
     if name.startswith(SECURITY_PREFIXES):
-        return (
-            f"{name} is refused: this version of heirlog speaks PLAINTEXT only (no TLS, no SASL); "
-            "remove the property and keep the listeners on a trusted network"
-        )
+        return f"{name} is refused: {NO_TLS_OR_SASL}"
     return f"{name} is not a configuration that heirlog knows; check the spelling or remove it"
 
 

@@ -4,6 +4,7 @@ Strongest first (KIP-226):
 
     topic        topic value | broker's own dynamic value | cluster-wide dynamic value | static | default
     broker                     broker's own dynamic value | cluster-wide dynamic value | static | default
+    group        group value | static | default
 
 A topic configuration takes its server-level values from the synonyms of its definition (`retention.ms` from
 `log.retention.ms`, `log.retention.minutes`, `log.retention.hours`), each with its unit.
@@ -20,7 +21,8 @@ from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigType, Definition, Update
-from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
@@ -37,6 +39,7 @@ class Source(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    DYNAMIC_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +120,24 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
     return entries
 
 
+def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:
+    """All configurations of a group, by name; it need not exist."""
+    entries = []
+    for name in sorted(GROUP_CONFIGS):
+        definition = GROUP_CONFIGS[name]
+        own = image.config(GROUP_RESOURCE, group, name)
+        levels = [] if own is None else [Synonym(name, own, Source.DYNAMIC_GROUP)]
+        levels.append(Synonym(name, default_of(static, definition), Source.DEFAULT))
+        entries.append(_entry(definition, tuple(levels), read_only=False))
+    return entries
+
+
 def describe(image: Image, static: StaticConfig, kind: int, name: str) -> list[ConfigEntry]:
-    """DescribeConfigs of one resource: TOPIC_RESOURCE (the topic must exist) or BROKER_RESOURCE."""
+    """DescribeConfigs of one resource: TOPIC_RESOURCE (the topic must exist), BROKER_RESOURCE or GROUP_RESOURCE."""
     if kind == TOPIC_RESOURCE:
         return describe_topic(image, static, name)
+    if kind == GROUP_RESOURCE:
+        return describe_group(image, static, name)
     return describe_broker(image, static, name)
 
 

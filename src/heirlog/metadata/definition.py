@@ -17,6 +17,8 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
+DOUBLE_MAX: Final = "1.7976931348623157E308"
+"""As Java writes it."""
 
 
 class ConfigError(KafkaError):
@@ -48,6 +50,8 @@ class Update(Enum):
     READ_ONLY = "read-only"
     CLUSTER_WIDE = "cluster-wide"
     """For one broker too."""
+    PER_BROKER = "per-broker"
+    """For one broker only."""
 
 
 _LIMITS: Final[Mapping[ConfigType, tuple[int, int]]] = {
@@ -55,6 +59,9 @@ _LIMITS: Final[Mapping[ConfigType, tuple[int, int]]] = {
     ConfigType.SHORT: (-(2**15), 2**15 - 1),
     ConfigType.LONG: (-(2**63), LONG_MAX),
 }
+
+
+_NUMBERS: Final = (ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType.DOUBLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,9 @@ class Definition:
     """A regular expression that the whole text must match, and the sentence for a text that does not."""
     refused: Mapping[str, str] | None = None
     """Values that Kafka takes and this version does not, each with the sentence that says why."""
+    lacking: str | None = None
+    """What is configured here is not there; the sentence that says so. A number only tunes it, and is taken without
+    effect; anything else but the default asks for it, and is refused."""
     update: Update = Update.READ_ONLY
     synonyms: tuple[tuple[str, int], ...] = ()
     """For a topic configuration: the server's configurations that give its default, strongest first, each with the
@@ -87,7 +97,10 @@ class Definition:
     def parse(self, text: str) -> Any:
         """The typed value. Raises ConfigError."""
         self._check_refused(text.strip())
-        return self.read_stored(text)
+        value = self.read_stored(text)
+        if self.lacking is not None and self.type not in _NUMBERS and value != self.default_value():
+            raise self.refusal(text, self.lacking)
+        return value
 
     def read_stored(self, text: str) -> Any:
         """The typed value of what a record holds: also one that Kafka takes and nobody could ask us for."""
@@ -151,7 +164,8 @@ class Definition:
                 raise self.refusal(text, f"expected one of {', '.join(self.choices)}")
 
     def refusal(self, text: str, reason: str) -> ConfigError:
-        return ConfigError(self.name, f"Invalid value {text} for configuration {self.name}: {reason}")
+        shown = "[hidden]" if self.is_sensitive else text
+        return ConfigError(self.name, f"Invalid value {shown} for configuration {self.name}: {reason}")
 
 
 def boolean(name: str, default: bool, **more: Any) -> Definition:
@@ -170,7 +184,7 @@ def long(name: str, default: int | None, at_least: int | None = None, **more: An
     return Definition(name=name, type=ConfigType.LONG, default=_text(default), at_least=at_least, **more)
 
 
-def double(name: str, default: float, at_least: float | None = None, **more: Any) -> Definition:
+def double(name: str, default: float | str, at_least: float | None = None, **more: Any) -> Definition:
     return Definition(name=name, type=ConfigType.DOUBLE, default=_text(default), at_least=at_least, **more)
 
 
@@ -182,5 +196,13 @@ def list_of(name: str, default: str | None, **more: Any) -> Definition:
     return Definition(name=name, type=ConfigType.LIST, default=default, **more)
 
 
-def _text(value: float | None) -> str | None:
+def class_name(name: str, default: str | None = None, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.CLASS, default=default, **more)
+
+
+def password(name: str, **more: Any) -> Definition:
+    return Definition(name=name, type=ConfigType.PASSWORD, default=None, **more)
+
+
+def _text(value: float | str | None) -> str | None:
     return None if value is None else str(value)

@@ -27,6 +27,7 @@ from heirlog.metadata.seats import Seats
 from heirlog.metadata.state import (
     BROKER_RESOURCE,
     ELR_VERSION,
+    GROUP_RESOURCE,
     KRAFT_VERSION,
     LEADER_UNCHANGED,
     METADATA_VERSION,
@@ -53,6 +54,7 @@ from heirlog.protocol.types import BrokerId, Uuid
 __all__ = [
     "BROKER_RESOURCE",
     "ELR_VERSION",
+    "GROUP_RESOURCE",
     "KRAFT_VERSION",
     "LEADER_UNCHANGED",
     "METADATA_VERSION",

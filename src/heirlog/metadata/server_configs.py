@@ -2,8 +2,9 @@
 
 Three kinds stand here. Most do what they do in Kafka. Some tune machinery that heirlog does not have (thread pools,
 purgatories): they are accepted, because every server.properties in the world has them, and change nothing. A few ask
-for something that this version cannot do: their values are refused with the reason. A name that is not here at all is
-refused too; Kafka would only warn, and a typo in `min.insync.replicas` deserves better.
+for something that this version cannot do: their values are refused with the reason. Whole families of the two latter
+kinds are in `absent_configs`. A name that is in neither is refused too; Kafka would only warn, and a typo in
+`min.insync.replicas` deserves better.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from heirlog.metadata.absent_configs import ABSENT_CONFIGS
 from heirlog.metadata.definition import (
+    DOUBLE_MAX,
     INT_MAX,
     LONG_MAX,
     Definition,
@@ -50,7 +53,7 @@ _IDENTITY = (
     list_of("controller.listener.names", None),
     list_of("controller.quorum.voters", ""),
     list_of("controller.quorum.bootstrap.servers", ""),
-    string("log.dir", "/tmp/kafka-logs"),
+    list_of("log.dir", "/tmp/kafka-logs"),
     list_of("log.dirs", None),
     string("metadata.log.dir", None),
 )
@@ -103,7 +106,7 @@ _LOG = (
     long("log.message.timestamp.after.max.ms", 3_600_000, 0, update=CLUSTER),
     boolean("log.cleaner.enable", True),
     integer("log.cleaner.threads", 1, 0, update=CLUSTER),
-    double("log.cleaner.io.max.bytes.per.second", 1.7976931348623157e308, update=CLUSTER),
+    double("log.cleaner.io.max.bytes.per.second", DOUBLE_MAX, update=CLUSTER),
     long("log.cleaner.dedupe.buffer.size", 134_217_728, update=CLUSTER),
     integer("log.cleaner.io.buffer.size", 524_288, 0, update=CLUSTER),
     double("log.cleaner.io.buffer.load.factor", 0.9, update=CLUSTER),
@@ -113,7 +116,7 @@ _LOG = (
     long("log.cleaner.min.compaction.lag.ms", 0, 0, update=CLUSTER),
     long("log.cleaner.max.compaction.lag.ms", LONG_MAX, 1, update=CLUSTER),
     integer("num.recovery.threads.per.data.dir", 2, 1, update=CLUSTER),
-    long("producer.id.expiration.ms", 86_400_000, 1, update=CLUSTER),
+    integer("producer.id.expiration.ms", 86_400_000, 1, update=CLUSTER),
     integer("producer.id.expiration.check.interval.ms", 600_000, 1),
 )
 
@@ -215,6 +218,11 @@ _COORDINATORS = (
     integer("group.min.session.timeout.ms", 6000),
     integer("group.max.session.timeout.ms", 1_800_000),
     integer("group.max.size", INT_MAX, 1),
+    list_of(
+        "group.coordinator.rebalance.protocols",
+        "classic,consumer,streams",
+        form=("classic|classic,consumer,streams", "this version of heirlog has classic groups only: write classic"),
+    ),
     short("transaction.state.log.replication.factor", 3, 1),
     integer("transaction.state.log.min.isr", 2, 1),
     integer("transaction.state.log.num.partitions", 50, 1),
@@ -255,10 +263,13 @@ _OBSERVATION = (
 )
 
 SERVER_CONFIGS: Final[Mapping[str, Definition]] = {
-    definition.name: definition
-    for group in (_IDENTITY, _TOPICS, _LOG, _CONNECTIONS, _REPLICATION, _METADATA, _COORDINATORS, _OBSERVATION)
-    for definition in group
+    **ABSENT_CONFIGS,
+    **{
+        definition.name: definition
+        for group in (_IDENTITY, _TOPICS, _LOG, _CONNECTIONS, _REPLICATION, _METADATA, _COORDINATORS, _OBSERVATION)
+        for definition in group
+    },
 }
 
-SECURITY_PREFIXES: Final = ("ssl.", "sasl.", "listener.name.", "security.", "principal.", "connections.max.reauth")
-"""Families that belong to TLS and SASL, which this version does not have."""
+SECURITY_PREFIXES: Final = ("ssl.", "sasl.", "listener.name.", "security.")
+"""Families that belong to TLS and SASL, which this version does not have; `listener.name.` is one of open names."""

@@ -68,8 +68,8 @@ _DEFINITIONS: Final = (
     integer("index.interval.bytes", 4096, 0, synonyms=(("log.index.interval.bytes", 1),)),
     integer("internal.segment.bytes", None, 14, synonyms=(("internal.segment.bytes", 1),)),
     list_of("leader.replication.throttled.replicas", "", form=_REPLICAS),
-    long("local.retention.bytes", -2, -2),
-    long("local.retention.ms", -2, -2),
+    long("local.retention.bytes", -2, -2, synonyms=(("log.local.retention.bytes", 1),)),
+    long("local.retention.ms", -2, -2, synonyms=(("log.local.retention.ms", 1),)),
     long("max.compaction.lag.ms", LONG_MAX, 1, synonyms=(("log.cleaner.max.compaction.lag.ms", 1),)),
     integer("max.message.bytes", 1_048_588, 0, synonyms=(("message.max.bytes", 1),)),
     long(
@@ -94,6 +94,8 @@ _DEFINITIONS: Final = (
     long("min.compaction.lag.ms", 0, 0, synonyms=(("log.cleaner.min.compaction.lag.ms", 1),)),
     integer("min.insync.replicas", 1, 1, synonyms=(("min.insync.replicas", 1),)),
     boolean("preallocate", False, synonyms=(("log.preallocate", 1),)),
+    boolean("remote.log.copy.disable", False, refused={"true": NO_TIERED_STORAGE}),
+    boolean("remote.log.delete.on.disable", False, refused={"true": NO_TIERED_STORAGE}),
     boolean("remote.storage.enable", False, refused={"true": NO_TIERED_STORAGE}),
     long("retention.bytes", -1, synonyms=(("log.retention.bytes", 1),)),
     long(

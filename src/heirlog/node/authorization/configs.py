@@ -8,11 +8,11 @@ from typing import Any
 
 from heirlog.controller.refusals import sentence
 from heirlog.metadata.acls import ResourceType
-from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.node.authorization.call import Call, parted
 from heirlog.node.authorization.topics import split
 from heirlog.node.broker_loggers import BROKER_LOGGER
-from heirlog.node.handlers.list_config_resources import CLIENT_METRICS, GROUP
+from heirlog.node.handlers.list_config_resources import CLIENT_METRICS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsResponse
 from heirlog.protocol.messages.describe_configs import DescribeConfigsResponse
@@ -28,7 +28,7 @@ def _denial(call: Call, resource: Any) -> ErrorCode:
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if kind == TOPIC_RESOURCE and not call.may(ResourceType.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if kind == GROUP and not call.may(ResourceType.GROUP, name):
+    if kind == GROUP_RESOURCE and not call.may(ResourceType.GROUP, name):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     return ErrorCode.NONE
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): configurations of topics and of this node, with their sources (KIP-133, KIP-226).
+"""DescribeConfigs (key 32): configurations of topics, groups and of this node, with their sources (KIP-133, KIP-226).
 
 v1 sources and synonyms, v3 types and documentation, v4 flexible. A node's resource is answered by that node only, be it
 broker or controller (clients ask the one they mean); the name "" is the cluster-wide default. Its loggers are a
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from heirlog.context import Context
 from heirlog.metadata.configs import ConfigEntry, Source, describe
 from heirlog.metadata.definition import ConfigType
-from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.metadata.topic_name import topic_name_error
 from heirlog.node.broker_loggers import BROKER_LOGGER, check_is_me
 from heirlog.node.log_levels import LOGGERS
@@ -78,6 +78,9 @@ def _check(node: Node, kind: int, name: str) -> None:
                 ErrorCode.INVALID_REQUEST,
                 f"this is node {node.config.node_id}: ask node {name} for its own configuration",
             )
+    elif kind == GROUP_RESOURCE:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     elif kind == BROKER_LOGGER:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")

@@ -1,8 +1,8 @@
 """ListConfigResources (key 74): the names of what can have configurations (KIP-1142).
 
 v0 asks for client metrics only, v1 for any of topics, brokers, broker loggers, client metrics and groups; no type named
-is all of them. Only topics, brokers and their loggers have configurations here. Brokers that are fenced, or have no
-place on the listener that was asked, are left out, as on Kafka.
+is all of them. Client metrics have no configurations here, and of groups those are named that have some of their own.
+Brokers that are fenced, or have no place on the listener that was asked, are left out, as on Kafka.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
-from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.node.broker_loggers import BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from heirlog.node.node import Node
 
 CLIENT_METRICS = 16
-GROUP = 32
-ALL_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+ALL_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS, GROUP_RESOURCE)
 
 
 def handle(node: Node, request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
@@ -40,6 +39,8 @@ def handle(node: Node, request: ListConfigResourcesRequest, context: Context) ->
 def _names(node: Node, kind: int, listener: str) -> Iterator[str]:
     if kind == TOPIC_RESOURCE:
         yield from sorted(node.image.topic_ids)
+    elif kind == GROUP_RESOURCE:
+        yield from sorted(name for resource, name in node.image.configs if resource == GROUP_RESOURCE)
     elif kind in (BROKER_RESOURCE, BROKER_LOGGER):
         for broker in node.sorted_brokers():
             if not broker.fenced and broker.endpoint(listener) is not None:

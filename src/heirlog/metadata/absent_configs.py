@@ -1,0 +1,255 @@
+"""Configurations of what heirlog does not have: known by name, and described with Kafka's defaults.
+
+Clients and tools ask for them, change them and compare what they find. So every name that Apache Kafka 4.2 knows is
+known here. A number tunes what is not there, and is taken without effect. Anything else would ask for it, and is
+refused with the sentence of its family (`Definition.lacking`). `make interop` compares the list with Kafka's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from heirlog.metadata.definition import (
+    INT_MAX,
+    LONG_MAX,
+    Definition,
+    Update,
+    boolean,
+    class_name,
+    double,
+    integer,
+    list_of,
+    long,
+    password,
+    short,
+    string,
+)
+from heirlog.metadata.topic_configs import NO_TIERED_STORAGE
+
+NO_TLS_OR_SASL: Final = (
+    "this version of heirlog speaks PLAINTEXT only (no TLS, no SASL); remove the property and keep the listeners on a "
+    "trusted network"
+)
+
+_TRANSACTIONS = (
+    integer("add.partitions.to.txn.retry.backoff.max.ms", 100, 0),
+    integer("add.partitions.to.txn.retry.backoff.ms", 20, 1),
+    boolean("transaction.two.phase.commit.enable", False),
+)
+
+_PLUGINS = (
+    class_name("alter.config.policy.class.name"),
+    class_name("client.quota.callback.class"),
+    class_name("create.topic.policy.class.name"),
+)
+
+_TUNING = (
+    integer("alter.log.dirs.replication.quota.window.num", 11, 1),
+    integer("alter.log.dirs.replication.quota.window.size.seconds", 1, 1),
+    integer("controller.quota.window.num", 11, 1),
+    integer("controller.quota.window.size.seconds", 1, 1),
+    integer("group.coordinator.append.linger.ms", -1, -1),
+    integer("group.coordinator.threads", 4, 1),
+    integer("kafka.metrics.polling.interval.secs", 10, 1),
+    list_of("kafka.metrics.reporters", ""),
+    long("log.dir.failure.timeout.ms", 30_000, 1),
+    integer("telemetry.max.bytes", 1_048_576, 1),
+)
+
+_PROVIDERS = (list_of("config.providers", "", update=Update.CLUSTER_WIDE),)
+
+_SECURITY = (
+    long("connections.max.reauth.ms", 0),
+    class_name(
+        "principal.builder.class",
+        "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        update=Update.PER_BROKER,
+    ),
+    class_name("sasl.client.callback.handler.class"),
+    list_of("sasl.enabled.mechanisms", "GSSAPI", update=Update.PER_BROKER),
+    password("sasl.jaas.config", update=Update.PER_BROKER),
+    string("sasl.kerberos.kinit.cmd", "/usr/bin/kinit", update=Update.PER_BROKER),
+    long("sasl.kerberos.min.time.before.relogin", 60_000, update=Update.PER_BROKER),
+    list_of("sasl.kerberos.principal.to.local.rules", "DEFAULT", update=Update.PER_BROKER),
+    string("sasl.kerberos.service.name", None, update=Update.PER_BROKER),
+    double("sasl.kerberos.ticket.renew.jitter", 0.05, update=Update.PER_BROKER),
+    double("sasl.kerberos.ticket.renew.window.factor", 0.8, update=Update.PER_BROKER),
+    class_name("sasl.login.callback.handler.class"),
+    class_name("sasl.login.class"),
+    integer("sasl.login.connect.timeout.ms", None),
+    integer("sasl.login.read.timeout.ms", None),
+    short("sasl.login.refresh.buffer.seconds", 300, update=Update.PER_BROKER),
+    short("sasl.login.refresh.min.period.seconds", 60, update=Update.PER_BROKER),
+    double("sasl.login.refresh.window.factor", 0.8, update=Update.PER_BROKER),
+    double("sasl.login.refresh.window.jitter", 0.05, update=Update.PER_BROKER),
+    long("sasl.login.retry.backoff.max.ms", 10_000),
+    long("sasl.login.retry.backoff.ms", 100),
+    string("sasl.mechanism.controller.protocol", "GSSAPI"),
+    string("sasl.mechanism.inter.broker.protocol", "GSSAPI", update=Update.PER_BROKER),
+    string("sasl.oauthbearer.assertion.algorithm", "RS256"),
+    string("sasl.oauthbearer.assertion.claim.aud", None),
+    integer("sasl.oauthbearer.assertion.claim.exp.seconds", 300, 0, at_most=86_400),
+    string("sasl.oauthbearer.assertion.claim.iss", None),
+    boolean("sasl.oauthbearer.assertion.claim.jti.include", False),
+    integer("sasl.oauthbearer.assertion.claim.nbf.seconds", 60, 0, at_most=3600),
+    string("sasl.oauthbearer.assertion.claim.sub", None),
+    string("sasl.oauthbearer.assertion.file", None),
+    string("sasl.oauthbearer.assertion.private.key.file", None),
+    password("sasl.oauthbearer.assertion.private.key.passphrase"),
+    string("sasl.oauthbearer.assertion.template.file", None),
+    string("sasl.oauthbearer.client.credentials.client.id", None),
+    password("sasl.oauthbearer.client.credentials.client.secret"),
+    integer("sasl.oauthbearer.clock.skew.seconds", 30),
+    list_of("sasl.oauthbearer.expected.audience", ""),
+    string("sasl.oauthbearer.expected.issuer", None),
+    long("sasl.oauthbearer.jwks.endpoint.refresh.ms", 3_600_000),
+    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", 10_000),
+    long("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", 100),
+    string("sasl.oauthbearer.jwks.endpoint.url", None),
+    class_name(
+        "sasl.oauthbearer.jwt.retriever.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever"
+    ),
+    class_name(
+        "sasl.oauthbearer.jwt.validator.class", "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
+    ),
+    string("sasl.oauthbearer.scope", None),
+    string("sasl.oauthbearer.scope.claim.name", "scope"),
+    string("sasl.oauthbearer.sub.claim.name", "sub"),
+    string("sasl.oauthbearer.token.endpoint.url", None),
+    class_name("sasl.server.callback.handler.class"),
+    integer("sasl.server.max.receive.size", 524_288),
+    string("security.providers", None),
+    boolean("ssl.allow.dn.changes", False),
+    boolean("ssl.allow.san.changes", False),
+    list_of("ssl.cipher.suites", "", update=Update.PER_BROKER),
+    string("ssl.client.auth", "none", update=Update.PER_BROKER),
+    list_of("ssl.enabled.protocols", "TLSv1.2,TLSv1.3", update=Update.PER_BROKER),
+    string("ssl.endpoint.identification.algorithm", "https", update=Update.PER_BROKER),
+    class_name("ssl.engine.factory.class", update=Update.PER_BROKER),
+    password("ssl.key.password", update=Update.PER_BROKER),
+    string("ssl.keymanager.algorithm", "SunX509", update=Update.PER_BROKER),
+    password("ssl.keystore.certificate.chain", update=Update.PER_BROKER),
+    password("ssl.keystore.key", update=Update.PER_BROKER),
+    string("ssl.keystore.location", None, update=Update.PER_BROKER),
+    password("ssl.keystore.password", update=Update.PER_BROKER),
+    string("ssl.keystore.type", "JKS", update=Update.PER_BROKER),
+    string("ssl.principal.mapping.rules", "DEFAULT"),
+    string("ssl.protocol", "TLSv1.3", update=Update.PER_BROKER),
+    string("ssl.provider", None, update=Update.PER_BROKER),
+    string("ssl.secure.random.implementation", None, update=Update.PER_BROKER),
+    string("ssl.trustmanager.algorithm", "PKIX", update=Update.PER_BROKER),
+    password("ssl.truststore.certificates", update=Update.PER_BROKER),
+    string("ssl.truststore.location", None, update=Update.PER_BROKER),
+    password("ssl.truststore.password", update=Update.PER_BROKER),
+    string("ssl.truststore.type", "JKS", update=Update.PER_BROKER),
+)
+
+_QUORUM = (boolean("controller.quorum.auto.join.enable", False),)
+
+_TOKENS = (
+    long("delegation.token.expiry.check.interval.ms", 3_600_000, 1),
+    long("delegation.token.expiry.time.ms", 86_400_000, 1),
+    long("delegation.token.max.lifetime.ms", 604_800_000, 1),
+    password("delegation.token.secret.key"),
+)
+
+_GROUPS = (
+    list_of("group.consumer.assignors", "uniform,range"),
+    integer("group.consumer.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.consumer.max.session.timeout.ms", 60_000, 1),
+    integer("group.consumer.max.size", INT_MAX, 1),
+    string("group.consumer.migration.policy", "bidirectional"),
+    integer("group.consumer.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.consumer.min.session.timeout.ms", 45_000, 1),
+    integer("group.consumer.session.timeout.ms", 45_000, 1),
+    list_of("group.share.assignors", "simple"),
+    integer("group.share.delivery.count.limit", 5, 2, at_most=10),
+    integer("group.share.heartbeat.interval.ms", 5000, 1),
+    integer("group.share.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.share.max.record.lock.duration.ms", 60_000, 30000, at_most=3600000),
+    integer("group.share.max.session.timeout.ms", 60_000, 1),
+    integer("group.share.max.share.sessions", 2000, 1),
+    integer("group.share.max.size", 200, 1, at_most=1000),
+    integer("group.share.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.share.min.record.lock.duration.ms", 15_000, 1000, at_most=30000),
+    integer("group.share.min.session.timeout.ms", 45_000, 1),
+    integer("group.share.partition.max.record.locks", 2000, 100, at_most=10000),
+    integer("group.share.record.lock.duration.ms", 30_000, 1000, at_most=3600000),
+    integer("group.share.session.timeout.ms", 45_000, 1),
+    integer("group.streams.heartbeat.interval.ms", 5000, 1),
+    integer("group.streams.initial.rebalance.delay.ms", 3000, 0),
+    integer("group.streams.max.heartbeat.interval.ms", 15_000, 1),
+    integer("group.streams.max.session.timeout.ms", 60_000, 1),
+    integer("group.streams.max.size", INT_MAX, 1),
+    integer("group.streams.max.standby.replicas", 2, 0),
+    integer("group.streams.min.heartbeat.interval.ms", 5000, 1),
+    integer("group.streams.min.session.timeout.ms", 45_000, 1),
+    integer("group.streams.num.standby.replicas", 0, 0),
+    integer("group.streams.session.timeout.ms", 45_000, 1),
+    integer("share.coordinator.append.linger.ms", -1, -1),
+    integer("share.coordinator.load.buffer.size", 5_242_880, 1),
+    integer("share.coordinator.snapshot.update.records.per.snapshot", 500, 0),
+    integer("share.coordinator.state.topic.compression.codec", 0),
+    integer("share.coordinator.state.topic.num.partitions", 50, 1),
+    integer("share.coordinator.state.topic.segment.bytes", 104_857_600, 1),
+    integer("share.coordinator.threads", 1, 1),
+    integer("share.coordinator.write.timeout.ms", 5000, 1),
+    integer("share.fetch.purgatory.purge.interval.requests", 1000),
+)
+
+_TIERS = (
+    long("log.local.retention.bytes", -2, -2, update=Update.CLUSTER_WIDE),
+    long("log.local.retention.ms", -2, -2, update=Update.CLUSTER_WIDE),
+    integer("remote.fetch.max.wait.ms", 500, 1, update=Update.CLUSTER_WIDE),
+    long("remote.list.offsets.request.timeout.ms", 30_000, 1, update=Update.CLUSTER_WIDE),
+    long("remote.log.index.file.cache.total.size.bytes", 1_073_741_824, 1, update=Update.CLUSTER_WIDE),
+    integer("remote.log.manager.copier.thread.pool.size", 10, 1, update=Update.CLUSTER_WIDE),
+    long("remote.log.manager.copy.max.bytes.per.second", LONG_MAX, 1, update=Update.CLUSTER_WIDE),
+    integer("remote.log.manager.copy.quota.window.num", 11, 1),
+    integer("remote.log.manager.copy.quota.window.size.seconds", 1, 1),
+    integer("remote.log.manager.expiration.thread.pool.size", 10, 1, update=Update.CLUSTER_WIDE),
+    long("remote.log.manager.fetch.max.bytes.per.second", LONG_MAX, 1, update=Update.CLUSTER_WIDE),
+    integer("remote.log.manager.fetch.quota.window.num", 11, 1),
+    integer("remote.log.manager.fetch.quota.window.size.seconds", 1, 1),
+    integer("remote.log.manager.follower.thread.pool.size", 2, 1, update=Update.CLUSTER_WIDE),
+    long("remote.log.manager.task.interval.ms", 30_000, 1),
+    integer("remote.log.manager.thread.pool.size", 2, 1),
+    integer("remote.log.metadata.custom.metadata.max.bytes", 128, 0),
+    string(
+        "remote.log.metadata.manager.class.name",
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+    ),
+    string("remote.log.metadata.manager.class.path", None),
+    string("remote.log.metadata.manager.impl.prefix", "rlmm.config."),
+    string("remote.log.metadata.manager.listener.name", None),
+    integer("remote.log.reader.max.pending.tasks", 100, 1),
+    integer("remote.log.reader.threads", 10, 1, update=Update.CLUSTER_WIDE),
+    string("remote.log.storage.manager.class.name", None),
+    string("remote.log.storage.manager.class.path", None),
+    string("remote.log.storage.manager.impl.prefix", "rsm.config."),
+    boolean("remote.log.storage.system.enable", False),
+)
+
+_FAMILIES: Final[Sequence[tuple[str | None, Sequence[Definition]]]] = (
+    (NO_TLS_OR_SASL, _SECURITY),
+    (NO_TIERED_STORAGE, _TIERS),
+    ("heirlog has no delegation tokens", _TOKENS),
+    ("the groups of this version of heirlog are classic ones", _GROUPS),
+    ("this version of heirlog has no transactions", _TRANSACTIONS),
+    ("the quorum of this version of heirlog is one controller", _QUORUM),
+    ("heirlog asks no providers for values: write the value itself", _PROVIDERS),
+    ("heirlog runs no classes of Java", _PLUGINS),
+    (None, _TUNING),
+)
+
+
+def _definitions() -> Iterator[Definition]:
+    for lacking, family in _FAMILIES:
+        for definition in family:
+            yield replace(definition, lacking=lacking)
+
+
+ABSENT_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _definitions()}
