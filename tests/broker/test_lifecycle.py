@@ -131,8 +131,8 @@ def test_a_broker_stops_without_a_controller_that_stays_silent_for_a_session() -
 def test_during_controlled_shutdown_a_follower_outside_the_isr_stops_fetching() -> None:
     rig = Rig().started()
     rig.show(state([1, 2], leader=2))
-    assert len(rig.broker._fetchers.fetched_partitions) == 1
+    assert len(rig.broker.fetchers.fetched_partitions) == 1
     rig.broker.shutdown(lambda: None)
-    assert len(rig.broker._fetchers.fetched_partitions) == 1
+    assert len(rig.broker.fetchers.fetched_partitions) == 1
     rig.show(state([1, 2], [2], leader=2, partition_epoch=2))
-    assert len(rig.broker._fetchers.fetched_partitions) == 0
+    assert len(rig.broker.fetchers.fetched_partitions) == 0

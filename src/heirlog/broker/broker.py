@@ -93,11 +93,12 @@ class Broker:
         self._sender = AlterPartitionSender(
             env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
         )
-        self._fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
+        self.fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
         reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
-        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self._fetchers, reports)
+        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self.fetchers, reports)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = SessionCache(env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.exchange)
+        self.fetch_sessions = sessions
         self.replicas.on_brokers_changed = sessions.brokers_changed
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
         self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
@@ -211,7 +212,7 @@ class Broker:
             self._stop_fetching_outside_isr()
 
     def _stop_fetching_outside_isr(self) -> None:
-        self._fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
+        self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
 
     def _let_go(self) -> None:
         """The controller has let go of us: serve no more, then close what is on disk."""

@@ -262,6 +262,12 @@ class SessionCache:
         self._for_followers: list[_EvictionKey] = []
         """Sorted: what a follower's session may displace; and below what a consumer's may."""
         self._for_all: list[_EvictionKey] = []
+        self.evictions = 0
+        """Sessions that had to make room, since the start."""
+
+    @property
+    def partition_count(self) -> int:
+        return sum(len(session.entries) for session in self._by_id.values())
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -355,11 +361,13 @@ class SessionCache:
             return False
         if now_ms - longest_unused.last_used_ms > EVICTION_MS:
             self._remove(longest_unused)
+            self.evictions += 1
             return True
         evictable = self._for_followers if from_follower else self._for_all
         if not evictable or (from_follower, size, 0) < evictable[0]:
             return False
         self._remove(self._by_id[evictable[0][2]])
+        self.evictions += 1
         return True
 
     def _remove(self, session: FetchSession) -> None:

@@ -43,6 +43,7 @@ from heirlog.broker.log_range import LogRange
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Env, SendFailure
+from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -105,6 +106,7 @@ class _Followed:
         "back_off",
         "idle_until_ms",
         "initial_offset",
+        "lag",
         "leader_epoch",
         "partition",
         "said_in",
@@ -122,6 +124,8 @@ class _Followed:
         self.initial_offset = self.start.fetch_offset
         self.back_off = _BackOff()
         self.idle_until_ms = 0
+        self.lag = 0
+        """Offsets below the leader's high watermark that are missing here, by its last answer."""
 
     @property
     def key(self) -> _Key:
@@ -145,6 +149,10 @@ class Fetcher:
         self._cancel_timer: Callable[[], None] | None = None
         self._failing = _BackOff()
         self._all_idle_until_ms = 0
+
+    @property
+    def resting_count(self) -> int:
+        return len(self._resting)
 
     @property
     def is_unused(self) -> bool:
@@ -322,6 +330,7 @@ class Fetcher:
                     self._moved(followed)
                     self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
+                followed.lag = data.high_watermark - partition.log.log_end_offset
                 if partition.log.log_start_offset != followed.said_log_start_offset:
                     self._session.say(followed.key)
                 followed.back_off.reset()
@@ -510,3 +519,13 @@ class ReplicaFetchers:
     def fetched_partitions(self) -> KeysView[tuple[Uuid, int]]:
         """(topic id, index) of what is being copied: for checks and gauges."""
         return self._fetcher_of.keys()
+
+    def lags(self) -> Survey[tuple[int, int]]:
+        """The largest lag behind a leader's high watermark, and how many partitions rest after an error."""
+        largest = resting = 0
+        for fetcher in list(self._fetchers.values()):
+            resting += fetcher.resting_count
+            for group in in_groups(fetcher.followed.values()):
+                largest = max(largest, *(followed.lag for followed in group))
+                yield
+        return largest, resting

@@ -227,6 +227,10 @@ class Partition:
                 f"the ISR of {self.topic}-{self.index} is {list(self.isr.committed)}, acks=all needs {self.min_isr}",
             )
         appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
+        if not appended.duplicate:
+            traffic = self.traffic
+            traffic.messages_in += appended.last_offset - appended.first_offset + 1
+            traffic.bytes_in += len(records)
         # with a follower in the ISR the watermark waits for its fetch, not for our own log
         if len(self.isr.maximal) == 1:
             self.advance_high_watermark(now_ms)

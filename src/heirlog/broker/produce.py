@@ -139,8 +139,7 @@ class ProduceHandler:
                         raise KafkaError(
                             ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by coordinators only"
                         )
-                    traffic = partition.traffic
-                    traffic.produces += 1
+                    partition.traffic.produces += 1
                     watermark = partition.high_watermark
                     records = records_view(data.records)
                     appended = partition.append(
@@ -162,8 +161,6 @@ class ProduceHandler:
                 answer.log_append_time_ms = appended.append_time_ms
                 answer.log_start_offset = appended.log_start_offset
                 if not appended.duplicate:
-                    traffic.messages_in += appended.last_offset - appended.first_offset + 1
-                    traffic.bytes_in += len(records)
                     appended_to.append((partition, watermark))
                 if acks == ALL_IN_SYNC and partition.high_watermark <= appended.last_offset:
                     waits.append((partition, appended.last_offset + 1, answer))

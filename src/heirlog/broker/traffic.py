@@ -10,8 +10,6 @@ copies count for the broker and not for a topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from heirlog.protocol.errors import ErrorCode
 
 
@@ -22,6 +20,7 @@ class TopicTraffic:
         "bytes_in",
         "bytes_out",
         "bytes_rejected",
+        "corrupt",
         "fetches",
         "fetches_failed",
         "messages_in",
@@ -35,6 +34,8 @@ class TopicTraffic:
         self.bytes_out = 0
         self.bytes_rejected = 0
         """Of batches that are larger than max.message.bytes."""
+        self.corrupt = 0
+        """Partitions of produce requests that were refused as damaged."""
         self.produces = 0
         self.produces_failed = 0
         """Not counted: what clients meet in the usual course of things (`_EXPECTED`); so for fetches."""
@@ -45,6 +46,7 @@ class TopicTraffic:
         """A partition's batches of `size` bytes were refused."""
         if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
             self.bytes_rejected += size
+        self.corrupt += code is ErrorCode.CORRUPT_MESSAGE
         if code not in _EXPECTED:
             self.produces_failed += 1
 
@@ -85,8 +87,6 @@ class Traffic:
         self.isr_shrinks = 0
         self.failed_isr_updates = 0
         """The last three: of partitions that are no longer here."""
-        self.refused: dict[ErrorCode, int] = {}
-        """Partitions of produce requests that were refused, by reason."""
 
     def of(self, topic: str) -> TopicTraffic:
         return self.topics.setdefault(topic, TopicTraffic())
@@ -96,13 +96,3 @@ class Traffic:
         left = self.topics.pop(topic, None)
         if left is not None:
             self.gone.add(left)
-
-    def total(self) -> TopicTraffic:
-        return _sum((self.gone, *self.topics.values()))
-
-
-def _sum(parts: Iterable[TopicTraffic]) -> TopicTraffic:
-    total = TopicTraffic()
-    for part in parts:
-        total.add(part)
-    return total

@@ -165,6 +165,8 @@ class Controller:
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
         """How many leaders were elected on which basis since this process started."""
+        self.timed_out_heartbeats = 0
+        """Brokers that were fenced for their silence, since this process started."""
         self.sessions = Sessions(
             static.int("broker.session.timeout.ms"), static.int("heirlog.broker.disconnect.grace.ms")
         )
@@ -452,6 +454,7 @@ class Controller:
         # where one is stale others may be too
         self._expect_session_check(self.sessions.check_interval_ms if stale is None else 0)
         if stale is not None:
+            self.timed_out_heartbeats += 1
             self.expire_session(stale, "no heartbeat for broker.session.timeout.ms")
 
     def _end_of_grace(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> None:

@@ -92,6 +92,11 @@ class Sessions:
             return False
         return now_ms - session.closed_at_ms >= self.disconnect_grace_ms
 
+    def silent_ms(self, broker: BrokerId, now_ms: int) -> int | None:
+        """How long ago its last heartbeat came; None without a session."""
+        session = self._sessions.get(broker)
+        return None if session is None else now_ms - session.contact_ms
+
     def longest_silent(self, now_ms: int) -> BrokerId | None:
         """The broker silent for longest, if that is the session timeout or more."""
         stale = [

@@ -86,6 +86,10 @@ class Forwarder:
         wait.attempt()
         return wait.pending
 
+    def waiting(self, api_key: int) -> int:
+        """How many requests of this API are under way."""
+        return sum(wait.api_key == api_key for wait in self._under_way)
+
     def _has_room_for(self, wait: _Forwarding) -> bool:
         if not self._under_way:
             return True
@@ -126,6 +130,7 @@ class _Forwarding:
         self._on_over = on_over
         self._cancel_retry: Cancel | None = None
         self.size_bytes = len(envelope.request_data)
+        self.api_key = header.api_key
         self._header = header
         self._envelope = envelope
         self._refusal = refusal

@@ -15,7 +15,7 @@ to the one beside it, and sees only committed metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heirlog.context import Context
 from heirlog.env import Env
@@ -56,6 +56,12 @@ if TYPE_CHECKING:
 NO_NODE = -1
 
 
+class Parts(NamedTuple):
+    quorum: Quorum | None
+    controller: Controller | None
+    broker: Broker | None
+
+
 class Node:
     """One incarnation. `listeners` is where the body must listen before it calls `start`."""
 
@@ -82,6 +88,8 @@ class Node:
         self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self.complain = Complaints(env.log, env.now_ms)
+        self.controllers_seen = 0
+        """How often a controller became the active one, as far as this node was told."""
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
@@ -132,6 +140,25 @@ class Node:
     def broker(self) -> Broker:
         assert self._broker is not None, "only a broker's listener routes here"
         return self._broker
+
+    @property
+    def parts(self) -> Parts:
+        """For metrics: what there is of this node by now."""
+        return Parts(self._quorum, self._controller, self._broker)
+
+    @property
+    def held_count(self) -> int:
+        """Requests that wait for metadata."""
+        return len(self._held)
+
+    @property
+    def applied_time_ms(self) -> int:
+        """When the newest metadata record of this node's image was written, -1 where no log but a snapshot says it."""
+        return self._publisher.applied_time_ms
+
+    def forwarded(self, api_key: int) -> int:
+        """Clients' requests of this API that wait for the active controller."""
+        return self._forwarder.waiting(api_key)
 
     @property
     def holds_requests(self) -> bool:
@@ -386,6 +413,7 @@ class Node:
         self._publisher.on_commit(batches)
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
+        self.controllers_seen += leader_id != NO_NODE
         if self._controller is not None:
             self._controller.on_leader_change(leader_id, epoch, is_me)
 

@@ -38,6 +38,8 @@ class Publisher:
         write_snapshot: Callable[[Iterable[Any], int, int], bool],
     ) -> None:
         self.image = Image()
+        self.applied_time_ms = -1
+        """When the newest applied record was written; unknown right after a snapshot."""
         self._snapshots = snapshots
         self._write_snapshot = write_snapshot
         self._journal = Journal(self.image)
@@ -63,6 +65,7 @@ class Publisher:
             image.apply_all(batch.records, batch.base_offset, batch.epoch, journal)
             # a batch of control records applies nothing and still counts: "caught up" is judged by offsets
             image.offset, image.epoch = batch.last_offset, batch.epoch
+            self.applied_time_ms = batch.append_time_ms
             self._snapshots.committed(batch.records, image.metadata_version)
         self._applied()
         # half a metadata transaction has no records of its own that a snapshot could hold

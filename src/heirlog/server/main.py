@@ -29,6 +29,7 @@ from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import OsFiles
 from heirlog.server.logs import Logger
+from heirlog.server.metrics.listener import MetricsListener, Text
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import Server
 
@@ -116,6 +117,17 @@ class NodeProcess:
             staging=staging,
         )
 
+        self._metrics: MetricsListener | None = None
+        if config.metrics_listener is not None:
+            self._metrics = MetricsListener(self._loop, self._load_metrics, log)
+
+    def _load_metrics(self) -> Text:
+        from heirlog.server.metrics.exposition import written
+        from heirlog.server.metrics.families import NodeFamilies
+
+        families = NodeFamilies(self._node, self._server.connections_by_listener)
+        return lambda: written(families.all())
+
     def run(self, on_listening: Callable[[], None] | None) -> int:
         asyncio.set_event_loop(self._loop)
         self._loop.set_exception_handler(self._failed)
@@ -136,6 +148,20 @@ class NodeProcess:
                 self._server.listen(name, endpoint, self._reuse_port)
             except OSError as error:
                 raise Refused(f"listener {name} cannot listen on {endpoint}: {error.strerror or error}") from error
+        if self._metrics is not None:
+            self._listen_for_metrics(self._metrics)
+
+    def _listen_for_metrics(self, metrics: MetricsListener) -> None:
+        endpoint = self._config.metrics_listener
+        assert endpoint is not None, "there is a listener only where it is configured"
+        try:
+            found = metrics.listen(endpoint)
+        except OSError as error:
+            raise Refused(
+                f"heirlog.metrics.listener cannot listen on {endpoint}: {error.strerror or error}; free that port or "
+                "give another one (0: any)"
+            ) from error
+        self._log("info", "metrics-listening", host=found.host, port=found.port)
 
     def _start(self, on_listening: Callable[[], None] | None) -> None:
         self._node.start()
@@ -168,6 +194,8 @@ class NodeProcess:
         self._loop.stop()
 
     def _end(self) -> None:
+        if self._metrics is not None:
+            self._metrics.stop()
         self._server.stop()
         self._pool.stop()
         self._files.stop()

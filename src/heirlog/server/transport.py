@@ -148,6 +148,10 @@ class Server:
     def connection_count(self) -> int:
         return len(self._connections)
 
+    def connections_by_listener(self) -> dict[str, int]:
+        found = Counter(connection.listener for connection in self._connections)
+        return {name: found[name] for name in self._listening}
+
     def listen(self, name: str, endpoint: Endpoint, reuse_port: bool = False) -> Endpoint:
         """Bind and listen; where it listens in fact (port 0: any free one). Raises OSError."""
         family, kind, protocol, _, address = socket.getaddrinfo(

@@ -226,8 +226,7 @@ class Checker:
             self._must_not("T3", invariants.t3_leader_counts_everybody(me, isr, state, min_isr), name)
 
     def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
-        # private, because only a bystander asks: requests and images are all that a broker is told
-        fetched = key in node.broker._fetchers.fetched_partitions
+        fetched = key in node.broker.fetchers.fetched_partitions
         shutting_down = node.broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
         self._must_not("T1", invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down), name)
         known = node.image.brokers.get(me)

@@ -11,12 +11,13 @@ hears REBALANCE_IN_PROGRESS, which makes it join again without looking for a coo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from operator import mul
 from struct import unpack
 from typing import Any
 
-from heirlog.broker.groups.group import Group
+from heirlog.broker.groups.group import Group, GroupState
 from heirlog.broker.groups.membership import Limits, join_refusal, request_bytes
 from heirlog.broker.groups.shard import Shard, ShardConfig
 from heirlog.broker.replica_manager import ReplicaManager
@@ -25,6 +26,7 @@ from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
+from heirlog.metadata.survey import Survey, in_groups
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -147,6 +149,18 @@ class GroupCoordinator:
             shard.close()
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def counts(self) -> Survey[tuple[Counter[GroupState], int]]:
+        """Groups by state, and committed offsets."""
+        states: Counter[GroupState] = Counter()
+        offsets = 0
+        for shard in self.shards():
+            for groups in in_groups(shard.groups.values()):
+                for group in groups:
+                    states[group.state] += 1
+                    offsets += len(group.offsets.committed)
+                yield
+        return states, offsets
 
     def shards(self) -> list[Shard]:
         """All that this broker leads, loaded or not."""

@@ -1,0 +1,215 @@
+"""What a broker has and does: ReplicaManager, BrokerTopicMetrics, purgatories, logs, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+
+from heirlog.broker.broker import Broker
+from heirlog.broker.groups.group import GroupState
+from heirlog.broker.partition import Partition, Role
+from heirlog.broker.traffic import TopicTraffic
+from heirlog.metadata.survey import in_groups
+from heirlog.node.node import Node
+from heirlog.protocol.api import ELECT_LEADERS
+from heirlog.server.metrics.family import NO_LABELS, Family, Sample, counter, counters, gauge, gauges
+
+SERVER = "kafka_server_"
+REPLICAS = SERVER + "replicamanager_"
+TOPICS = SERVER + "brokertopicmetrics_"
+CLUSTER = "kafka_cluster_partition"
+LOG = "kafka_log_log"
+GROUPS = "kafka_coordinator_group_groupmetadatamanager_"
+
+
+def families(node: Node, broker: Broker) -> Iterator[Family | None]:
+    yield gauge(
+        SERVER + "kafkaserver_brokerstate",
+        "0 not running, 1 starting, 2 recovery, 3 running, 6 controlled shutdown, 7 shutting down.",
+        broker.state.value,
+    )
+    yield from _replica_manager(broker)
+    yield from _fetching(broker)
+    yield from _topics(broker)
+    yield from _purgatories(node, broker)
+    yield from _groups(broker)
+    yield from _log_directories(node, broker)
+    yield from _partitions(broker)
+
+
+def _replica_manager(broker: Broker) -> Iterator[Family | None]:
+    found = yield from broker.survey()
+    for name, text, value in (
+        ("partitioncount", "Replicas on this broker.", found.partition_count),
+        ("leadercount", "Partitions that this broker leads.", found.leader_count),
+        (
+            "underreplicatedpartitions",
+            "Of these, with fewer replicas in sync than assigned.",
+            found.under_replicated_partitions,
+        ),
+        (
+            "underminisrpartitioncount",
+            "Of these, with fewer replicas in sync than the min ISR: acks=all is refused.",
+            found.under_min_isr_partition_count,
+        ),
+        (
+            "atminisrpartitioncount",
+            "Of these, with no replica in sync to spare.",
+            found.at_min_isr_partition_count,
+        ),
+        ("reassigningpartitions", "Of these, being reassigned.", found.reassigning_partitions),
+        ("offlinereplicacount", "Replicas whose disk has failed.", found.offline_replica_count),
+    ):
+        yield gauge(REPLICAS + name, text, value)
+    yield counter(REPLICAS + "isrshrinks_total", "Members that left an ISR led here.", found.isr_shrinks)
+    yield counter(REPLICAS + "isrexpands_total", "Members that joined an ISR led here.", found.isr_expands)
+    yield counter(
+        REPLICAS + "failedisrupdates_total", "Changes of an ISR that the controller refused.", found.failed_isr_updates
+    )
+    yield counter(
+        "heirlog_discarded_records_total",
+        "Offsets that followers here have cut because a leader elected on a lossy basis did not have them.",
+        found.records_discarded,
+    )
+
+
+def _fetching(broker: Broker) -> Iterator[Family | None]:
+    lag, resting = yield from broker.fetchers.lags()
+    labels = {"clientId": "Replica"}
+    fetchers = SERVER + "replicafetchermanager_"
+    yield gauges(fetchers + "maxlag", "Offsets by which a follower here is behind, at most.", [(labels, lag)])
+    yield gauges(
+        fetchers + "failedpartitionscount", "Partitions that are not copied because of an error.", [(labels, resting)]
+    )
+    sessions, prefix = broker.fetch_sessions, SERVER + "fetchsessioncache_"
+    yield gauge(prefix + "numincrementalfetchsessions", "Fetch sessions.", len(sessions))
+    yield gauge(prefix + "numincrementalfetchpartitionscached", "Partitions in them.", sessions.partition_count)
+    yield counter(
+        prefix + "incrementalfetchsessionevictions_total", "Sessions that had to make room.", sessions.evictions
+    )
+
+
+PER_TOPIC: Sequence[tuple[str, str, Callable[[TopicTraffic], int]]] = (
+    ("messagesin", "Records appended by producers.", attrgetter("messages_in")),
+    ("bytesin", "Bytes appended by producers.", attrgetter("bytes_in")),
+    ("bytesout", "Bytes sent to consumers.", attrgetter("bytes_out")),
+    ("bytesrejected", "Bytes of batches above max.message.bytes.", attrgetter("bytes_rejected")),
+    ("totalproducerequests", "Partitions named in produce requests.", attrgetter("produces")),
+    (
+        "failedproducerequests",
+        "Of these, refused for what is not in the usual course of things.",
+        attrgetter("produces_failed"),
+    ),
+    ("totalfetchrequests", "Partitions looked at for fetch requests.", attrgetter("fetches")),
+    ("failedfetchrequests", "Of these, refused likewise.", attrgetter("fetches_failed")),
+)
+
+
+def _topics(broker: Broker) -> Iterator[Family | None]:
+    traffic = broker.replicas.traffic
+    # added up before the topics are listed: what comes meanwhile may be in the topics and not in the sum
+    total = TopicTraffic()
+    total.add(traffic.gone)
+    topics = list(traffic.topics.items())
+    for group in in_groups(topics):
+        for _, counts in group:
+            total.add(counts)
+        yield None
+    for name, text, of in PER_TOPIC:
+        yield counters(f"{TOPICS}{name}_total", text, _of_topics(total, topics, of))
+    yield counter(
+        f"{TOPICS}invalidmessagecrcrecords_total",
+        "Partitions of produce requests that were refused as damaged.",
+        total.corrupt,
+    )
+    yield counter(f"{TOPICS}replicationbytesin_total", "Bytes copied from other brokers.", traffic.replication_bytes_in)
+    yield counter(f"{TOPICS}replicationbytesout_total", "Bytes copied by other brokers.", traffic.replication_bytes_out)
+
+
+def _of_topics(
+    total: TopicTraffic, topics: Sequence[tuple[str, TopicTraffic]], of: Callable[[TopicTraffic], int]
+) -> Iterator[Sample]:
+    """The sum, without a label, and the topics that have any, as on Apache Kafka."""
+    yield NO_LABELS, of(total)
+    for topic, counts in topics:
+        value = of(counts)
+        if value:
+            yield {"topic": topic}, value
+
+
+def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
+    replicas = broker.replicas
+    fetches = (replicas.consumer_fetch_waits, replicas.follower_fetch_waits)
+    elections = node.forwarded(ELECT_LEADERS)
+    waiting = {
+        "Produce": (len(replicas.produce_waits), replicas.produce_waits.watched),
+        "Fetch": (sum(map(len, fetches)), sum(waits.watched for waits in fetches)),
+        "DeleteRecords": (len(replicas.delete_records_waits), replicas.delete_records_waits.watched),
+        "ElectLeader": (elections, elections),
+    }
+    for index, name, text in (
+        (0, "numdelayedoperations", "Requests that wait."),
+        (1, "purgatorysize", "The same, each counted for every partition that it waits for."),
+    ):
+        yield gauges(
+            f"{SERVER}delayedoperationpurgatory_{name}",
+            text,
+            [({"delayedOperation": kind}, counts[index]) for kind, counts in waiting.items()],
+        )
+    yield counters(
+        SERVER + "delayedfetchmetrics_expires_total",
+        "Fetch requests that were answered because their time was up.",
+        [({"fetcherType": kind}, waits.expired) for kind, waits in zip(("consumer", "follower"), fetches, strict=True)],
+    )
+
+
+def _groups(broker: Broker) -> Iterator[Family | None]:
+    states, offsets = yield from broker.groups.counts()
+    yield gauge(GROUPS + "numgroups", "Groups coordinated here.", sum(states.values()))
+    for state in GroupState:
+        yield gauge(f"{GROUPS}numgroups{state.value.lower()}", f"Of these, {state.value}.", states[state])
+    yield gauge(GROUPS + "numoffsets", "Committed offsets kept here.", offsets)
+
+
+def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
+    online = {directory.path for directory in broker.replicas.online_directories}
+    paths = node.config.log_dirs
+    yield gauge(
+        "kafka_log_logmanager_offlinelogdirectorycount",
+        "Log directories that cannot be used.",
+        sum(path not in online for path in paths),
+    )
+    yield gauges(
+        "kafka_log_logmanager_logdirectoryoffline",
+        "1 for a log directory that cannot be used.",
+        [({"logDirectory": path}, path not in online) for path in paths],
+    )
+
+
+def _partitions(broker: Broker) -> Iterator[Family | None]:
+    """One sample per partition and family: what a broker has most of."""
+    partitions = list(broker.replicas.all_partitions())
+    for prefix, name, text, of in PER_PARTITION:
+        yield gauges(f"{prefix}_{name}", text, _of_partitions(partitions, of))
+
+
+def _of_partitions(partitions: Sequence[Partition], of: Callable[[Partition], float]) -> Iterator[Sample]:
+    for partition in partitions:
+        yield {"topic": partition.topic, "partition": str(partition.index)}, of(partition)
+
+
+def _if_led(of: Callable[[Partition], float]) -> Callable[[Partition], float]:
+    return lambda partition: of(partition) if partition.role is Role.LEADER else 0
+
+
+PER_PARTITION: Sequence[tuple[str, str, str, Callable[[Partition], float]]] = (
+    (CLUSTER, "underreplicated", "1 if led here, with too few in sync.", attrgetter("is_under_replicated")),
+    (CLUSTER, "underminisr", "1 if led here, with fewer in sync than the min ISR.", attrgetter("is_under_min_isr")),
+    (CLUSTER, "atminisr", "1 if led here, with as many in sync as the min ISR.", attrgetter("is_at_min_isr")),
+    (CLUSTER, "insyncreplicascount", "Size of the ISR, 0 if not led here.", _if_led(lambda p: len(p.isr.committed))),
+    (CLUSTER, "replicascount", "Assigned replicas, 0 if not led here.", _if_led(lambda p: len(p.replicas))),
+    (LOG, "size", "Bytes of the log here.", attrgetter("log.size_bytes")),
+    (LOG, "logstartoffset", "First offset of the log here.", attrgetter("log.log_start_offset")),
+    (LOG, "logendoffset", "Offset after the last record here.", attrgetter("log.log_end_offset")),
+    (LOG, "numlogsegments", "Segments of the log here.", attrgetter("log.segment_count")),
+)

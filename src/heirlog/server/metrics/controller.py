@@ -1,0 +1,113 @@
+"""What a controller knows of the cluster, and KIP-966's values.
+
+Every controller shows its own image's counts, as on Apache Kafka; sessions and elections are the active one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heirlog.controller.controller import Controller
+from heirlog.metadata.basis import Basis
+from heirlog.metadata.census import take_census
+from heirlog.metadata.state import BrokerState
+from heirlog.node.node import Node
+from heirlog.server.metrics.family import Family, Sample, counter, counters, gauge, gauges
+from heirlog.server.metrics.quorum import applied
+
+KAFKA = "kafka_controller_kafkacontroller_"
+STATS = "kafka_controller_controllerstats_"
+FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
+"""Kafka's BrokerRegistrationState."""
+
+
+def families(node: Node, controller: Controller) -> Iterator[Family | None]:
+    census = yield from take_census(node.image, node.config)
+    brokers = node.sorted_brokers()
+    for name, text, value in (
+        ("activecontrollercount", "1 on the active controller.", int(controller.is_active)),
+        ("newactivecontrollerscount", "Active controllers that this node has seen begin.", node.controllers_seen),
+        ("globaltopiccount", "Topics.", census.topics),
+        ("globalpartitioncount", "Partitions.", census.partitions),
+        ("offlinepartitionscount", "Partitions without a leader.", census.offline),
+        (
+            "preferredreplicaimbalancecount",
+            "Partitions that are not led by the first of their replicas.",
+            census.preferred_imbalance,
+        ),
+        ("activebrokercount", "Brokers that are not fenced.", sum(not broker.fenced for broker in brokers)),
+        ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
+        (
+            "controlledshutdownbrokercount",
+            "Brokers that are shutting down.",
+            sum(broker.in_controlled_shutdown for broker in brokers),
+        ),
+        (
+            "timedoutbrokerheartbeatcount",
+            "Brokers fenced for their silence since this process started.",
+            controller.timed_out_heartbeats,
+        ),
+        ("lastcommittedrecordoffset", "Last committed metadata record.", _committed(node)),
+        ("metadataerrorcount", "Metadata records that could not be applied: always 0, such a node ends.", 0),
+    ):
+        yield gauge(KAFKA + name, text, value)
+    for name, text, number in applied(node):
+        yield gauge(f"{KAFKA}lastappliedrecord{name.replace('_', '')}", text, number)
+    yield gauges(
+        KAFKA + "brokerregistrationstate",
+        "10 fenced, 20 in controlled shutdown, 30 active.",
+        [({"broker": str(broker.id)}, _registration(broker)) for broker in brokers],
+    )
+    yield gauges(
+        KAFKA + "timesincelastheartbeatreceivedms",
+        "Milliseconds since a broker's last heartbeat, at the active controller.",
+        _silences(node, controller, brokers),
+    )
+    yield from _elections(controller)
+    yield gauge(
+        "kafka_controller_global_under_min_isr_partition_count",
+        "Partitions whose ISR is smaller than their min ISR (KIP-966).",
+        census.under_min_isr,
+    )
+    yield gauge(
+        "kafka_replication_electable_replicas_count",
+        "Members of ISR and ELR of all partitions: replicas that may lead without a loss (KIP-966).",
+        census.electable_replicas,
+    )
+
+
+def _elections(controller: Controller) -> Iterator[Family | None]:
+    """Since this process started. An election from the ELR is clean: it is counted here and never as unclean."""
+    elections = controller.elections
+    yield counter(
+        STATS + "uncleanleaderelections_total",
+        "Leaders elected on a basis that may have lost records.",
+        sum(count for basis, count in elections.items() if basis.is_lossy),
+    )
+    yield counter(
+        STATS + "electionfromeligibleleaderreplicas_total", "Leaders elected from the ELR.", elections[Basis.ELR]
+    )
+    yield counters(
+        "heirlog_controller_elections_total",
+        "Leaders elected, by basis.",
+        [({"basis": basis.value}, count) for basis, count in elections.items()],
+    )
+
+
+def _committed(node: Node) -> int:
+    quorum = node.parts.quorum
+    return -1 if quorum is None else quorum.high_watermark - 1
+
+
+def _registration(broker: BrokerState) -> int:
+    if broker.fenced:
+        return FENCED
+    return IN_CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
+
+
+def _silences(node: Node, controller: Controller, brokers: list[BrokerState]) -> Iterator[Sample]:
+    now_ms = node.env.now_ms()
+    for broker in brokers:
+        silent_ms = controller.sessions.silent_ms(broker.id, now_ms)
+        if silent_ms is not None:
+            yield {"broker": str(broker.id)}, silent_ms

@@ -1,0 +1,65 @@
+"""kafka.server:type=raft-metrics and broker-metadata-metrics: the metadata quorum as this node sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heirlog.node.node import Node
+from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
+from heirlog.protocol.types import METADATA_TOPIC
+from heirlog.raft.quorum import Quorum
+from heirlog.server.metrics.family import Family, gauge, gauges
+
+RAFT = "kafka_server_raft_metrics_"
+BROKER = "kafka_server_broker_metadata_metrics_"
+NOBODY = -1
+
+
+def families(node: Node, quorum: Quorum) -> Iterator[Family | None]:
+    leads = quorum.leader_id == node.config.node_id
+    state = _state(node, quorum)
+    for name in ("current_state", "current_state_info"):  # with the exporter since 1.0, and before
+        yield gauges(RAFT + name, "What this node is in the metadata quorum.", [({"state": state}, 1)])
+    log = quorum.log
+    for name, text, value in (
+        ("current_leader", "Node id of the active controller, -1 while unknown.", quorum.leader_id),
+        ("current_epoch", "Its epoch.", quorum.epoch),
+        ("current_vote", "Whom this node voted for in this epoch, -1 for nobody.", quorum.leader_id if leads else -1),
+        ("high_watermark", "What lies below this offset of the metadata log is committed.", quorum.high_watermark),
+        ("log_end_offset", "End of the metadata log here.", quorum.log_end_offset),
+        ("log_end_epoch", "Epoch of the last record here.", NOBODY if log is None else log.end.epoch),
+        ("number_of_voters", "Controllers that vote.", len(quorum.voters)),
+        ("number_of_observers", "Nodes that fetch and do not vote; known to the leader.", _observers(quorum, leads)),
+    ):
+        yield gauge(RAFT + name, text, value)
+    for name, text, number in applied(node):
+        yield gauge(f"{BROKER}last_applied_record_{name}", text, number)
+
+
+def applied(node: Node) -> list[tuple[str, str, float]]:
+    """How far the metadata are that this node acts on: offset, timestamp, lag_ms."""
+    written_ms = node.applied_time_ms
+    lag_ms = max(0, node.env.wall_ms() - written_ms) if written_ms >= 0 else 0
+    return [
+        ("offset", "Offset of the last metadata record applied here.", node.image.offset),
+        ("timestamp", "When that was written, milliseconds since 1970; -1 unknown.", written_ms),
+        ("lag_ms", "How long ago that is.", lag_ms),
+    ]
+
+
+def _state(node: Node, quorum: Quorum) -> str:
+    if not node.config.is_controller:
+        return "observer"
+    if quorum.is_leader:
+        return "leader"
+    return "unattached" if quorum.leader_id == NOBODY else "follower"
+
+
+def _observers(quorum: Quorum, leads: bool) -> int:
+    if not leads:
+        return 0
+    asked = DescribeQuorumRequest.TopicData(
+        topic_name=METADATA_TOPIC, partitions=[DescribeQuorumRequest.PartitionData(partition_index=0)]
+    )
+    answer = quorum.describe_quorum(DescribeQuorumRequest(topics=[asked]))
+    return sum(len(partition.observers) for topic in answer.topics for partition in topic.partitions)
