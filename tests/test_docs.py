@@ -41,6 +41,64 @@ def test_every_configuration_of_our_own_is_named() -> None:
     assert [name for name in own if f"`{name}`" not in COMPATIBILITY] == []
 
 
+PROVEN = ("APIs", "KIP-966, KIP-903 and KIP-460, row by row", "Deviations")
+"""Sections of docs/compatibility.md in which every row of every table ends in the tests that prove it."""
+
+
+def test_every_row_of_the_compatibility_tables_ends_in_a_living_test() -> None:
+    """Whoever adds a row adds its proof."""
+    rows, wrong = 0, []
+    for section in PROVEN:
+        text = COMPATIBILITY.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+        tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+        assert tables, f"docs/compatibility.md has lost its section {section!r} or the tables in it"
+        for head, _, *lines in (table.splitlines() for table in tables):
+            heads = _cells(head)
+            if heads[-1] != "test":
+                wrong.append(f"the table of {heads[0]!r} under {section!r} needs a last column 'test'")
+            for row in map(_cells, lines):
+                rows += 1
+                if len(row) != len(heads) or not _proves(row[-1]):
+                    wrong.append(
+                        f"the row {' '.join(row[:2])!r} under {section!r} needs as its last of {len(heads)} cells the "
+                        "test that proves it: `tests/folder/test_x.py` or `tests/folder/test_x.py::test_name`"
+                    )
+    assert rows > 120
+    assert not wrong, "docs/compatibility.md: " + "; ".join(wrong)
+
+
+def test_every_test_of_an_api_speaks_that_api() -> None:
+    """A file that never names the API proves nothing of it."""
+    silent = []
+    for key, *_ in ROW.findall(COMPATIBILITY):
+        api = APIS[int(key)]
+        (line,) = re.findall(rf"^\| {key} \| {api.name} \|.*$", COMPATIBILITY, re.MULTILINE)
+        tests = [ROOT / path for path, _ in REFERENCE.findall(_cells(line)[-1])]
+        text = "".join(path.read_text("utf-8") for path in tests if path.is_file())
+        if api.module not in text and api.name not in text:
+            silent.append(f"{key} {api.name}: name a file of tests that asks {api.module!r}, or add such a test")
+    assert not silent, "docs/compatibility.md: " + "; ".join(silent)
+
+
+REFERENCE = re.compile(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`")
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip()[1:-1].split("|")]
+
+
+def _proves(cell: str) -> bool:
+    """Whether a cell is nothing but tests that are there: of a file at least one, or the one that it names."""
+    found = REFERENCE.findall(cell)
+    if not found or REFERENCE.sub("", cell).strip(", "):
+        return False
+    for path, name in found:
+        text = (ROOT / path).read_text("utf-8") if (ROOT / path).is_file() else ""
+        if not (re.search(rf"^def {name}\(", text, re.MULTILINE) if name else TEST.search(text)):
+            return False
+    return True
+
+
 def test_every_limit_names_a_living_test_that_holds_it() -> None:
     """Each row of the table of limits ends in files of tests, each with a test in it."""
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
