@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from heirlog.sim import guards
-from heirlog.sim.checker import Violation
+from heirlog.sim.bystander import Violation
 from heirlog.sim.history import Finding
 from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.stage import Stage

@@ -16,7 +16,8 @@ from random import Random
 
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import groups, history
-from heirlog.sim.checker import Checker, Violation
+from heirlog.sim.bystander import Violation
+from heirlog.sim.checker import Checker
 from heirlog.sim.clients.admin import MinIsrChanger, Operator, TopicChurn, TopicMaker
 from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
@@ -239,7 +240,7 @@ class Stage:
             if not forgotten:
                 return
             self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
-            self.checker.operator_elects = True
+            self.checker.bystander.operator_elects = True
             operator.elect({TOPIC: forgotten})
 
     def _bring_back(self, name: str) -> None:

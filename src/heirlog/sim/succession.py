@@ -57,7 +57,11 @@ class Event:
 
 
 def is_lossy(before: PartitionState, after: PartitionState) -> bool:
-    """The new leader was in neither list: nobody promises that it holds what was committed."""
+    """Of two states with a new leader between them: the record says so, or the leader was in neither list: nobody
+    promises that it holds what was committed.
+    """
+    if after.basis is not None and after.basis is not before.basis:
+        return True
     return after.leader not in before.isr and after.leader not in before.elr
 
 

@@ -34,10 +34,12 @@ class QuorumView(Protocol):
 
 
 class Truth:
-    """on_record(record, offset, journal): after each committed record was applied to `image`."""
+    """Fills `image`. on_record(record, offset, journal): after each committed record was applied to it."""
 
-    def __init__(self, on_record: Callable[[Any, int, Journal], None], broken: Callable[[str, str], None]) -> None:
-        self.image = Image()
+    def __init__(
+        self, image: Image, on_record: Callable[[Any, int, Journal], None], broken: Callable[[str, str], None]
+    ) -> None:
+        self.image = image
         self.end = 0
         """Everything below this offset was committed once."""
         self._on_record = on_record

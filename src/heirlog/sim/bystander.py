@@ -1,0 +1,140 @@
+"""What only a bystander knows of a run: who is whole and who is not, and each partition's lineage.
+
+A cluster takes a broker for what its registration says. A bystander has seen how each process ended, which disks have
+failed, and what was exposed; the judges (`heirlog.sim.checker`, `heirlog.sim.records`) ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from heirlog.broker.partition import Partition, Role
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import PartitionState
+from heirlog.node.node import Node
+from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.sim.cluster import Cluster, Machine
+from heirlog.sim.history import History, Loss, partition_name
+from heirlog.sim.invariants import t4_member_holds_what_is_committed
+from heirlog.sim.lineage import Lineage
+from heirlog.sim.world import Process
+
+Key = tuple[Uuid, int]
+
+
+class Violation(Exception):
+    """A rule is broken. `rule`: its short name."""
+
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(f"{rule}: {sentence}")
+        self.rule = rule
+        self.sentence = sentence
+
+
+class Bystander:
+    def __init__(self, cluster: Cluster, history: History) -> None:
+        self.cluster = cluster
+        self.world = cluster.world
+        self.history = history
+        self.static: StaticConfig = cluster.controller.config
+        self.image = Image()
+        """What the controllers committed: `heirlog.sim.truth` keeps it."""
+        self.losses: list[Loss] = []
+        self.operator_elects = False
+        """From now on an operator may: elections on a lossy basis are nobody's fault."""
+        self.hurt: set[str] = set()
+        """Machines on which a log directory has failed."""
+        self._lineages: dict[Key, Lineage] = {}
+        self._process_of: dict[Uuid, Process] = {}
+        """Who ran as which incarnation."""
+
+    def broken(self, rule: str, sentence: str) -> NoReturn:
+        raise Violation(rule, sentence)
+
+    def must_not(self, rule: str, sentence: str | None, partition: str = "") -> None:
+        if sentence is not None:
+            self.broken(rule, f"{partition}: {sentence}" if partition else sentence)
+
+    # partitions
+
+    def lineages(self) -> list[tuple[Key, Lineage]]:
+        return sorted(self._lineages.items())
+
+    def lineage(self, key: Key) -> Lineage:
+        found = self._lineages.get(key)
+        if found is None:
+            topic = self.image.topics.get(key[0])
+            name = partition_name(topic.name if topic else "deleted", key[1], key[0])
+            found = self._lineages[key] = Lineage(name)
+        return found
+
+    # brokers
+
+    def running_brokers(self) -> Iterator[tuple[Machine, Node]]:
+        for machine in self.cluster.all_machines:
+            node = machine.running
+            if node is not None and machine.config.is_broker:
+                yield machine, node
+
+    def saw(self, machine: Machine, node: Node) -> None:
+        incarnation = node.broker.lifecycle.incarnation_id
+        if incarnation not in self._process_of and machine.process is not None:
+            self._process_of[incarnation] = machine.process
+
+    def runs_as_registered(self, broker: BrokerId, node: Node) -> bool:
+        registered = self.image.brokers.get(broker)
+        return registered is not None and registered.incarnation_id == node.broker.lifecycle.incarnation_id
+
+    def ended_cleanly(self, incarnation: Uuid) -> bool:
+        """Also of one that nobody saw, and of one that runs."""
+        ended = self._process_of.get(incarnation)
+        return ended is None or ended.exit is None or _was_clean(ended)
+
+    def is_whole(self, broker: BrokerId) -> bool:
+        """Its disk has lost nothing since it was registered: the process that was has ended cleanly, and what runs now
+        was started right after it.
+        """
+        registered = self.image.brokers.get(broker)
+        ended = None if registered is None else self._process_of.get(registered.incarnation_id)
+        machine = self.cluster.broker(broker)
+        now = machine.process
+        if machine.name in self.hurt or ended is None or now is None:
+            return False
+        return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
+
+    def started_whole(self, machine: Machine) -> bool:
+        """What runs there was started after a clean stop."""
+        process = machine.process
+        if process is None or machine.name in self.hurt:
+            return False
+        return any(
+            former.host is process.host and former.number == process.number - 1 and _was_clean(former)
+            for former in self._process_of.values()
+        )
+
+    def check_member(
+        self, me: BrokerId, node: Node, state: PartitionState, partition: Partition, lineage: Lineage
+    ) -> None:
+        """T4, of a broker whose registered incarnation is the one that runs; and whether it has caught up (T11)."""
+        if lineage.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
+            return
+        self.must_not("T4", t4_member_holds_what_is_committed(me, state, lineage.true, partition.log), lineage.name)
+        self.may_have_caught_up(me, partition, lineage)
+
+    def may_have_caught_up(self, me: BrokerId, partition: Partition, lineage: Lineage) -> None:
+        if me in lineage.not_caught_up and _holds_everything(partition, lineage):
+            del lineage.not_caught_up[me]
+
+
+def _holds_everything(partition: Partition, lineage: Lineage) -> bool:
+    log, true = partition.log, lineage.true
+    if log.log_end_offset < true.offset or partition.role is Role.IDLE:
+        return False
+    return true.offset == 0 or log.epochs.epoch_for_offset(true.offset - 1) == true.epoch
+
+
+def _was_clean(process: Process) -> bool:
+    """It ended by itself, with nothing left to write."""
+    return process.exit is not None and process.exit.kind == "stopped" and process.exit.code == 0

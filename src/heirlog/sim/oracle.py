@@ -1,0 +1,93 @@
+"""What a bystander who can read every disk says of an election on a lossy basis.
+
+    choice    no replica that could be asked had more of what was committed than the winner
+    waiting   nobody who could have been asked was left out before the time to wait for answers was over
+    answers   what the record says a replica answered is what its disk holds
+    report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
+
+"More" is judged by the lineage: up to where a replica's log holds what was committed. What no disk holds any more,
+nobody can choose or report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.loss_report import loss_of
+from heirlog.sim.history import Finding
+from heirlog.sim.lineage import Lineage, LogView
+
+CHOICE = "recovery-choice"
+WAITING = "recovery-waiting"
+ANSWERS = "recovery-answers"
+REPORT = "loss-report"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a bystander knows of one replica at the moment of the election."""
+
+    log: LogView
+    """Of the process that runs, or of the last one: then an upper limit of what the disk holds."""
+    could_answer: bool
+    """It runs as the registered incarnation, which is unfenced."""
+
+
+def judge_election(
+    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, Witness], impatient_ms: int
+) -> Finding | None:
+    """impatient_ms: how much sooner than it may leave somebody out the election was held; 0: it may by now."""
+    winner = witnesses.get(election.leader)
+    if winner is None:
+        return None
+    for answer in election.replicas:
+        witness = witnesses.get(answer.broker)
+        if witness is None or not witness.could_answer:
+            continue
+        if answer.answered:
+            sentence = _answer_is_true(answer, witness.log)
+            if sentence is not None:
+                return Finding(ANSWERS, sentence)
+        elif election.basis is Basis.RECOVERED and impatient_ms > 0:
+            sentence = f"broker {answer.broker} could have been asked, and was left out {impatient_ms} ms too early"
+            return Finding(WAITING, sentence)
+    return _judge_loss(lineage, election, witnesses, lineage.common_end(winner.log))
+
+
+def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
+    held = (last_written_epoch(log), log.log_end_offset)
+    told = (answer.last_written_epoch, answer.end_offset)
+    if held != told:
+        return f"broker {answer.broker} is said to hold (epoch, end) {told}, and holds {held}"
+    return None
+
+
+def _judge_loss(
+    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, Witness], kept_end: int
+) -> Finding | None:
+    loss = loss_of(election.leader, election.replicas)
+    answered = {answer.broker for answer in election.replicas if answer.answered}
+    for broker, witness in sorted(witnesses.items()):
+        held_end = lineage.common_end(witness.log)
+        if held_end <= kept_end:
+            continue
+        lacks = (
+            f"broker {election.leader} was elected ({election.basis.value}) with what was committed up to {kept_end}; "
+            f"broker {broker} has it up to {held_end}"
+        )
+        if election.basis is Basis.RECOVERED and broker in answered:
+            return Finding(CHOICE, f"{lacks}, and had answered")
+        if loss.end_offset is not None and loss.end_offset < held_end:
+            return Finding(REPORT, f"{lacks}; the report ends at {loss.end_offset}")
+        if loss.first_offset is not None and loss.first_offset > kept_end:
+            return Finding(REPORT, f"{lacks}; the report begins at {loss.first_offset}")
+    return None
+
+
+def last_written_epoch(log: LogView) -> int:
+    """Of the last record; -1 for an empty log."""
+    if log.log_end_offset <= log.log_start_offset:
+        return -1
+    return log.epochs.epoch_for_offset(log.log_end_offset - 1)

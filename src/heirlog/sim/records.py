@@ -1,0 +1,182 @@
+"""Judges what the controllers commit, each record with the state before it.
+
+    seats        T2, T4: who sits in ISR and ELR may sit there
+    returns      T11: who stopped uncleanly has to catch up first
+    succession   R2, T8b, T10 (`heirlog.sim.succession`), and what a bystander says of the choice (`heirlog.sim.oracle`)
+
+and counts the rare states that a run went through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heirlog.controller.leadership import RECOVERY_MANAGER, UNCLEAN_ELECTION_ENABLE
+from heirlog.metadata.basis import Basis
+from heirlog.metadata.configs import topic_value
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.min_isr import min_isr_of
+from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord
+from heirlog.protocol.types import BrokerId
+from heirlog.sim import invariants, succession
+from heirlog.sim.bystander import Bystander, Key
+from heirlog.sim.lineage import Lineage
+from heirlog.sim.oracle import Witness, judge_election
+from heirlog.sim.succession import is_lossy
+
+
+class RecordJudge:
+    def __init__(self, bystander: Bystander) -> None:
+        self._seen = bystander
+        self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
+        self._cleared: dict[Key, PartitionState] = {}
+        """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
+
+    def on_record(self, record: Any, offset: int, journal: Journal) -> None:
+        image = self._seen.image
+        clears_elr = isinstance(record, ClearElrRecord)
+        for key, before in journal.partitions.items():
+            after = image.partition(*key)
+            if after is not None:
+                if clears_elr and before is not None:
+                    self._cleared.setdefault(key, before)
+                self._committed(key, before, after, clears_elr)
+        if isinstance(record, RegisterBrokerRecord):
+            broker = BrokerId(record.broker_id)
+            self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
+
+    def _committed(self, key: Key, before: PartitionState | None, after: PartitionState, clears_elr: bool) -> None:
+        image = self._seen.image
+        lineage = self._seen.lineage(key)
+        min_isr = min_isr_of(image, self._seen.static, key[0], after)
+        if before is None:
+            lineage.elected[after.leader_epoch] = after.leader
+            # whoever was fenced when the topic was made is no member yet
+            lineage.min_isr = min(min_isr, len(after.isr))
+        else:
+            event = succession.Event(before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key))
+            self._succeeds(key, lineage, event)
+        if image.elr_enabled:
+            fenced = [broker.id for broker in image.brokers.values() if broker.fenced]
+            self._seen.must_not("T2", invariants.t2_seats_are_consistent(after, min_isr, fenced), lineage.name)
+        for broker in list(lineage.not_caught_up):
+            node = self._seen.cluster.broker(broker).running
+            partition = node.broker.replicas.partition(key) if node is not None else None
+            if partition is not None and lineage.begins_at_epoch is None:
+                # it may hold everything since the watermark of its lineage became known, without any change of its own
+                self._seen.may_have_caught_up(broker, partition, lineage)
+        for broker in lineage.not_caught_up:
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, after, True), lineage.name)
+        for machine, node in self._seen.running_brokers():
+            partition = node.broker.replicas.partition(key)
+            if partition is not None:
+                self._seen.check_member(BrokerId(machine.node_id), node, after, partition, lineage)
+
+    def _succeeds(self, key: Key, lineage: Lineage, event: succession.Event) -> None:
+        self._count(event.before, event.after, event.min_isr)
+        if event.after.leader < 0 <= event.before.leader:
+            lineage.leaderless_since_ms = self._seen.history.now_ms()
+        finding = succession.judge(lineage, event, self._rules)
+        if finding is not None:
+            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
+        self._judge_election(key, lineage, event)
+        if event.is_lossy:
+            lineage.begins_at_epoch = event.after.leader_epoch
+            # a winner from the last known replicas is the lineage now: what it holds is everything
+            lineage.not_caught_up.pop(event.after.leader, None)
+
+    def _judge_election(self, key: Key, lineage: Lineage, event: succession.Event) -> None:
+        election = event.after.basis
+        if election is None or election is event.before.basis:
+            return
+        counters = self._seen.world.counters
+        counters[f"basis.{election.basis.value}"] += 1
+        if election.basis is Basis.RECOVERED:
+            counters["recovery"] += 1
+            counters["recovery_missing_answer"] += not election.all_answered
+        if lineage.begins_at_epoch is not None:
+            return  # nobody knows where the lineage before begins
+        impatient_ms = 0
+        if election.basis is Basis.RECOVERED and not self._seen.operator_elects:
+            # the recovery cannot have begun before there was something to recover
+            waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms
+            impatient_ms = max(0, self._patience_ms(key) - waited_ms)
+        finding = judge_election(lineage, election, self._witnesses(key, event), impatient_ms)
+        if finding is not None:
+            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
+
+    def _witnesses(self, key: Key, event: succession.Event) -> dict[int, Witness]:
+        """Of each replica that has run in this run, and had opened its log."""
+        found = {}
+        for broker in event.after.replicas:
+            machine = self._seen.cluster.broker(broker)
+            node = machine.node
+            partition = node.broker.replicas.partition(key) if node is not None and node.directories else None
+            if node is None or partition is None or partition.offline:
+                continue
+            registered = self._seen.image.brokers.get(broker)
+            could_answer = (
+                machine.running is node
+                and registered is not None
+                and not registered.fenced
+                and self._seen.runs_as_registered(broker, node)
+            )
+            found[int(broker)] = Witness(partition.log, could_answer)
+        return found
+
+    def _patience_ms(self, key: Key) -> int:
+        """How long a recovery waits for replicas that do not answer."""
+        return int(self._seen.static["unclean.recovery.timeout.ms"])
+
+    def _forbids_loss(self, key: Key) -> bool:
+        """Nobody has allowed an election on a lossy basis."""
+        topic = self._seen.image.topics[key[0]].name
+        return not self._seen.operator_elects and not topic_value(
+            self._seen.image, self._seen.static, topic, UNCLEAN_ELECTION_ENABLE
+        )
+
+    def batches_end(self) -> None:
+        """T10, once the batch with a ClearElr is complete."""
+        cleared, self._cleared = self._cleared, {}
+        for key, before in cleared.items() if self._rules.manager else ():
+            after = self._seen.image.partition(*key)
+            if after is not None and self._seen.image.elr_enabled:
+                min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)
+                sentence = invariants.t10_nobody_is_forgotten(before, after, min_isr)
+                self._seen.must_not("T10", sentence, self._seen.lineage(key).name)
+
+    def _registered(self, broker: BrokerId, before: BrokerState | None, after: BrokerState) -> None:
+        if before is None or before.incarnation_id == after.incarnation_id:
+            return
+        if self._seen.ended_cleanly(before.incarnation_id):
+            self._seen.world.counters["clean_registration"] += 1
+            return
+        self._seen.world.counters["unclean_registration"] += 1
+        if not self._seen.image.elr_enabled:
+            return
+        for topic_id, index, state in self._seen.image.replicas_on(broker):
+            lineage = self._seen.lineage((topic_id, index))
+            lineage.not_caught_up[broker] = None
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, state, True), lineage.name)
+
+    def _count(self, before: PartitionState, after: PartitionState, min_isr: int) -> None:
+        counters = self._seen.world.counters
+        if len(after.isr) < min_isr <= len(before.isr):
+            counters["under_min_isr"] += 1
+        if len(after.isr) > len(before.isr):
+            counters["isr_expand"] += 1
+        elif len(after.isr) < len(before.isr):
+            counters["isr_shrink"] += 1
+        if after.leader < 0 <= before.leader:
+            counters["leaderless"] += 1
+        if after.leader < 0 and not after.isr and not after.elr and (before.isr or before.elr):
+            counters["last_known_wait"] += 1
+        if after.leader_epoch == before.leader_epoch or after.leader < 0:
+            return
+        if after.leader != before.leader and before.leader >= 0:
+            counters["failover"] += 1
+        if is_lossy(before, after):
+            counters["lossy_election"] += 1
+        elif after.leader in before.elr:
+            counters["elr_election"] += 1

@@ -1,0 +1,85 @@
+"""What a bystander says of an election, on logs written by hand: committed is 0 - 40, of epochs 0, 2 and 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sim.test_lineage import COMMITTED, Log, log
+
+from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
+from heirlog.sim.lineage import Lineage
+from heirlog.sim.oracle import ANSWERS, CHOICE, REPORT, WAITING, Witness, judge_election, last_written_epoch
+
+WHOLE = log(40, *COMMITTED)
+SHORT = log(20, (0, 0), (2, 10))
+EMPTY = log(0)
+
+
+def answer(broker: int, of: Log | None) -> ReplicaAnswer:
+    """None: it did not answer."""
+    if of is None:
+        return ReplicaAnswer(BrokerId(broker))
+    return ReplicaAnswer(BrokerId(broker), BrokerEpoch(9), last_written_epoch(of), of.log_end_offset)
+
+
+def election(leader: int, *answers: ReplicaAnswer, basis: Basis = Basis.RECOVERED) -> ElectionBasis:
+    end = next(one.end_offset for one in answers if one.broker == leader)
+    return ElectionBasis(basis, BrokerId(leader), LeaderEpoch(7), end, replicas=answers)
+
+
+def check(
+    held: Mapping[int, Log], one: ElectionBasis, *, down: tuple[int, ...] = (), impatient_ms: int = 0
+) -> str | None:
+    known = Lineage("t-0")
+    known.expose(40, COMMITTED)
+    witnesses = {broker: Witness(its, broker not in down) for broker, its in held.items()}
+    finding = judge_election(known, one, witnesses, impatient_ms)
+    return None if finding is None else finding.check
+
+
+def test_the_replica_with_the_most_may_win() -> None:
+    held = {1: SHORT, 2: WHOLE, 3: EMPTY}
+    answers = [answer(broker, its) for broker, its in held.items()]
+    assert check(held, election(2, *answers)) is None
+    assert check(held, election(1, *answers)) == CHOICE
+
+
+def test_a_longer_log_that_parts_earlier_is_not_more() -> None:
+    held = {1: log(60, (0, 0), (1, 8)), 2: SHORT}
+    answers = [answer(broker, its) for broker, its in held.items()]
+    assert check(held, election(2, *answers)) is None
+    assert check(held, election(1, *answers)) == CHOICE
+
+
+def test_whoever_could_have_been_asked_is_waited_for() -> None:
+    held = {1: SHORT, 2: WHOLE}
+    left_out = election(1, answer(1, SHORT), answer(2, None))
+    assert check(held, left_out, impatient_ms=1) == WAITING
+    assert check(held, left_out) is None
+    assert check(held, left_out, down=(2,), impatient_ms=1) is None
+    assert check(held, replace(left_out, basis=Basis.DESIGNATED), impatient_ms=1) is None
+
+
+def test_an_answer_is_what_the_disk_holds() -> None:
+    held = {1: SHORT, 2: WHOLE}
+    lied = election(1, answer(1, log(50, (0, 0), (2, 10))), answer(2, WHOLE))
+    assert check(held, lied) == ANSWERS
+    assert check({2: WHOLE}, election(2, answer(1, SHORT), answer(2, WHOLE))) is None
+
+
+def test_the_report_covers_what_the_winner_lacks() -> None:
+    held = {1: log(30, (0, 0), (2, 10)), 2: log(35, (0, 0), (2, 10), (5, 30))}
+    answers = [answer(broker, its) for broker, its in held.items()]
+    assert check(held, election(1, *answers, basis=Basis.DESIGNATED)) is None
+    # broker 2 has more than it once said
+    stale = [answers[0], replace(answers[1], broker_epoch=BrokerEpoch(-1), last_written_epoch=2, end_offset=25)]
+    assert check(held, election(1, *stale, basis=Basis.DESIGNATED), down=(2,)) == REPORT
+    silent = [answers[0], answer(2, None)]
+    assert check(held, election(1, *silent, basis=Basis.DESIGNATED), down=(2,)) is None
+
+
+def test_what_no_disk_holds_is_not_held_against_anybody() -> None:
+    held = {1: SHORT, 2: EMPTY}
+    assert check(held, election(1, *[answer(broker, its) for broker, its in held.items()])) is None
