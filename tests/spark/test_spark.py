@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -273,17 +272,3 @@ def test_a_batch_read_goes_on_while_a_broker_is_killed(spark: SparkSession, topi
     topics.cluster.start(3)
     topics.cluster.wait_until_ready()
     assert results == [20_000]
-
-
-def test_the_first_steps_of_the_documentation_do_what_they_say(
-    spark: SparkSession, topics: Topics, tmp_path: Path, capsys: Any
-) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    # relative places are relative to where the shared JVM was started
-    for name in ("first-checkpoint", "first-table"):
-        code = code.replace(f'"{name}"', f'"{tmp_path / name}"')
-    exec(code.replace("localhost:9092", topics.servers), {})
-    said = capsys.readouterr().out
-    assert "|  9|  100|" in said
-    assert said.endswith("1000\n")

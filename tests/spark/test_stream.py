@@ -12,11 +12,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from spark.topics import Topics
 
 from heirlog.blocking.data import DataClient
+from heirlog.protocol.errors import KafkaError
 from heirlog.spark.decode import arrow_schema
 from heirlog.spark.loss import DataLoss
 from heirlog.spark.offsets import MEMBER, stream_offset
 from heirlog.spark.options import read_options
 from heirlog.spark.resolve import NoOffset, epochs_before
+from heirlog.spark.source import HeirlogReader, spark_schema
 from heirlog.spark.stream import HeirlogStreamReader
 from heirlog.testing.cluster import Cluster
 
@@ -40,6 +42,19 @@ def reader(topics: Topics, topic: str, **options: str) -> HeirlogStreamReader:
     if "subscribePattern" not in options:
         given["subscribe"] = topic
     return HeirlogStreamReader(read_options(given, streaming=True), arrow_schema(("partition", "offset", "value")))
+
+
+def batch_rows(topics: Topics, topic: str, start: dict[str, Any], **options: str) -> list[tuple[int, int, bytes]]:
+    """What a batch read finds that begins where a stream stopped."""
+    given = {"kafka.bootstrap.servers": topics.servers, "subscribe": topic, "columns": "partition,offset,value"}
+    given |= {"startingOffsets": json.dumps(start), **options}
+    batch = HeirlogReader(read_options(given, streaming=False), spark_schema(("partition", "offset", "value")))
+    return sorted(
+        (row["partition"], row["offset"], row["value"])
+        for part in batch.partitions()
+        for found in batch.read(part)
+        for row in found.to_pylist()
+    )
 
 
 def rows(of: HeirlogStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int, bytes]]:
@@ -140,6 +155,13 @@ def test_a_named_topic_that_is_not_there_is_an_error_and_a_pattern_that_matches_
     assert set(reader(topics, "", subscribePattern="no-such-.*").initialOffset()) == {MEMBER}
 
 
+def test_a_question_is_asked_as_often_as_the_options_say(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    options = {"fetchOffset.numRetries": "3", "fetchOffset.retryIntervalMs": "1"}
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        reader(topics, "no-such-topic", **options).initialOffset()
+    assert [record.levelname for record in caplog.records if "asked again in 1 ms" in record.message] == ["WARNING"] * 2
+
+
 def test_offsets_must_name_every_partition_unless_there_is_a_default(topics: Topics) -> None:
     topic = topics.create(2)
     topics.fill(topic, 10, 2)
@@ -217,6 +239,16 @@ def test_a_topic_created_again_is_told_from_the_old_one_also_after_a_restart(top
     assert losses(end) == [("recreated", 4, -1, 0)]
     assert [offset for _, offset, _ in rows(stream, start, end)] == list(range(7))
 
+    # a batch read from there on says the same, and so does one that would end there
+    with pytest.raises(DataLoss, match=f"{topic}-0: the topic was deleted and created again"):
+        batch_rows(topics, topic, start)
+    assert [offset for _, offset, _ in batch_rows(topics, topic, start, onDataLoss="skip")] == list(range(7))
+    ends = {"endingOffsets": json.dumps(start)}
+    with pytest.raises(DataLoss, match=f"{topic}-0: the topic was deleted and created again"):
+        batch_rows(topics, topic, {topic: {"0": 0}}, **ends)
+    assert batch_rows(topics, topic, {topic: {"0": 0}}, **ends, onDataLoss="skip") == []
+    assert len(batch_rows(topics, topic, end)) == 0
+
 
 def test_a_batch_planned_on_the_old_topic_does_not_read_the_new_one(topics: Topics) -> None:
     topic = topics.create()
@@ -262,6 +294,11 @@ def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics
     end = stored(skipping.latestOffset(start, ALL))
     assert losses(end) == [("truncated", 0, 10, 0)]
     assert [offset for _, offset, _ in rows(skipping, start, end)] == list(range(15)), "the new records, all of them"
+
+    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
+        batch_rows(frail, topic, start)
+    assert len(batch_rows(frail, topic, start, onDataLoss="skip")) == 15
+    assert [offset for _, offset, _ in batch_rows(frail, topic, {topic: {"0": 10}})] == list(range(10, 15))
 
 
 # groups

@@ -101,6 +101,7 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ('checkpoint = "state/lake"', 'checkpoint = "~no such user/b"', 2, "is no path"),
         ('topics = ["lines"]', 'topic_pattern = "a{99999999999}"', 6, "no regular expression"),
         ('"day = to_date(timestamp)"', '"batch_id = to_date(timestamp)"', 20, "take another column"),
+        ('table = "lake"', 'table = "./lake"\nformat = "iceberg"', 19, "catalog.namespace.table"),
         ("maxOffsetsPerTrigger = 1000", f"x = {'9' * 5000}", 1, "cannot be read"),
         ("maxOffsetsPerTrigger = 1000", f"x = {'[' * 5000}", 1, "cannot be read"),
     ],

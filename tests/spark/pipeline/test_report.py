@@ -12,8 +12,8 @@ import pytest
 from heirlog.spark.offsets import StreamOffset
 from heirlog.spark.pipeline.checkpoint import flush_plan, offset_log
 from heirlog.spark.pipeline.load import parse
-from heirlog.spark.pipeline.metrics import served
-from heirlog.spark.pipeline.report import Batch, Journal, covered_by
+from heirlog.spark.pipeline.metrics import PipelineCollector, served
+from heirlog.spark.pipeline.report import Batch, Journal, covered_by, sums_of
 from heirlog.spark.pipeline.spec import Pipeline
 from heirlog.spark.pipeline.status import status
 
@@ -70,6 +70,19 @@ def test_what_a_source_of_files_notes_is_no_offset(pipeline: Pipeline) -> None:
     Path(pipeline.checkpoint, "offsets", "0").write_text('v1\n{"batchWatermarkMs":0}\n{"logOffset":0}\n')
     assert offset_log(pipeline.checkpoint, 0).offsets == {}
     assert offset_log(pipeline.checkpoint, 1).offsets == {}
+
+
+def test_rejected_rows_that_a_query_of_their_own_writes_are_counted_with_the_others(pipeline: Pipeline) -> None:
+    text = '[query]\nover = "stream"\nsql = "SELECT * FROM input"\n[dead_letters]\ntable = "refused"\n'
+    streaming = parse(FILE + text, Path(pipeline.checkpoint).parent / "p.toml")
+    main, aside = streaming.parts
+    Journal(main.checkpoint).add(batch(0, 0, 5))
+    Path(aside.checkpoint).mkdir()
+    Journal(aside.checkpoint).add(batch(0, 0, 2))
+    assert (sums_of(streaming).rows_in, sums_of(streaming).rejected) == (5, 2)
+    assert status(streaming, timeout_s=0.5).sums.rejected == 2
+    (metric,) = (one for one in PipelineCollector(streaming).collect() if one.name == "heirlog_pipeline_rows_rejected")
+    assert metric.samples[0].value == 2
 
 
 def test_metrics_are_served_while_the_block_runs(pipeline: Pipeline) -> None:

@@ -138,7 +138,7 @@ run(sys.argv[1], master="local[2]", on_step=kill)
 """
 
 
-class Cut(Exception):
+class CutError(Exception):
     """The run ends here."""
 
 
@@ -147,9 +147,9 @@ def cut_short(folder: Folder, spark: SparkSession, step: str, batch_id: int) -> 
 
     def fail(at: str, number: int) -> None:
         if (at, number) == (step, batch_id):
-            raise Cut("cut here")
+            raise CutError("cut here")
 
-    with pytest.raises((Cut, PipelineError), match="cut here"):
+    with pytest.raises((CutError, PipelineError), match="cut here"):
         run(folder.file, spark, on_step=fail)
 
 

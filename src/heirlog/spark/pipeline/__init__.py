@@ -6,6 +6,7 @@
     values.py    raw values into columns; rows that do not parse are kept apart
     files.py     files that are whole or not there, and locks
     table.py     a directory of Parquet that holds each batch once, whatever is killed when
+    lakes.py     Delta and Iceberg
     checkpoint.py   what lies in a checkpoint, and whose it is
     batch.py     what happens to one micro-batch
     run.py       the query around the batches

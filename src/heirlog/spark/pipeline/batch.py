@@ -24,7 +24,8 @@ from pyspark.sql import functions as f
 
 import heirlog.spark
 from heirlog.spark.options import TopicPartition
-from heirlog.spark.pipeline.checkpoint import checkpoint_id, claim, flush_plan, known_id, offset_log
+from heirlog.spark.pipeline import lakes
+from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
@@ -121,11 +122,7 @@ class BatchBody:
                 rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
                 rows.write.partitionBy(*columns).parquet(local_uri(str(table.stage(batch_id))))
             return
-        writer = rows.write.format(sink.format).mode("append").partitionBy(*columns)
-        if sink.format == "delta":
-            application = f"heirlog-{checkpoint_id(self.pipeline.checkpoint)}"
-            writer = writer.option("txnAppId", application).option("txnVersion", batch_id)
-        writer.save(sink.path)
+        lakes.add_batch(sink, rows, list(columns), known_id(self.pipeline.checkpoint), batch_id)
 
 
 class _Counted:

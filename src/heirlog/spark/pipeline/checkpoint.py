@@ -79,7 +79,8 @@ def _owner(pipeline: Pipeline) -> dict[str, Any]:
     if isinstance(sink, TopicSink):
         writes = {"topic": sink.topic}
     else:
-        writes = {"table": "" if sink.format == "parquet" else _seen_from(pipeline.checkpoint, sink.path)}
+        places = {"parquet": "", "delta": _seen_from(pipeline.checkpoint, sink.path), "iceberg": sink.path}
+        writes = {"table": places[sink.format]}
     return {"source": reads, "sink": writes}
 
 

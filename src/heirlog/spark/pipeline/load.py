@@ -19,6 +19,7 @@ FILE_FORMATS = ("text", "csv", "json", "parquet")
 VALUE_FORMATS = ("raw", "text", "json", "avro")
 TABLE_FORMATS = ("parquet", "delta", "iceberg")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+_CATALOG_NAME = re.compile(r"\w+(?:\.\w+)+")
 _DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
 
 
@@ -196,7 +197,12 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
         return None
     if kind == "table":
         form = section.choice("format", TABLE_FORMATS if name == "sink" else ("parquet",), "parquet")
-        path = section.local_path("table") if form == "parquet" else section.path("table")
+        if form == "iceberg":
+            path = section.text("table")
+            if path and not _CATALOG_NAME.fullmatch(path):
+                section.wrong("table", f"an Iceberg table goes by its name, catalog.namespace.table, not {path!r}")
+        else:
+            path = section.local_path("table") if form == "parquet" else section.path("table")
         partition_by = section.texts("partition_by")
         if any(item.partition("=")[0].strip().lower() == "batch_id" for item in partition_by):
             section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
@@ -221,9 +227,8 @@ def _separate(
     places = [("checkpoint", checkpoint)]
     if isinstance(source, Files):
         places.append(("source", source.path))
-    places += [
-        (name, table.path) for name, table in (("sink", sink), ("dead_letters", letters)) if isinstance(table, Table)
-    ]
+    tables = [(name, table) for name, table in (("sink", sink), ("dead_letters", letters)) if isinstance(table, Table)]
+    places += [(name, table.path) for name, table in tables if table.format != "iceberg"]
     for index, (name, place) in enumerate(places):
         for other_name, other in places[:index]:
             if "://" in place or "://" in other or not place or not other:

@@ -85,6 +85,7 @@ class Query:
 @dataclass(frozen=True, slots=True)
 class Table:
     path: str
+    """Of Iceberg the name in its catalog."""
     format: str = "parquet"
     partition_by: tuple[str, ...] = ()
 
