@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from heirlog.cli import (
+    brokers,
     configs,
     consume,
     delete_records,
@@ -21,11 +22,14 @@ from heirlog.cli import (
     drill,
     dump,
     elect,
+    features,
     groups,
     log_dirs,
     pipeline,
     produce,
+    reassign,
     recover,
+    reset_offsets,
     simulate,
     storage,
     topics,
@@ -50,6 +54,10 @@ app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")
 app.add_typer(groups.app, name="groups")
+app.add_typer(brokers.app, name="broker")
+app.add_typer(features.app, name="features")
+app.command("reassign")(reassign.reassign)
+groups.app.command("reset-offsets")(reset_offsets.reset_offsets)
 app.command("log-dirs")(log_dirs.log_dirs)
 app.command("delete-records")(delete_records.delete_records)
 app.command("produce")(produce.produce)

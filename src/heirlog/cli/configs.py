@@ -1,5 +1,6 @@
 """`heirlog configs describe|alter`: configurations of topics, brokers and their loggers, in the words of kafka-configs.
 
+Whose they are is said as Kafka's tool does, at length (`--entity-type topics --entity-name t`) or short (`--topic t`).
 Loggers and the configuration of one broker are answered by that broker; everything else by any.
 """
 
@@ -7,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from heirlog.cli import properties
+from heirlog.cli.cleared import warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
@@ -40,27 +44,76 @@ class EntityType(StrEnum):
         return {EntityType.TOPICS: 1, EntityType.BROKERS: 2 if name else 3, EntityType.BROKER_LOGGERS: 6}[self]
 
 
-Type = Annotated[EntityType, typer.Option("--entity-type")]
+MIN_ISR = "min.insync.replicas"
+
+Type = Annotated[EntityType | None, typer.Option("--entity-type")]
 Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, or a node id.")]
 Default = Annotated[bool, typer.Option("--entity-default", help="What counts for all brokers.")]
+Topic = Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")]
+Broker = Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")]
+BrokerDefaults = Annotated[bool, typer.Option("--broker-defaults", help="Short: brokers, --entity-default.")]
+BrokerLogger = Annotated[str | None, typer.Option("--broker-logger", help="Short: broker-loggers, --entity-name.")]
+
+
+class Entity(NamedTuple):
+    """Whose configurations: name None and default False for all of a kind."""
+
+    kind: EntityType
+    name: str | None
+    default: bool
+
+
+def _entity(
+    kind: EntityType | None,
+    name: str | None,
+    default: bool,
+    topic: str | None,
+    broker: str | None,
+    broker_defaults: bool,
+    broker_logger: str | None,
+) -> Entity:
+    """The one entity that the options name, at length or short. Raises UsageError."""
+    short = [
+        Entity(short_kind, short_name, False)
+        for short_kind, short_name in (
+            (EntityType.TOPICS, topic),
+            (EntityType.BROKERS, broker),
+            (EntityType.BROKER_LOGGERS, broker_logger),
+        )
+        if short_name is not None
+    ]
+    if broker_defaults:
+        short.append(Entity(EntityType.BROKERS, None, True))
+    at_length = kind is not None or name is not None or default
+    if len(short) + at_length != 1:
+        raise UsageError(
+            "say whose: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
+            "--broker-defaults, --broker-logger"
+        )
+    if short:
+        return short[0]
+    if kind is None:
+        raise UsageError("--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers")
+    return Entity(kind, name, default)
 
 
 @app.command("describe")
 def describe(
-    entity_type: Type,
+    entity_type: Type = None,
     entity_name: Name = None,
     entity_default: Default = False,
+    topic: Topic = None,
+    broker: Broker = None,
+    broker_defaults: BrokerDefaults = False,
+    broker_logger: BrokerLogger = None,
     everything: Annotated[bool, typer.Option("--all", help="Also what was not set for this very entity.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show what is configured, and where each value comes from."""
+    entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
     with connected(bootstrap_server) as client:
-        rows = [
-            row
-            for name in _names(client, entity_type, entity_name, entity_default)
-            for row in _described(client, entity_type, name, everything)
-        ]
+        rows = [row for name in _names(client, *entity) for row in _described(client, entity.kind, name, everything)]
     columns = {"entity": "Entity", "name": "Name", "value": "Value", "source": "Source"}
     show_rows(columns, rows, as_json)
 
@@ -114,17 +167,27 @@ def _described(client: BlockingClient, kind: EntityType, name: str, everything: 
 
 def _check(verb: str, kind: EntityType, name: str, result: Any) -> None:
     if result.error_code:
-        reason = f"{error_code(result.error_code).name}, {result.error_message or ''}".rstrip(", ")
-        raise CommandError(f"cannot {verb} {kind} {name or '<default>'}: {reason}")
+        reason = f"{error_code(result.error_code).name}, {result.error_message or ''}".rstrip(", .")
+        raise CommandError(
+            f"cannot {verb} {kind} {name or '<default>'}: {reason}; heirlog configs describe --all shows the names and "
+            "values there are"
+        )
 
 
 @app.command("alter")
 def alter(
-    entity_type: Type,
+    entity_type: Type = None,
     entity_name: Name = None,
     entity_default: Default = False,
+    topic: Topic = None,
+    broker: Broker = None,
+    broker_defaults: BrokerDefaults = False,
+    broker_logger: BrokerLogger = None,
     add_config: Annotated[
         str | None, typer.Option(metavar="NAME=VALUE,...", help="[a,b] around a value that has commas.")
+    ] = None,
+    add_config_file: Annotated[
+        Path | None, typer.Option(help="A file of lines NAME=VALUE; what --add-config says counts more.")
     ] = None,
     delete_config: Annotated[str | None, typer.Option(metavar="NAME,...")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
@@ -132,23 +195,42 @@ def alter(
     """Set or delete single values; what is not named stays."""
     from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
-    name = _one(entity_type, entity_name, entity_default)
-    added = dict(pairs(add_config or ""))
+    entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
+    kind, name = entity.kind, _one(*entity)
+    added = {
+        **({} if add_config_file is None else properties.read(str(add_config_file))),
+        **dict(pairs(add_config or "")),
+    }
     deleted = [part.strip() for part in (delete_config or "").split(",") if part.strip()]
     if not added and not deleted:
-        raise UsageError("nothing to change: name values with --add-config or --delete-config")
+        raise UsageError("nothing to change: name values with --add-config, --add-config-file or --delete-config")
     twice = sorted(set(added) & set(deleted))
     if twice:
         raise UsageError(f"{twice[0]} is both added and deleted")
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=entity_type.resource_type,
+        resource_type=kind.resource_type,
         resource_name=name,
         configs=[*_changes(added.items(), SET), *_changes(((key, None) for key in deleted), DELETE)],
     )
     with connected(bootstrap_server) as client:
+        if MIN_ISR in (*added, *deleted):
+            _warn_of_min_isr(client, kind, name, added.get(MIN_ISR))
         request = IncrementalAlterConfigsRequest(resources=[resource])
-        _check("alter", entity_type, name, _ask(client, entity_type, name, request).responses[0])
-    print(f"Completed updating config for {entity_type} {name or '<default>'}.")
+        _check("alter", kind, name, _ask(client, kind, name, request).responses[0])
+    print(f"Completed updating config for {kind} {name or '<default>'}.")
+
+
+def _warn_of_min_isr(client: BlockingClient, kind: EntityType, name: str, value: str | None) -> None:
+    """A change of min ISR clears every ELR that it counts for: that of a topic, or all. value: None deletes.
+
+    A topic that has the value already changes nothing. One broker's own value is refused while there are ELRs.
+    """
+    if kind is EntityType.TOPICS:
+        now = {row["name"]: row["value"] for row in _described(client, kind, name, everything=False)}
+        if now.get(MIN_ISR) != value:
+            warn_of_cleared_elr(client, f"changing {MIN_ISR} of topic {name}", [name])
+    elif not name:
+        warn_of_cleared_elr(client, f"setting {MIN_ISR} for all brokers")
 
 
 def _changes(

@@ -1,9 +1,12 @@
-"""`heirlog groups list|describe|delete|reset-offsets`: consumer groups, in the words of kafka-consumer-groups."""
+"""`heirlog groups list|describe|delete|delete-offsets`: consumer groups, in the words of kafka-consumer-groups.
+
+Resetting offsets is `reset_offsets.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,12 +24,16 @@ app = typer.Typer(help="Show consumer groups, delete them, and move their offset
 
 NAMED_OFFSET_FETCH = 9
 """The last version whose answer names topics instead of giving their ids."""
-LATEST, EARLIEST = -1, -2
+LATEST = -1
 DEAD = "Dead"
 
 TopicPartition = tuple[str, int]
 Group = Annotated[str, typer.Option("--group", help="The group's id.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's id; may be repeated.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups there are.")]
+NamedTopics = Annotated[
+    list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
+]
 
 
 @app.command("list")
@@ -60,19 +67,25 @@ def _listed(client: BlockingClient, states: list[str]) -> list[dict[str, Any]]:
 @app.command("describe")
 def describe(
     group: Groups = None,
+    all_groups: AllGroups = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag; so it is anyway.")] = False,
     members: Annotated[bool, typer.Option("--members", help="Show members instead of offsets.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the groups' states instead of offsets.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each is assigned.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show committed offsets and lag (of all groups, if none is named), members or states."""
-    if members and state:
-        raise UsageError("--members and --state exclude each other")
+    if offsets + members + state > 1:
+        raise UsageError("--offsets, --members and --state exclude each other")
+    if group and all_groups:
+        raise UsageError("--group and --all-groups exclude each other")
     with connected(bootstrap_server) as client:
         wanted = group or [row["group"] for row in _listed(client, [])]
         found = [_described(client, name) for name in wanted]
         if members:
             columns = {"group": "Group", "member": "Member", "instance": "Instance", "client": "Client", "host": "Host"}
+            columns |= {"assignment": "Assignment"} if verbose else {}
             show_rows(columns, [row for one in found for row in _members(one)], as_json)
         elif state:
             columns = {"group": "Group", "state": "State", "protocol": "Assignor", "members": "Members"}
@@ -86,7 +99,7 @@ def describe(
                 "end_offset": "LogEndOffset",
                 "lag": "Lag",
             }
-            with _data(bootstrap_server) as data:
+            with data_client(bootstrap_server) as data:
                 show_rows(columns, [row for name in wanted for row in _lags(client, data, name)], as_json)
 
 
@@ -97,7 +110,7 @@ def _described(client: BlockingClient, group: str) -> Any:
     request = DescribeGroupsRequest(groups=[group])
     answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
     if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not answer.error_code and answer.group_state == DEAD):
-        raise CommandError(f"there is no group {group}")
+        raise CommandError(f"there is no group {group}; heirlog groups list shows which there are")
     if answer.error_code:
         raise CommandError(f"cannot describe group {group}: {error_code(answer.error_code).name}")
     return answer
@@ -111,7 +124,25 @@ def _members(group: Any) -> Iterator[dict[str, Any]]:
             "instance": member.group_instance_id,
             "client": member.client_id,
             "host": member.client_host,
+            "assignment": _assigned(member.member_assignment),
         }
+
+
+def _assigned(assignment: bytes) -> list[str]:
+    """`t:0` for each partition of a consumer's assignment (ConsumerProtocolAssignment); none of another protocol's."""
+    found: list[str] = []
+    view = memoryview(assignment)
+    try:
+        (count,), position = struct.unpack_from(">i", view, 2), 6
+        for _ in range(count):
+            (size,), position = struct.unpack_from(">H", view, position), position + 2
+            topic, position = str(view[position : position + size], "utf-8"), position + size
+            (partitions,), position = struct.unpack_from(">i", view, position), position + 4
+            found += [f"{topic}:{each}" for each in struct.unpack_from(f">{partitions}i", view, position)]
+            position += 4 * partitions
+    except (struct.error, UnicodeDecodeError):
+        return []
+    return found
 
 
 def _state(group: Any) -> dict[str, Any]:
@@ -124,7 +155,7 @@ def _state(group: Any) -> dict[str, Any]:
 
 
 def _lags(client: BlockingClient, data: DataClient, group: str) -> Iterator[dict[str, Any]]:
-    committed = _committed(client, group)
+    committed = committed_offsets(client, group)
     ends = data.list_offsets(dict.fromkeys(committed, LATEST)) if committed else {}
     for (topic, partition), offset in sorted(committed.items()):
         end = ends[topic, partition].offset
@@ -138,7 +169,7 @@ def _lags(client: BlockingClient, data: DataClient, group: str) -> Iterator[dict
         }
 
 
-def _committed(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
+def committed_offsets(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
     """Raises CommandError."""
     from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
 
@@ -162,117 +193,68 @@ def _committed(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
 
 
 @app.command("delete")
-def delete(group: Groups = None, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP) -> None:
+def delete(
+    group: Groups = None, all_groups: AllGroups = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP
+) -> None:
     """Delete groups without members, and their offsets."""
     from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
 
-    if not group:
-        raise UsageError("name at least one group with --group")
+    if bool(group) == all_groups:
+        raise UsageError("name groups with --group, or say --all-groups")
     failed = 0
     with connected(bootstrap_server) as client:
-        for name in group:
+        for name in group or [row["group"] for row in _listed(client, [])]:
             request = DeleteGroupsRequest(groups_names=[name])
             answer = client.send_to_coordinator(name, request, error_code=lambda got: int(got.results[0].error_code))
             code = answer.results[0].error_code
             failed += bool(code)
-            print(f"{name}: {f'not deleted, {error_code(code).name}' if code else 'deleted'}")
+            hint = "; stop its members first" if code == ErrorCode.NON_EMPTY_GROUP else ""
+            print(f"{name}: {f'not deleted, {error_code(code).name}{hint}' if code else 'deleted'}")
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command("reset-offsets")
-def reset_offsets(
+@app.command("delete-offsets")
+def delete_offsets(
     group: Group,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
-    ] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has offsets of.")] = False,
-    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current")] = False,
-    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
-    shift_by: Annotated[int | None, typer.Option("--shift-by")] = None,
-    to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", help="2026-11-21T12:00:00.000, UTC unless it says otherwise.")
-    ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; otherwise the plan is shown.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only (the default).")] = False,
+    topic: NamedTopics = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Move the committed offsets of a group that has no members."""
-    ways = to_earliest + to_latest + to_current + sum(w is not None for w in (to_offset, shift_by, to_datetime))
-    if ways != 1:
-        raise UsageError(
-            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime"
-        )
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
-    if bool(topic) == all_topics:
-        raise UsageError("say of what: --topic, or --all-topics")
-    when_ms = None if to_datetime is None else _timestamp_ms(to_datetime)
-    with connected(bootstrap_server) as client, _data(bootstrap_server) as data:
-        _check_inactive(client, group)
-        committed = _committed(client, group)
-        wanted = sorted(committed) if all_topics else _partitions(data, topic or [])
-        earliest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
-        latest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
-        if to_earliest:
-            target = earliest
-        elif to_latest:
-            target = latest
-        elif when_ms is not None:
-            found = data.list_offsets(dict.fromkeys(wanted, when_ms))
-            target = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
-        elif to_offset is not None:
-            target = dict.fromkeys(wanted, to_offset)
-        else:
-            target = _shifted(committed, wanted, latest, shift_by or 0)
-        plan = {key: min(max(target[key], earliest[key]), latest[key]) for key in wanted}
-        if execute and plan:
-            _commit(data, group, plan)
-    columns = {"group": "Group", "topic": "Topic", "partition": "Partition", "new_offset": "NewOffset"}
-    rows = [{"group": group, "topic": t, "partition": p, "new_offset": o} for (t, p), o in sorted(plan.items())]
-    show_rows(columns, rows, as_json)
+    """Forget a group's committed offsets of topics that none of its members reads."""
+    from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
 
-
-def _check_inactive(client: BlockingClient, group: str) -> None:
-    """Raises CommandError while it has members; a group that is not there yet may be given offsets."""
-    from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
-
-    request = DescribeGroupsRequest(groups=[group])
-    found = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
-    if not found.error_code and found.members:
+    if not topic:
+        raise UsageError("say of what: --topic TOPIC or --topic TOPIC:0,1,2")
+    with connected(bootstrap_server) as client, data_client(bootstrap_server) as data:
+        topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
+        for name, partition in partitions_named(data, topic):
+            one = topics.setdefault(name, OffsetDeleteRequest.OffsetDeleteRequestTopic(name=name))
+            one.partitions.append(OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=partition))
+        request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
+        answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.error_code))
+    if answer.error_code:
         raise CommandError(
-            f"group {group} has {len(found.members)} members ({found.group_state}): offsets can only be moved "
-            f"while it has none; stop its consumers first"
+            f"cannot delete offsets of group {group}: {error_code(answer.error_code).name}; heirlog groups list shows "
+            "which groups there are"
         )
+    rows = [
+        {"topic": found.name, "partition": partition.partition_index, "result": error_code(partition.error_code).name}
+        for found in answer.topics
+        for partition in found.partitions
+    ]
+    show_rows({"topic": "Topic", "partition": "Partition", "result": "Result"}, rows, as_json)
+    if any(row["result"] != ErrorCode.NONE.name for row in rows):
+        raise typer.Exit(EXIT_FAILED)
 
 
-def _shifted(
-    committed: Mapping[TopicPartition, int], wanted: list[TopicPartition], latest: Mapping[TopicPartition, int], by: int
-) -> dict[TopicPartition, int]:
-    """Raises CommandError where there is nothing to count from; --to-current begins at the end there, as in Kafka."""
-    missing = [key for key in wanted if key not in committed]
-    if missing and by:
-        topic, partition = missing[0]
-        raise CommandError(f"{topic}-{partition} has no committed offset to shift")
-    return {key: committed.get(key, latest[key]) + by for key in wanted}
-
-
-def _commit(data: DataClient, group: str, plan: Mapping[TopicPartition, int]) -> None:
-    from heirlog.blocking.data import CommittedOffset
-
-    data.commit(group, {key: CommittedOffset(offset) for key, offset in plan.items()})
-
-
-def _data(bootstrap_server: str) -> DataClient:
+def data_client(bootstrap_server: str) -> DataClient:
     from heirlog.blocking.data import DataClient
 
     return DataClient(bootstrap_server)
 
 
-def _partitions(data: DataClient, wanted: list[str]) -> list[TopicPartition]:
+def partitions_named(data: DataClient, wanted: list[str]) -> list[TopicPartition]:
     """`orders`, `orders:0,2`. Raises UsageError, KafkaError."""
     named = {}
     for text in wanted:
@@ -286,12 +268,3 @@ def _partitions(data: DataClient, wanted: list[str]) -> list[TopicPartition]:
         if strange:
             raise CommandError(f"{name} has no partition {strange[0]}")
     return [(name, number) for name, chosen in named.items() for number in chosen or found[name].partitions]
-
-
-def _timestamp_ms(text: str) -> int:
-    """Raises UsageError."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--to-datetime {text} is not of the form 2026-11-21T12:00:00.000") from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -101,12 +101,51 @@ def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: 
 def describe(
     names: Names = None,
     topic: NamedTopics = None,
+    under_replicated: Annotated[
+        bool, typer.Option("--under-replicated-partitions", help="Only those with fewer in sync than replicas.")
+    ] = False,
+    unavailable: Annotated[
+        bool, typer.Option("--unavailable-partitions", help="Only those without a live leader.")
+    ] = False,
+    under_min_isr: Annotated[
+        bool, typer.Option("--under-min-isr-partitions", help="Only those that take no acks=all records.")
+    ] = False,
+    at_min_isr: Annotated[
+        bool, typer.Option("--at-min-isr-partitions", help="Only those that one more loss would take below it.")
+    ] = False,
+    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Without the brokers' topics.")] = False,
+    partition_size_limit_per_response: Annotated[
+        int | None, typer.Option(min=1, help="Partitions in one page of the answer.")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Show leader, replicas, ISR, ELR and last known ELR of every partition (of all topics, if none is named)."""
+    from heirlog.cli.partition_filters import Filter, filtered
+
+    chosen = [
+        each
+        for each, is_wanted in (
+            (Filter.UNDER_REPLICATED, under_replicated),
+            (Filter.UNAVAILABLE, unavailable),
+            (Filter.UNDER_MIN_ISR, under_min_isr),
+            (Filter.AT_MIN_ISR, at_min_isr),
+        )
+        if is_wanted
+    ]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     with connected(bootstrap_server) as client:
-        rows = list(partition_rows(client, [*(names or ()), *(topic or ())]))
+        rows = list(
+            partition_rows(
+                client,
+                [*(names or ()), *(topic or ())],
+                page_partitions=partition_size_limit_per_response,
+                exclude_internal=exclude_internal,
+            )
+        )
+        if chosen:
+            rows = filtered(client, chosen[0], rows)
     columns = {
         "topic": "Topic",
         "partition": "Partition",
@@ -120,12 +159,20 @@ def describe(
     show_rows(columns, rows, as_json)
 
 
-def partition_rows(client: BlockingClient, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+def partition_rows(
+    client: BlockingClient,
+    names: Iterable[str],
+    *,
+    page_partitions: int | None = None,
+    exclude_internal: bool = False,
+) -> Iterator[dict[str, Any]]:
     """One row per partition; no names: all topics. Raises CommandError."""
     from heirlog.client.admin import describe_topic_partitions
 
-    for topic in client.run(describe_topic_partitions(list(names) or None)):
+    for topic in client.run(describe_topic_partitions(list(names) or None, page_partitions)):
         _raise_first("describe", [(topic.name, topic.error_code, None)])
+        if exclude_internal and topic.is_internal:
+            continue
         for partition in topic.partitions:
             yield {
                 "topic": topic.name,
@@ -187,7 +234,7 @@ def delete(
 def _wanted(names: list[str] | None, topic: list[str] | None) -> list[str]:
     wanted = [*(names or ()), *(topic or ())]
     if not wanted:
-        raise UsageError("name at least one topic")
+        raise UsageError("name at least one topic, as TOPIC or --topic TOPIC")
     return wanted
 
 
@@ -202,7 +249,7 @@ def _raise_first(verb: str, results: Iterable[tuple[str | None, int, str | None]
     """One sentence for the first topic that failed."""
     for name, code, message in results:
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CommandError(f"cannot {verb} topic {name}: it does not exist")
+            raise CommandError(f"cannot {verb} topic {name}: it does not exist; heirlog topics list shows what does")
         if code:
             reason = f"{error_code(code).name}, {message}" if message else error_code(code).name
             raise CommandError(f"cannot {verb} topic {name}: {reason}")

@@ -67,3 +67,8 @@ def metadata_version_named(name: str) -> int:
         known = ", ".join(_NAMES)
         raise ValueError(f"metadata version {name} is not one heirlog can run with; use one of {known}")
     return level
+
+
+def metadata_version_name(level: int) -> str:
+    """"4.1-IV1" for 27; the bare number where heirlog has no name for it."""
+    return next((name for name, known in _NAMES.items() if known == level and "-IV" in name), str(level))

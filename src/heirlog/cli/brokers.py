@@ -1,0 +1,68 @@
+"""`heirlog broker list|unregister`: who is registered, and forgetting a broker that is not coming back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heirlog.cli.cleared import warn, warn_of_cleared_elr
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError
+from heirlog.cli.render import Json, show_rows
+from heirlog.protocol.errors import ErrorCode, error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+app = typer.Typer(help="List brokers, and unregister those that are not coming back.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_brokers(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
+    """List registered brokers, also those that are fenced: registered, and not serving."""
+    with connected(bootstrap_server) as client:
+        rows = _registered(client)
+    columns = {"broker": "Broker", "host": "Host", "port": "Port", "rack": "Rack", "state": "State"}
+    show_rows(columns, rows, as_json)
+
+
+def _registered(client: BlockingClient) -> list[dict[str, Any]]:
+    """Raises CommandError."""
+    from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
+
+    answer = client.admin(DescribeClusterRequest(include_fenced_brokers=True))
+    if answer.error_code:
+        raise CommandError(f"the cluster cannot be described: {error_code(answer.error_code).name}")
+    return [
+        {
+            "broker": broker.broker_id,
+            "host": broker.host,
+            "port": broker.port,
+            "rack": broker.rack,
+            "state": "fenced" if broker.is_fenced else "active",
+        }
+        for broker in sorted(answer.brokers, key=lambda broker: broker.broker_id)
+    ]
+
+
+@app.command("unregister")
+def unregister(
+    broker_id: Annotated[int, typer.Option("--id", min=0, help="The broker's node id.")],
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+) -> None:
+    """Forget a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are moved."""
+    from heirlog.client.admin import to_controller
+    from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+    with connected(bootstrap_server) as client:
+        if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
+            warn(f"broker {broker_id} is running and will register again; stop it first if it is to be gone")
+        warn_of_cleared_elr(client, f"unregistering broker {broker_id}", only=[broker_id])
+        answer = client.run(to_controller(UnregisterBrokerRequest(broker_id=broker_id), lambda got: [got.error_code]))
+    if answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED:
+        raise CommandError(f"broker {broker_id} is not registered; heirlog broker list shows who is")
+    if answer.error_code:
+        reason = f"{error_code(answer.error_code).name}, {answer.error_message or ''}".rstrip(", ")
+        raise CommandError(f"cannot unregister broker {broker_id}: {reason}; ask again once a controller is active")
+    print(f"Broker {broker_id} is no longer registered.")

@@ -1,0 +1,83 @@
+"""Which partitions kafka-topics --describe would show with its filters.
+
+    under-replicated    fewer in sync than replicas; those that a reassignment adds do not count yet
+    unavailable         nobody leads, or a broker that is not there
+    under-min-isr       fewer in sync than min.insync.replicas as configured; always where nobody leads
+    at-min-isr          exactly as many in sync as min.insync.replicas
+
+The configured number counts as it stands, also where a partition has fewer replicas: so it is in Kafka's tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from heirlog.cli.errors import CommandError
+from heirlog.protocol.errors import error_code
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+
+MIN_ISR = "min.insync.replicas"
+TOPIC = 2
+
+Row: TypeAlias = dict[str, Any]
+"""A row of `topics.partition_rows`."""
+
+
+class Filter(StrEnum):
+    UNDER_REPLICATED = "under-replicated-partitions"
+    UNAVAILABLE = "unavailable-partitions"
+    UNDER_MIN_ISR = "under-min-isr-partitions"
+    AT_MIN_ISR = "at-min-isr-partitions"
+
+
+def filtered(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> list[Row]:
+    """The rows that the filter shows. Raises CommandError, KafkaError, OSError."""
+    shows = _test(client, chosen, rows)
+    return [row for row in rows if shows(row)]
+
+
+def _test(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> Callable[[Row], bool]:
+    if chosen is Filter.UNAVAILABLE:
+        live = set(client.brokers())
+        return lambda row: row["leader"] not in live
+    if chosen is Filter.UNDER_REPLICATED:
+        from heirlog.cli.reassignment import reassignments
+
+        moving = reassignments(client)
+
+        def is_under_replicated(row: Row) -> bool:
+            found = moving.get((row["topic"], row["partition"]))
+            coming = found.adding if found is not None else []
+            return len(row["isr"]) < len(row["replicas"]) - len(coming)
+
+        return is_under_replicated
+    required = min_isr_of(client, dict.fromkeys(row["topic"] for row in rows))
+    if chosen is Filter.UNDER_MIN_ISR:
+        return lambda row: row["leader"] is None or len(row["isr"]) < required[row["topic"]]
+    return lambda row: len(row["isr"]) == required[row["topic"]]
+
+
+def min_isr_of(client: BlockingClient, topics: Iterable[str]) -> dict[str, int]:
+    """As configured. Raises CommandError."""
+    from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+
+    resources = [
+        DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=TOPIC, resource_name=topic, configuration_keys=[MIN_ISR]
+        )
+        for topic in topics
+    ]
+    found: dict[str, int] = {}
+    for result in client.admin(DescribeConfigsRequest(resources=resources)).results if resources else ():
+        values = [entry.value for entry in result.configs if entry.name == MIN_ISR]
+        if result.error_code or not values:
+            raise CommandError(
+                f"{MIN_ISR} of {result.resource_name} cannot be read: {error_code(result.error_code).name}; the other "
+                "filters do not need it"
+            )
+        found[result.resource_name] = int(values[0])
+    return found

@@ -1,0 +1,177 @@
+"""`heirlog groups reset-offsets`: where a group that has no members goes on, in the words of kafka-consumer-groups.
+
+Shows the plan, does it with --execute. Offsets outside a partition's log are moved to its nearer end.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.groups import (
+    LATEST,
+    Group,
+    NamedTopics,
+    TopicPartition,
+    committed_offsets,
+    data_client,
+    partitions_named,
+)
+from heirlog.cli.render import Json, show_rows
+
+if TYPE_CHECKING:
+    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking.data import DataClient
+
+EARLIEST = -2
+
+
+def reset_offsets(
+    group: Group,
+    topic: NamedTopics = None,
+    all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has offsets of.")] = False,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
+    shift_by: Annotated[int | None, typer.Option("--shift-by")] = None,
+    to_datetime: Annotated[
+        str | None, typer.Option("--to-datetime", help="2026-11-21T12:00:00.000, UTC unless it says otherwise.")
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option("--by-duration", metavar="PnDTnHnMnS", help="That long before now: PT1H, P7D.")
+    ] = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", help="Lines TOPIC,PARTITION,OFFSET, as --export prints them.")
+    ] = None,
+    export: Annotated[bool, typer.Option("--export", help="Print the plan as lines TOPIC,PARTITION,OFFSET.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; otherwise the plan is shown.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only (the default).")] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
+    as_json: Json = False,
+) -> None:
+    """Move the committed offsets of a group that has no members."""
+    values = (to_offset, shift_by, to_datetime, by_duration, from_file)
+    if to_earliest + to_latest + to_current + sum(value is not None for value in values) != 1:
+        raise UsageError(
+            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
+            "--by-duration, --from-file"
+        )
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
+    if bool(topic) + all_topics != (from_file is None):
+        raise UsageError("say of what: --topic, or --all-topics; with --from-file its lines do")
+    when_ms = None if to_datetime is None else timestamp_ms(to_datetime)
+    if by_duration is not None:
+        when_ms = int(time.time() * 1000) - duration_ms(by_duration)
+    told = {} if from_file is None else _from_file(from_file)
+    with connected(bootstrap_server) as client, data_client(bootstrap_server) as data:
+        _check_inactive(client, group)
+        committed = committed_offsets(client, group)
+        if from_file is not None:
+            wanted = sorted(told)
+        else:
+            wanted = sorted(committed) if all_topics else partitions_named(data, topic or [])
+        earliest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
+        latest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
+        if to_earliest:
+            target = earliest
+        elif to_latest:
+            target = latest
+        elif when_ms is not None:
+            found = data.list_offsets(dict.fromkeys(wanted, when_ms))
+            target = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
+        elif from_file is not None:
+            target = told
+        elif to_offset is not None:
+            target = dict.fromkeys(wanted, to_offset)
+        else:
+            target = _shifted(committed, wanted, latest, shift_by or 0)
+        plan = {key: min(max(target[key], earliest[key]), latest[key]) for key in wanted}
+        if execute and plan:
+            _commit(data, group, plan)
+    if export:
+        for (name, index), offset in sorted(plan.items()):
+            print(f"{name},{index},{offset}")
+        return
+    columns = {"group": "Group", "topic": "Topic", "partition": "Partition", "new_offset": "NewOffset"}
+    rows = [{"group": group, "topic": t, "partition": p, "new_offset": o} for (t, p), o in sorted(plan.items())]
+    show_rows(columns, rows, as_json)
+
+
+def _check_inactive(client: BlockingClient, group: str) -> None:
+    """Raises CommandError while it has members; a group that is not there yet may be given offsets."""
+    from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    request = DescribeGroupsRequest(groups=[group])
+    found = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
+    if not found.error_code and found.members:
+        raise CommandError(
+            f"group {group} has {len(found.members)} members ({found.group_state}): offsets can only be moved "
+            f"while it has none; stop its consumers first"
+        )
+
+
+def _shifted(
+    committed: Mapping[TopicPartition, int], wanted: list[TopicPartition], latest: Mapping[TopicPartition, int], by: int
+) -> dict[TopicPartition, int]:
+    """Raises CommandError where there is nothing to count from; --to-current begins at the end there, as in Kafka."""
+    missing = [key for key in wanted if key not in committed]
+    if missing and by:
+        topic, partition = missing[0]
+        raise CommandError(f"{topic}-{partition} has no committed offset to shift")
+    return {key: committed.get(key, latest[key]) + by for key in wanted}
+
+
+def _commit(data: DataClient, group: str, plan: Mapping[TopicPartition, int]) -> None:
+    from heirlog.blocking.data import CommittedOffset
+
+    data.commit(group, {key: CommittedOffset(offset) for key, offset in plan.items()})
+
+
+def timestamp_ms(text: str) -> int:
+    """Raises UsageError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"--to-datetime {text} is not of the form 2026-11-21T12:00:00.000") from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?")
+
+
+def duration_ms(text: str) -> int:
+    """`P1DT2H3M4S`. Raises UsageError."""
+    found = DURATION.fullmatch(text.upper())
+    if found is None or not any(found.groups()):
+        raise UsageError(f"--by-duration {text} is not of the form PnDTnHnMnS, such as PT1H or P7D")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+
+
+def _from_file(file: Path) -> dict[TopicPartition, int]:
+    """Raises CommandError."""
+    told: dict[TopicPartition, int] = {}
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            for row in csv.reader(lines):
+                if row:
+                    topic, partition, offset = row[-3:]
+                    told[topic, int(partition)] = int(offset)
+    except OSError as error:
+        raise CommandError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise CommandError(f"{file} is not of lines TOPIC,PARTITION,OFFSET, as --export prints them") from error
+    if not told:
+        raise CommandError(f"{file} names no partition")
+    return told
