@@ -39,7 +39,7 @@ def test_the_sentence_says_who_when_on_what_basis_and_what() -> None:
         "the election of broker 2 at 2023-11-14T22:13:20+00:00 (leader epoch 7, basis unclean) gave up offsets 988 to "
         "1999: heirlog recover report"
     )
-    assert "gave up offsets from 988 on, at most:" in sentence(report(silent=True))
+    assert "gave up records behind offset 988, or before:" in sentence(report(silent=True))
 
 
 def test_the_recovery_is_told_and_does_not_make_another_loss_of_it(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def loss_text(loss: Loss) -> str:
     """`0`, `1012 (988 to 1999)`, `at most 1012`, or `unknown`."""
     records = loss.records_max
     if records is None:
-        return "unknown" if loss.first_offset is None else f"unknown, from {loss.first_offset} on"
+        return "unknown"
     if not loss.is_exact:
         return f"at most {records}"
     if not records:

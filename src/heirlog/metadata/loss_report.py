@@ -10,7 +10,7 @@ A log is compared by the pair (last written epoch, end offset), as the recovery 
     a newer epoch                                              everything up to its end, from an offset on that lies
                                                                at or below the winner's end: nobody recorded where
     no answer that counts, an older one (it was asked again)   at most what it had then: without a leader nothing grows
-    never answered                                             nobody knows
+    never answered                                             nobody knows, nor whether its epoch is a newer one
 
 So a loss is exact where the winner and all who may hold more answered, and none of them had a newer epoch. It counts
 what disks held when they were asked: what a power cut took from every disk before that, nobody can report.
@@ -48,9 +48,7 @@ class Loss(NamedTuple):
     @property
     def records_max(self) -> int | None:
         """The number of offsets, at most; None: without limit."""
-        if self.end_offset is None:
-            return None
-        return self.end_offset - (self.first_offset or 0)
+        return None if self.end_offset is None else self.end_offset - (self.first_offset or 0)
 
 
 def loss_of(winner: BrokerId, replicas: Iterable[ReplicaAnswer]) -> Loss:
@@ -60,18 +58,16 @@ def loss_of(winner: BrokerId, replicas: Iterable[ReplicaAnswer]) -> Loss:
     won = next((answer for answer in answers if answer.broker == winner and answer.answered), None)
     others = [answer for answer in answers if answer.broker != winner]
     held_by = tuple(answer for answer in others if answer.end_offset >= 0 and _exceeds(answer, won))
-    parts_at_its_end = won is not None and all(
-        answer.last_written_epoch == won.last_written_epoch for answer in held_by
+    limited = all(answer.end_offset != UNKNOWN_OFFSET for answer in others)
+    parts_at_its_end = (
+        won is not None and limited and all(answer.last_written_epoch == won.last_written_epoch for answer in held_by)
     )
     first_offset = won.end_offset if won is not None and parts_at_its_end else None
-    end_offset = None
-    if all(answer.end_offset != UNKNOWN_OFFSET for answer in others):
-        end_offset = max((answer.end_offset for answer in held_by), default=first_offset or 0)
+    end_offset = max((answer.end_offset for answer in held_by), default=first_offset or 0) if limited else None
     return Loss(
         first_offset,
         end_offset,
-        is_exact=not others
-        or (end_offset is not None and parts_at_its_end and all(answer.answered for answer in held_by)),
+        is_exact=not others or (parts_at_its_end and all(answer.answered for answer in held_by)),
         held_by=held_by,
         silent=tuple(answer.broker for answer in answers if not answer.answered),
     )

@@ -53,10 +53,13 @@ def recovery_of(loss: Loss, epoch: int, reports: Sequence[LossReport]) -> LossRe
 def sentence(report: LossReport) -> str:
     election, lost = report.election, report.loss
     at = datetime.fromtimestamp(election.timestamp_ms / 1000, UTC).isoformat(timespec="seconds")
-    extent = f"gave up offsets from {lost.first_offset} on" if lost.first_offset is not None else "gave up records"
+    extent = "gave up records"
     if lost.end_offset is not None and lost.first_offset is not None:
-        extent = f"gave up offsets {lost.first_offset} to {lost.end_offset - 1}"
+        extent = f"gave up offsets {lost.first_offset} to {lost.end_offset - 1}{'' if lost.is_exact else ' at most'}"
+    elif election.end_offset >= 0:
+        # of a leader whose epoch was not the newest, part of what it had is not what others had there
+        extent = f"gave up records behind offset {election.end_offset}, or before"
     return (
         f"the election of broker {election.leader} at {at} (leader epoch {election.leader_epoch}, basis "
-        f"{election.basis.value}) {extent}{'' if lost.is_exact else ', at most'}: heirlog recover report"
+        f"{election.basis.value}) {extent}: heirlog recover report"
     )
