@@ -14,7 +14,7 @@ from heirlog.protocol.messages.fetch import FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsResponse
 from heirlog.protocol.types import BrokerId, LeaderEpoch
 
-from .fakes import Rig, batch, state
+from .fakes import Rig, batch, open_log, state
 from .test_fetcher import answer, asked, fetches, taken
 
 FOLDER = "/data/foo-0/discarded"
@@ -45,7 +45,7 @@ def kept(rig: Rig, folder: str = FOLDER) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for name in files.list(folder) if files.is_dir(folder) else []:
         file = files.open(f"{folder}/{name}")
-        found[name] = [header.base_offset for _, header in walk(file.pread(file.size, 0))]
+        found[name] = [header.base_offset for _, header in walk(file.pread(file.size, 0), partial_tail=True)]
     return found
 
 
@@ -215,3 +215,17 @@ def test_what_is_kept_goes_with_time() -> None:
     assert kept(rig)
     rig.env.advance(1_000_000)
     assert kept(rig) == {}
+
+
+@pytest.mark.parametrize("steps", range(0, 24, 2))
+def test_a_power_cut_at_any_moment_leaves_every_record_in_the_log_or_beside_it(steps: int) -> None:
+    rig = follower()
+    rig.env.disk.settle()
+    diverge(rig, 6)
+    for _ in range(steps):
+        rig.env.world.step(rig.env.world.now_us + 10_000)
+    rig.env.disk.power_cut()
+    log = open_log(rig.env)
+    in_log = set(range(log.log_start_offset, log.log_end_offset))
+    beside = {offset for name, offsets in kept(rig).items() if name.endswith(".log") for offset in offsets}
+    assert in_log | beside == set(range(RECORDS))
