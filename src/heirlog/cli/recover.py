@@ -23,7 +23,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_json, show_rows
+from heirlog.cli.render import Json, confirm, show_json, show_rows
 from heirlog.protocol.errors import error_code
 from heirlog.protocol.types import NO_LEADER
 
@@ -183,7 +183,7 @@ def _choice(partition: RecoveryPartition, strategy: Strategy, leader: int | None
 
 
 def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None:
-    """Raises typer.Abort if the answer is no."""
+    """Raises typer.Abort if the answer is no, UsageError where nobody can be asked."""
     rows = [
         {
             "topic": name,
@@ -204,7 +204,7 @@ def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None
         "note": "Note",
     }
     show_rows(columns, rows, as_json=False)
-    typer.confirm("Elect these leaders?", abort=True, err=True)
+    confirm("Elect these leaders?")
 
 
 # -- report -----------------------------------------------------------------------------------------------------------

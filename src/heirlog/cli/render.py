@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from heirlog.cli.errors import UsageError
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 PIPED_WIDTH = 200
@@ -40,6 +42,13 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(str(item) for item in value) or "-"
     return str(value)
+
+
+def confirm(question: str) -> None:
+    """Goes on only after a yes. Raises typer.Abort, and UsageError where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here (standard input is no terminal): --yes goes on without asking")
+    typer.confirm(question, abort=True, err=True)
 
 
 def text_or_base64(data: bytes | None) -> str | dict[str, str] | None:

@@ -21,7 +21,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.doctor import log_directories
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.produce import partition_count
-from heirlog.cli.render import Json, show_json, show_rows, text_or_base64
+from heirlog.cli.render import Json, confirm, show_json, show_rows, text_or_base64
 from heirlog.protocol.batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -218,7 +218,7 @@ def produce(
 
 
 def _ask(kept: Sequence[KeptFile], topic: str | None) -> None:
-    """Raises typer.Abort if the answer is no."""
+    """Raises typer.Abort if the answer is no, UsageError where nobody can be asked."""
     rows = [{**_row(each), "to": topic or each.topic} for each in kept]
     columns = {
         "topic": "Topic",
@@ -229,7 +229,7 @@ def _ask(kept: Sequence[KeptFile], topic: str | None) -> None:
         "to": "AppendTo",
     }
     show_rows(columns, rows, as_json=False)
-    typer.confirm("Append these records (once more, if that was done before)?", abort=True, err=True)
+    confirm("Append these records (once more, if that was done before)?")
 
 
 def _produce(bootstrap_servers: str, kept: Sequence[KeptFile], topic: str | None) -> list[dict[str, Any]]:
