@@ -127,7 +127,7 @@ def state_sentence(partition: RecoveryPartition) -> str:
     """What the partition is in, and whom it waits for until when."""
     text = _STATES.get(partition.state, partition.state)
     if partition.waits_for:
-        text += f", waits for {_brokers(partition.waits_for)}"
+        text += f"{':' if text.startswith('waits') else ', waits for'} {_brokers(partition.waits_for)}"
         if partition.wait_ends_in_ms >= 0:
             text += f" for at most {seconds(partition.wait_ends_in_ms)}"
     return text

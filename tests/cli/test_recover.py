@@ -1,0 +1,146 @@
+"""What `heirlog recover` and `heirlog elect` say. On a cluster: tests/processes/test_recovery.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.conftest import Heirlog
+
+from heirlog.cli import recovery_plan
+from heirlog.cli.elections import ElectionType, state_sentence
+from heirlog.cli.recover import Strategy
+from heirlog.cli.recovery_plan import loss_text, partition_as_json
+from heirlog.metadata.loss_report import Loss
+from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
+
+Replica = DescribeRecoveryResponse.ReplicaReport
+Partition = DescribeRecoveryResponse.RecoveryPartition
+
+
+def answered(broker: int, epoch: int, end: int, **more: Any) -> Replica:
+    fields: dict[str, Any] = {
+        "is_registered": True,
+        "is_acceptable": True,
+        "serves_recovery": True,
+        "is_valid": True,
+        "answer_age_ms": 300,
+        "broker_epoch": 100 + broker,
+        "current_leader_epoch": 8,
+        "last_written_leader_epoch": epoch,
+        "log_end_offset": end,
+    }
+    return Replica(broker_id=broker, **{**fields, **more})
+
+
+WAITING = Partition(
+    partition_index=3,
+    leader_epoch=8,
+    min_isr=2,
+    replica_nodes=[1, 2, 3],
+    last_known_elr=[2, 1],
+    state="WaitingForQuorum",
+    strategy="Balanced",
+    quorum=[2, 1],
+    quorum_reason="LastKnownELR names 2 replicas, min.insync.replicas is 2",
+    waits_for=[2],
+    replicas=[
+        answered(1, 5, 2000),
+        Replica(broker_id=2, is_registered=True, is_fenced=True, error_message="disconnected"),
+        answered(3, 5, 988),
+    ],
+)
+
+
+def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
+    recovery_plan.show("orders", WAITING, manager_enabled=True)
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    text = [" ".join(words) for words in told]
+    assert text[0] == (
+        "orders-3: no leader, leader epoch 8; strategy Balanced: waits for replicas that may have everything: broker 2"
+    )
+    assert text[1] == "quorum 2, 1: LastKnownELR names 2 replicas, min.insync.replicas is 2"
+    assert "1 LastKnownELR can lead 5 2000 0.3 s ago" in text
+    assert "2 LastKnownELR fenced none none disconnected" in text
+    assert "3 - can lead 5 988 0.3 s ago" in text
+    assert "balanced 1 unknown waits for 2" in text
+    assert "designation 3 unknown not known: what 2 holds" in text
+
+
+def test_without_the_manager_only_what_can_be_asked_for_is_offered() -> None:
+    told = partition_as_json("orders", WAITING, manager_enabled=False)
+    assert [choice["choice"] for choice in told["choices"]] == ["unclean"]
+
+
+def test_a_plan_for_programs_has_everything_and_null_where_nothing_is_known() -> None:
+    told = json.loads(json.dumps(partition_as_json("orders", WAITING, manager_enabled=True)))
+    assert (told["topic"], told["partition"], told["state"], told["waits_for"]) == (
+        "orders",
+        3,
+        "WaitingForQuorum",
+        [2],
+    )
+    assert [replica["end_offset"] for replica in told["replicas"]] == [2000, None, 988]
+    assert told["wait_ends_in_ms"] is None and told["runs_for_ms"] is None
+    assert {(choice["choice"], choice["leader"]) for choice in told["choices"]} == {
+        ("balanced", 1),
+        ("aggressive", 1),
+        ("unclean", 1),
+        ("designation", 1),
+        ("designation", 3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (Loss(988, 2000, True, (), ()), "1012 (988 to 1999)"),
+        (Loss(2000, 2000, True, (), ()), "0"),
+        (Loss(988, 2000, False, (), ()), "at most 1012"),
+        (Loss(None, 2000, False, (), ()), "at most 2000"),
+        (Loss(None, None, False, (), ()), "unknown"),
+    ],
+)
+def test_a_loss_is_a_number_a_limit_or_unknown(loss: Loss, text: str) -> None:
+    assert loss_text(loss) == text
+
+
+def test_a_wait_with_an_end_says_so() -> None:
+    partition = Partition(state="Recovering", waits_for=[1, 2], wait_ends_in_ms=4200)
+    assert state_sentence(partition) == "compares the logs of its replicas, waits for brokers 1, 2 for at most 4.2 s"
+
+
+def test_election_types_have_their_numbers_on_the_wire() -> None:
+    assert [kind.code for kind in ElectionType] == [0, 1, 2, 3, 4]
+    assert [strategy.election_type.code for strategy in Strategy] == [2, 3, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["recover", "plan", "--partition", "0"], "--partition goes with one TOPIC"),
+        (["recover", "run", "a", "b", "--partition", "0"], "--partition goes with one TOPIC"),
+        (["recover", "run", "--strategy", "designation"], "--leader go together"),
+        (["recover", "run", "--leader", "1"], "--leader go together"),
+        (["elect", "--election-type", "designation", "--all-topic-partitions"], "names a leader for each partition"),
+        (["elect", "--election-type", "designation", "--topic", "t", "--partition", "0"], "needs --desired-leader"),
+        (
+            ["elect", "--election-type", "unclean", "--topic", "t", "--partition", "0", "--desired-leader", "1"],
+            "--desired-leader goes with",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anybody_is_asked(
+    heirlog: Heirlog, arguments: list[str], sentence: str
+) -> None:
+    outcome = heirlog(*arguments)
+    assert outcome.code == 2 and sentence in outcome.err
+
+
+def test_a_designation_from_a_file_needs_its_leaders(heirlog: Heirlog, tmp_path: Path) -> None:
+    file = tmp_path / "leaders.json"
+    file.write_text('{"partitions": [{"topic": "t", "partition": 0}]}')
+    outcome = heirlog("elect", "--election-type", "designation", "--path-to-json-file", file)
+    assert outcome.code == 1 and "desiredLeader" in outcome.err
