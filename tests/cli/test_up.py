@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,9 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+from urllib.request import urlopen
+
+from server.metrics.scraped import stored
 
 from heirlog.cli import layout as layouts
 from heirlog.cli import properties
+
+METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
 
 def free_ports(count: int) -> int:
@@ -57,6 +63,12 @@ def greeting(output: IO[str]) -> Iterator[str]:
             return
 
 
+def scraped(url: str) -> dict[str, str]:
+    """Names and types."""
+    with urlopen(url, timeout=20) as answer:
+        return dict(line.split()[2:4] for line in answer.read().decode().splitlines() if line.startswith("# TYPE "))
+
+
 def run(*arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, text=True, timeout=60
@@ -94,6 +106,16 @@ def test_three_combined_brokers_say_what_they_set_differently(tmp_path: Path) ->
         text = "\n".join(lines)
         assert "default.replication.factor=3 (Kafka: 1), min.insync.replicas=2 (Kafka: 1)" in text
         assert "broker 1 as controller" in lines[0]
+        shown = {name: scraped(url) for name, url in METRICS.findall(text)}
+        assert list(shown) == ["broker 1", "broker 2", "broker 3"]
+        of_controllers = {name for name in shown["broker 1"] if name.startswith("kafka_controller_")}
+        assert "kafka_controller_kafkacontroller_activecontrollercount" in of_controllers
+        assert not of_controllers & shown["broker 2"].keys()
+        for types in shown.values():
+            assert types["kafka_server_replicamanager_underminisrpartitioncount"] == "gauge"
+            known = {name: kind for name, (kind, _) in stored().items()}
+            assert {name: kind for name, kind in types.items() if known.get(name, kind) != kind} == {}
+            assert len(types.keys() & known.keys()) > 40
     roles = properties.read(tmp_path / "broker-1" / "server.properties")["process.roles"]
     assert roles == "broker,controller"
 

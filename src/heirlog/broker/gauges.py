@@ -21,6 +21,8 @@ class Gauges:
     under_replicated_partitions: int = 0
     offline_replica_count: int = 0
     reassigning_partitions: int = 0
+    producer_id_count: int = 0
+    """Idempotent producers, each in every partition that it has written to."""
     isr_expands: int = 0
     """Since the start; so the other two."""
     isr_shrinks: int = 0
@@ -41,6 +43,7 @@ def take_gauges(replicas: ReplicaManager, image: Image) -> Survey[Gauges]:
         for partition in group:
             gauges.partition_count += 1
             gauges.offline_replica_count += partition.offline
+            gauges.producer_id_count += len(partition.log.producers.producers)
             gauges.isr_expands += partition.isr_expands
             gauges.isr_shrinks += partition.isr_shrinks
             gauges.failed_isr_updates += partition.failed_isr_updates

@@ -11,6 +11,7 @@ that runs no clean-up at all.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -36,6 +37,7 @@ class NodeProcess:
         self._ledger = ledger
         self._reuse_port = reuse_port
         self._process: subprocess.Popen[bytes] | None = None
+        self._printed_before = 0
 
     @property
     def node_id(self) -> int:
@@ -66,6 +68,7 @@ class NodeProcess:
             command.append("--reuse-port")
         command.append("--stop-with-stdin")
         with self.layout.output_path.open("ab") as output:
+            self._printed_before = output.tell()
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -102,6 +105,16 @@ class NodeProcess:
         except OSError:
             return False
         return True
+
+    def metrics_address(self) -> str | None:
+        """host:port of its /metrics, as its log says since this start; None where it says nothing of it."""
+        with self.layout.output_path.open("rb") as output:
+            output.seek(self._printed_before)
+            for line in output:
+                if b'"metrics-listening"' in line:
+                    said = json.loads(line)
+                    return f"{said['host']}:{said['port']}"
+        return None
 
     def last_words(self) -> str:
         """The end of what it printed, for a report of its death."""

@@ -60,7 +60,8 @@ def up(
     if layout is None:
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _refuse_busy_ports(range(port, port + nodes + 1), data)
-        layout = layouts.create(data, range(port, port + nodes), port + nodes, combined=bool(combined))
+        config = {"heirlog.metrics.listener": f"{HOST}:0"}
+        layout = layouts.create(data, range(port, port + nodes), port + nodes, combined=bool(combined), config=config)
     else:
         _refuse_contradictions(layout, nodes, port, combined)
         _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data)
@@ -138,6 +139,7 @@ def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> No
         f"  bootstrap servers  {bootstrap}\n"
         f"  data folder        {layout.data}\n"
         f"  process ids        {', '.join(f'{p.layout.name}: {p.pid}' for p in processes.values())}\n"
+        f"  metrics            {_metrics(layout, processes)}\n"
         f"  a node's output    {layout.brokers[0].output_path}\n"
         f"  not as in Kafka    {_differences(layout.brokers[0])}\n"
         f"\n"
@@ -149,6 +151,13 @@ def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> No
         f"Ctrl-C stops all nodes; the data stay.",
         flush=True,
     )
+
+
+def _metrics(layout: Layout, processes: dict[int, NodeProcess]) -> str:
+    """Where Prometheus may ask."""
+    found = [(node.name, processes[node.node_id].metrics_address()) for node in layout.nodes]
+    served = [f"{name}: http://{address}/metrics" for name, address in found if address is not None]
+    return ", ".join(served) or "not served (heirlog.metrics.listener)"
 
 
 def _differences(broker: NodeLayout) -> str:

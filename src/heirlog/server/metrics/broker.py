@@ -59,6 +59,7 @@ def _replica_manager(broker: Broker) -> Iterator[Family | None]:
         ),
         ("reassigningpartitions", "Of these, being reassigned.", found.reassigning_partitions),
         ("offlinereplicacount", "Replicas whose disk has failed.", found.offline_replica_count),
+        ("produceridcount", "Idempotent producers known, per partition.", found.producer_id_count),
     ):
         yield gauge(REPLICAS + name, text, value)
     yield counter(REPLICAS + "isrshrinks_total", "Members that left an ISR led here.", found.isr_shrinks)

@@ -9,6 +9,7 @@ they look for; `heirlog_*` and KIP-966's own names stand beside. A node shows th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
@@ -26,6 +27,7 @@ class NodeFamilies:
         self._connections = connections
         self._recent: dict[str, Recent] = {}
         self._version = version("heirlog")
+        self._read_at_s = self._busy_s = 0.0
 
     def all(self) -> Iterator[Family | None]:
         node = self._node
@@ -33,6 +35,11 @@ class NodeFamilies:
         yield gauges("heirlog_build_info", "The version of heirlog.", [({"version": self._version}, 1)])
         yield from process.families()
         yield self._socket_server()
+        yield gauge(
+            "kafka_network_socketserver_networkprocessoravgidlepercent",
+            "Share of the time, 0 to 1, that the node's one thread had nothing to do, since the reading before.",
+            self._idle_share(),
+        )
         if parts.quorum is not None:
             yield from quorum.families(node, parts.quorum)
         if parts.controller is not None:
@@ -46,6 +53,16 @@ class NodeFamilies:
         )
         yield None
         yield from requests.families(node.requests.meters(), self._recent, node.env.now_ms())
+
+    def _idle_share(self) -> float:
+        """Of the thread that asks, which is the loop's; at first, since that thread began."""
+        now_s, busy_s = time.monotonic(), time.thread_time()
+        if not self._read_at_s:
+            self._read_at_s = process.started_monotonic_s()
+        passed_s = now_s - self._read_at_s
+        share = 1 - (busy_s - self._busy_s) / passed_s if passed_s > 0 else 1.0
+        self._read_at_s, self._busy_s = now_s, busy_s
+        return min(max(share, 0.0), 1.0)
 
     def _socket_server(self) -> Family:
         return gauges(

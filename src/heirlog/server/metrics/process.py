@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
+import time
 from collections.abc import Iterator
 
 from heirlog.server.metrics.family import Family, counter, gauge
@@ -49,6 +50,11 @@ def _started_s() -> float:
     fields = _read("stat").rpartition(")")[2].split()
     ticks = int(fields[STARTED_FIELD - 2])
     return _booted_s() + ticks / TICKS_PER_S
+
+
+def started_monotonic_s() -> float:
+    """When the process began, on the clock of `time.monotonic`."""
+    return time.monotonic() - (time.time() - _started_s())
 
 
 def _booted_s() -> float:

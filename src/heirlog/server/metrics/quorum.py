@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from heirlog.node.node import Node
 from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
 from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.raft.quorum import Quorum
-from heirlog.server.metrics.family import Family, gauge, gauges
+from heirlog.server.metrics.family import Family, Sample, gauge, gauges
 
 RAFT = "kafka_server_raft_metrics_"
 BROKER = "kafka_server_broker_metadata_metrics_"
+LOADER = "kafka_server_metadataloader_"
 NOBODY = -1
 
 
@@ -34,6 +36,11 @@ def families(node: Node, quorum: Quorum) -> Iterator[Family | None]:
         yield gauge(RAFT + name, text, value)
     for name, text, number in applied(node):
         yield gauge(f"{BROKER}last_applied_record_{name}", text, number)
+    for name in ("metadata_load_error_count", "metadata_apply_error_count"):
+        yield gauge(BROKER + name, "Always 0: a node that cannot read the metadata ends.", 0)
+    yield gauge(LOADER + "currentmetadataversion", "Level of metadata.version.", node.image.metadata_version)
+    yield gauge(LOADER + "currentcontrollerid", "Node id of the active controller, -1 while unknown.", quorum.leader_id)
+    yield gauges(LOADER + "finalizedlevel", "Finalized feature levels.", _levels(node))
 
 
 def applied(node: Node) -> list[tuple[str, str, float]]:
@@ -45,6 +52,12 @@ def applied(node: Node) -> list[tuple[str, str, float]]:
         ("timestamp", "When that was written, milliseconds since 1970; -1 unknown.", written_ms),
         ("lag_ms", "How long ago that is.", lag_ms),
     ]
+
+
+def _levels(node: Node) -> Iterator[Sample]:
+    for name, level in sorted(node.image.features.items()):
+        first, *others = re.split(r"[.-]", name)
+        yield {"featureName": first + "".join(word.capitalize() for word in others)}, level
 
 
 def _state(node: Node, quorum: Quorum) -> str:

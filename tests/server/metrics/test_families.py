@@ -1,0 +1,388 @@
+"""What a node shows to Prometheus, on whole nodes in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fuzz.brain import Brain, Wire
+from node.test_amplification import WALL_MS, ask, produced, wait_for_coordinator
+from prometheus_client.parser import text_string_to_metric_families
+from server.metrics.scraped import Scrape, scrape, stored, watch
+
+from heirlog.metadata.survey import AT_A_TIME
+from heirlog.node.node import Node
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.frames import RequestHeader
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.server.metrics.exposition import SAMPLES_PER_PIECE, written
+from heirlog.server.metrics.families import NodeFamilies
+from heirlog.sim.cluster import Cluster
+from heirlog.sim.world import World
+
+ABSENT = {
+    "kafka_cluster_partition_laststableoffsetlag": "needs a last stable offset apart from the high watermark",
+    "kafka_controller_controllereventmanager_": "there is no event queue: requests are handled as they are read",
+    "kafka_controller_kafkacontroller_eventqueueoperations": "the same",
+    "kafka_controller_kafkacontroller_ignoredstaticvoters": "static voters are not ignored here",
+    "kafka_coordinator_transaction_": "there are no transactions",
+    "kafka_log_logcleaner": "the cleaner is no thread; what it does stands in the log",
+    "kafka_log_logflushstats_": "flushes are not timed",
+    "kafka_network_acceptor_": "one thread accepts, reads and answers",
+    "kafka_network_processor_": "one thread: networkprocessoravgidlepercent is its",
+    "kafka_network_requestchannel_responsequeuesize": "answers wait in their connections",
+    "kafka_network_requestmetrics_messageconversionstimems": "no format is converted",
+    "kafka_network_requestmetrics_requestbytes": "sizes of requests are not counted",
+    "kafka_network_requestmetrics_temporarymemorybytes": "no memory pool",
+    "kafka_network_socketserver_expiredconnectionskilledcount": "no SASL sessions",
+    "kafka_network_socketserver_memorypool": "no memory pool",
+    "kafka_server_addpartitions": "there are no transactions",
+    "kafka_server_app_info_": "process_start_time_seconds says it",
+    "kafka_server_broker_metadata_metrics_ignored_static_voters": "static voters are not ignored here",
+    "kafka_server_brokermetadatalistener_": "batches of metadata are not timed",
+    "kafka_server_brokertopicmetrics_fetchmessageconversions": "no format is converted",
+    "kafka_server_brokertopicmetrics_producemessageconversions": "no format is converted",
+    "kafka_server_brokertopicmetrics_invalidmagicnumber": "counted as failed produce requests",
+    "kafka_server_brokertopicmetrics_invalidoffsetorsequence": "counted as failed produce requests",
+    "kafka_server_brokertopicmetrics_nokeycompacted": "counted as failed produce requests",
+    "kafka_server_brokertopicmetrics_reassignmentbytes": "counted as replication bytes",
+    "kafka_server_brokertopicmetrics_failedshare": "no share groups",
+    "kafka_server_brokertopicmetrics_totalshare": "no share groups",
+    "kafka_server_client_metrics_": "no client telemetry",
+    "kafka_server_controllermutation_": "no quotas",
+    "kafka_server_controllerserver_": "the process's values say it",
+    "kafka_server_fetch_queue_size": "no quotas",
+    "kafka_server_group_coordinator_metrics_": "no KIP-848 groups; classic ones are under kafka_coordinator_group_",
+    "kafka_server_kafka_metrics_count": "the number of Java metric objects",
+    "kafka_server_kafkarequesthandlerpool_": "one thread: networkprocessoravgidlepercent is its",
+    "kafka_server_kafkaserver_linux_disk_": "the process's values say it",
+    "kafka_server_kafkaserver_yammer": "the number of Java metric objects",
+    "kafka_server_metadataloader_avgidleratio": "no thread of its own",
+    "kafka_server_metadataloader_handleloadsnapshotcount": "snapshots stand in the log",
+    "kafka_server_persister": "no share groups",
+    "kafka_server_produce_queue_size": "no quotas",
+    "kafka_server_raft_channel_metrics_": "connections are not counted by channel",
+    "kafka_server_raft_metrics_append_records_rate": "a rate over high_watermark says it",
+    "kafka_server_raft_metrics_commit_latency": "not timed",
+    "kafka_server_raft_metrics_election_latency": "not timed",
+    "kafka_server_raft_metrics_fetch_records_rate": "a rate over log_end_offset says it",
+    "kafka_server_raft_metrics_number_unknown_voter_connections": "not counted",
+    "kafka_server_raft_metrics_poll_idle_ratio_avg": "no thread of its own",
+    "kafka_server_raft_metrics_uncommitted_voter_change": "voters do not change",
+    "kafka_server_replicaalterlogdirsmanager_": "replicas do not move between directories",
+    "kafka_server_replicafetchermanager_deadthreadcount": "fetchers are no threads",
+    "kafka_server_replicafetchermanager_minfetchrate": "a rate over replicationbytesin_total says it",
+    "kafka_server_replicamanager_partitionswithlatetransactionscount": "there are no transactions",
+    "kafka_server_request_": "no quotas",
+    "kafka_server_share": "no share groups",
+    "kafka_server_snapshotemitter_": "snapshots stand in the log",
+    "kafka_server_socket_server_metrics_broker_connection_accept_rate": "no limit on accepting",
+    "kafka_server_transaction_coordinator_metrics_": "there are no transactions",
+    "kafka_server_txn": "there are no transactions",
+    "kafka_utils_throttler_": "no throttlers",
+}
+"""What Apache Kafka shows and heirlog does not, by the beginning of the name, and why."""
+OURS = {
+    "kafka_controller_global_under_min_isr_partition_count": "KIP-966",
+    "kafka_replication_electable_replicas_count": "KIP-966",
+    "kafka_network_requestmetrics_": "..._count, as exporters before 1.0 called it",
+    "kafka_server_raft_metrics_current_state_info": "as exporters before 1.0 called it",
+    "kafka_server_socket_server_metrics_connection_count": "a bean that only some rules take",
+}
+
+
+@pytest.fixture(scope="module")
+def brain() -> Brain:
+    brain = Brain()
+    wait_for_coordinator(brain)
+    assert produced(brain, "t", records(3)).error_code == 0
+    fetch(brain)
+    return brain
+
+
+def records(count: int, size: int = 10) -> bytes:
+    return bytes(encode_batch([(b"k", b"v" * size, (), WALL_MS) for _ in range(count)]))
+
+
+def fetch(brain: Brain, topic: str = "t") -> Any:
+    asked = FetchRequest.FetchTopic(
+        topic=topic, partitions=[FetchRequest.FetchPartition(partition=0, partition_max_bytes=1 << 20)]
+    )
+    return ask(brain, FetchRequest(max_wait_ms=0, max_bytes=1 << 20, topics=[asked]), 12)
+
+
+def create(brain: Brain, name: str, partitions: int = 1) -> None:
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    answer = ask(brain, CreateTopicsRequest(topics=[topic], timeout_ms=5000), 4)
+    assert answer.topics[0].error_code == 0
+    brain.cluster.run_until(lambda: bool(brain.node.broker.replicas.partitions_named(name)), 5000)
+
+
+def test_every_name_that_kafka_shows_is_here_with_its_type_and_labels_or_is_known_to_be_absent(brain: Brain) -> None:
+    found, kafka = scrape(brain.node), stored()
+    absent = [name for name in kafka if name not in found.types]
+    unexplained = [name for name in absent if not name.startswith(tuple(ABSENT))]
+    assert not unexplained
+    for name in kafka.keys() - set(absent):
+        kind, labels = kafka[name]
+        assert found.types[name] == kind, name
+        assert found.labels[name] <= labels, name
+    idle = [prefix for prefix in ABSENT if not any(name.startswith(prefix) for name in absent)]
+    assert not idle, "these are not absent"
+
+
+def test_what_kafka_does_not_show_is_known_too(brain: Brain) -> None:
+    names = [name for name in scrape(brain.node).types if name.startswith("kafka_") and name not in stored()]
+    assert names
+    assert not [name for name in names if not name.startswith(tuple(OURS))]
+
+
+def test_what_is_produced_and_fetched_counts_for_the_topic_and_in_all(brain: Brain) -> None:
+    create(brain, "counted")
+    before = scrape(brain.node)
+    batch = records(7)
+    assert produced(brain, "counted", batch).error_code == 0
+    fetch(brain, "counted")
+    after = scrape(brain.node)
+    for name, value in (
+        ("messagesin", 7),
+        ("bytesin", len(batch)),
+        ("bytesout", len(batch)),
+        ("totalproducerequests", 1),
+        ("totalfetchrequests", 1),
+    ):
+        family = f"kafka_server_brokertopicmetrics_{name}_total"
+        assert after(family, topic="counted") == value
+        assert after(family) - before(family) == value, name
+    assert after("kafka_server_brokertopicmetrics_replicationbytesout_total") == 0
+
+
+def test_refused_batches_count_by_their_reason(brain: Brain) -> None:
+    before = scrape(brain.node)
+    damaged = bytearray(records(1))
+    damaged[-1] ^= 1
+    assert produced(brain, "t", bytes(damaged)).error_code == 2
+    assert produced(brain, "t", records(1, size=2_000_000)).error_code == 10
+    assert produced(brain, "c", bytes(encode_batch([(None, b"v", (), WALL_MS)]))).error_code == 87
+    assert produced(brain, "nowhere", records(1)).error_code == 3
+    after = scrape(brain.node)
+
+    def more(name: str) -> float:
+        family = f"kafka_server_brokertopicmetrics_{name}_total"
+        return after(family) - before(family)
+
+    assert more("invalidmessagecrcrecords") == 1
+    assert more("bytesrejected") > 2_000_000
+    assert more("failedproducerequests") == 1, "only the record without a key: the others are in the course of things"
+    assert more("totalproducerequests") == 3
+    assert more("messagesin") == 0
+    errors = after.of("kafka_network_requestmetrics_errors_total", "error")
+    assert {"CORRUPT_MESSAGE", "MESSAGE_TOO_LARGE", "INVALID_RECORD", "UNKNOWN_TOPIC_OR_PARTITION"} <= errors.keys()
+
+
+def test_a_deleted_topic_leaves_its_counts_in_the_sums(brain: Brain) -> None:
+    create(brain, "passing")
+    assert produced(brain, "passing", records(5)).error_code == 0
+    before = scrape(brain.node)
+    assert before("kafka_server_brokertopicmetrics_messagesin_total", topic="passing") == 5
+    ask(brain, DeleteTopicsRequest(topic_names=["passing"], timeout_ms=5000), 5)
+    brain.cluster.run_until(lambda: not brain.node.broker.replicas.partitions_named("passing"), 5000)
+    after = scrape(brain.node)
+    assert "passing" not in after.of("kafka_server_brokertopicmetrics_messagesin_total", "topic")
+    name = "kafka_server_brokertopicmetrics_messagesin_total"
+    assert after(name) == before(name)
+
+
+def test_requests_count_by_api_and_version_and_their_times_add_up(brain: Brain) -> None:
+    fetch(brain)
+    found = scrape(brain.node)
+    prefix = "kafka_network_requestmetrics_"
+    assert found(prefix + "requests_total", request="FetchConsumer", version="12") >= 1
+    assert found(prefix + "totaltimems_count_total", request="Fetch") >= 1
+    assert found(prefix + "totaltimems_count", request="Produce") == found(
+        prefix + "localtimems_count_total", request="Produce"
+    )
+    quantiles = found.of(prefix + "totaltimems", "quantile")
+    assert set(quantiles) == {"0.50", "0.75", "0.95", "0.98", "0.99", "0.999"}
+    assert found(prefix + "errors_total", request="Produce", error="NONE") >= 1
+
+
+def test_a_combined_node_is_broker_controller_and_quorum(brain: Brain) -> None:
+    found = scrape(brain.node, {"PLAINTEXT": 3, "CONTROLLER": 2})
+    assert found("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert found("kafka_server_raft_metrics_current_state", state="leader") == 1
+    assert found("kafka_server_raft_metrics_current_leader") == brain.node.config.node_id
+    assert found("kafka_server_kafkaserver_brokerstate") == 3
+    assert found("kafka_controller_kafkacontroller_activebrokercount") == 1
+    assert found("kafka_controller_kafkacontroller_brokerregistrationstate", broker="1") == 30
+    topics = brain.node.image.topics
+    assert found("kafka_controller_kafkacontroller_globaltopiccount") == len(topics)
+    partitions = sum(map(len, brain.node.image.partitions.values()))
+    assert found("kafka_controller_kafkacontroller_globalpartitioncount") == partitions
+    assert found("kafka_server_replicamanager_leadercount") == partitions
+    assert len(found.of("kafka_log_log_size", "partition")) <= partitions
+    assert (
+        found("kafka_server_socket_server_metrics_connection_count", listener="CONTROLLER", networkProcessor="0") == 2
+    )
+    assert found("process_resident_memory_bytes") > 10_000_000
+    assert found("process_open_fds") >= 3
+    assert 0 <= found("kafka_network_socketserver_networkprocessoravgidlepercent") <= 1
+
+
+def test_a_wait_stands_in_its_purgatory_until_it_ends(brain: Brain) -> None:
+    name = "kafka_server_delayedoperationpurgatory_numdelayedoperations"
+    connection = brain.connect()
+    topic = FetchRequest.FetchTopic(
+        topic="l",
+        partitions=[FetchRequest.FetchPartition(partition=index, partition_max_bytes=1000) for index in (0, 1)],
+    )
+    brain.receive_request(connection, FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[topic]), 12)
+    found = scrape(brain.node)
+    assert found(name, delayedOperation="Fetch") == 1
+    assert found("kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Fetch") == 2
+    brain.hang_up(connection)
+    found = scrape(brain.node)
+    assert found(name, delayedOperation="Fetch") == 0
+    assert found("kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Fetch") == 0
+
+
+def test_names_of_topics_are_escaped_and_the_text_is_read_back_as_it_was_meant(brain: Brain) -> None:
+    create(brain, "a.b-c_d")
+    assert produced(brain, "a.b-c_d", records(1)).error_code == 0
+    assert scrape(brain.node)("kafka_server_brokertopicmetrics_messagesin_total", topic="a.b-c_d") == 1
+
+
+def test_many_partitions_are_written_in_pieces_under_one_heading(brain: Brain) -> None:
+    create(brain, "many", 600)
+    families = NodeFamilies(brain.node, dict)
+    pieces = list(written(families.all()))
+    assert max(piece.count(b"\n") for piece in pieces) <= SAMPLES_PER_PIECE + 2
+    text = b"".join(pieces).decode()
+    assert text.count("# TYPE kafka_log_log_size ") == 1
+    (family,) = (each for each in text_string_to_metric_families(text) if each.name == "kafka_log_log_size")
+    assert len(family.samples) > 600
+    pauses = pieces.count(b"")
+    assert pauses > 2 * 600 // AT_A_TIME, "counting pauses as well"
+    ask(brain, DeleteTopicsRequest(topic_names=["many"], timeout_ms=5000), 5)
+
+
+# three brokers and a controller
+
+
+@pytest.fixture(scope="module")
+def three() -> Cluster:
+    config = {
+        "min.insync.replicas": "2",
+        "default.replication.factor": "3",
+        "auto.leader.rebalance.enable": "false",
+        "replica.lag.time.max.ms": "2000",
+        "broker.session.timeout.ms": "2000",
+        "broker.heartbeat.interval.ms": "300",
+    }
+    cluster = Cluster(World(11), brokers=3, config=config)
+    cluster.format()
+    cluster.start_all()
+    assert cluster.run_until(lambda: _active_brokers(cluster) == 3, 30_000)
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=3, replication_factor=3)
+    said(cluster, _any_broker(cluster), CreateTopicsRequest(topics=[topic], timeout_ms=5000), 4)
+    assert cluster.run_until(lambda: all(_leads(cluster, broker) for broker in (1, 2, 3)), 30_000)
+    return cluster
+
+
+def _node(cluster: Cluster, broker: int) -> Node:
+    node = cluster.broker(broker).running
+    assert node is not None
+    return node
+
+
+def _controller(cluster: Cluster) -> Node:
+    node = cluster.controller.running
+    assert node is not None
+    return node
+
+
+def _active_brokers(cluster: Cluster) -> int:
+    node = cluster.controller.running
+    return sum(not broker.fenced for broker in node.image.brokers.values()) if node is not None else 0
+
+
+def _any_broker(cluster: Cluster) -> Node:
+    return next(node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None)
+
+
+def _leads(cluster: Cluster, broker: int) -> int:
+    return _node(cluster, broker).broker.gauges().leader_count
+
+
+def said(cluster: Cluster, node: Node, request: Any, version: int) -> None:
+    """One request, answered or not after a while."""
+    wire = Wire("PLAINTEXT")
+    client = node.connected(wire)
+    client.received(RequestHeader(request.API_KEY, version, 1, "test"), request)
+    cluster.run_for(500)
+    client.closed()
+
+
+def sums(cluster: Cluster, name: str) -> float:
+    nodes = [node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None]
+    return sum(scrape(node)(f"kafka_server_replicamanager_{name}") for node in nodes)
+
+
+def test_copies_between_brokers_count_as_replication_and_a_lost_broker_shows_everywhere(three: Cluster) -> None:
+    leader = next(
+        node
+        for broker in (1, 2, 3)
+        if (node := _node(three, broker)).image.partition_named("t", 0).leader == broker  # type: ignore[union-attr]
+    )
+    batch = records(4)
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+    topics = [ProduceRequest.TopicProduceData(name="t", partition_data=[data])]
+    said(three, leader, ProduceRequest(acks=-1, timeout_ms=3000, topic_data=topics), 12)
+    copied = [scrape(_node(three, b))("kafka_server_brokertopicmetrics_replicationbytesin_total") for b in (1, 2, 3)]
+    assert sorted(copied) == [0, len(batch), len(batch)]
+    found = scrape(leader)
+    assert found("kafka_server_brokertopicmetrics_replicationbytesout_total") == 2 * len(batch)
+    assert found("kafka_server_brokertopicmetrics_bytesout_total") == 0
+    assert found("kafka_network_requestmetrics_totaltimems", request="Produce", quantile="0.50") > 0
+    assert found("kafka_server_replicafetchermanager_maxlag", clientId="Replica") == 0
+    assert sums(three, "underreplicatedpartitions") == 0
+    assert sums(three, "leadercount") == 3
+
+    watched = watch(_controller(three))
+    before: Scrape = watched()
+    assert before("kafka_controller_global_under_min_isr_partition_count") == 0
+    assert before("kafka_replication_electable_replicas_count") == 9
+    assert before("kafka_server_raft_metrics_number_of_observers") == 3
+    for broker in (2, 3):
+        three.kill(f"broker-{broker}")
+        assert three.run_until(lambda expected=4 - broker: _active_brokers(three) == expected, 30_000)  # type: ignore[misc]
+        three.run_for(1000)
+    after: Scrape = watched()
+    assert after("kafka_controller_kafkacontroller_fencedbrokercount") == 2
+    assert after("kafka_controller_kafkacontroller_brokerregistrationstate", broker="2") == 10
+    assert after("kafka_controller_kafkacontroller_offlinepartitionscount") == 0
+    assert after("kafka_controller_kafkacontroller_preferredreplicaimbalancecount") == 2
+    assert after("kafka_controller_global_under_min_isr_partition_count") == 3
+    assert after("kafka_replication_electable_replicas_count") == 6, "one in sync, one eligible each"
+    assert sums(three, "underminisrpartitioncount") == 3
+    assert sums(three, "underreplicatedpartitions") == 3
+    elections = after.of("heirlog_controller_elections_total", "basis")
+    assert elections["isr"] >= 2 and elections["unclean"] == 0
+
+
+def test_an_election_from_the_elr_is_never_counted_as_unclean(three: Cluster) -> None:
+    """Broker 1, the last in every ISR, stops cleanly and comes back: it was in the ELR meanwhile."""
+    three.stop("broker-1")
+    assert three.run_until(lambda: three.broker(1).running is None and _active_brokers(three) == 0, 60_000)
+    watched = watch(_controller(three))
+    assert watched()("kafka_controller_kafkacontroller_offlinepartitionscount") == 3
+    three.start("broker-1")
+    assert three.run_until(lambda: three.broker(1).running is not None and _leads(three, 1) == 3, 60_000)
+    found: Scrape = watched()
+    assert found("kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total") == 3
+    assert found("heirlog_controller_elections_total", basis="elr") == 3
+    assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
+    assert found("kafka_controller_kafkacontroller_offlinepartitionscount") == 0
