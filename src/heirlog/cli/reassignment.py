@@ -245,8 +245,8 @@ def set_throttles(
         brokers |= {*there, *coming}
     _configure(client, ((TOPIC, topic, LEADER_REPLICAS, ",".join(sources[topic])) for topic in sources))
     _configure(client, ((TOPIC, t, FOLLOWER_REPLICAS, ",".join(targets[t])) for t in targets if targets[t]))
-    rates = (LEADER_RATE, FOLLOWER_RATE)
-    _configure(client, ((BROKER, str(b), name, str(rate)) for b in sorted(brokers) for name in rates))
+    live = sorted(brokers & set(client.brokers()))
+    _configure(client, ((BROKER, str(b), name, str(rate)) for b in live for name in (LEADER_RATE, FOLLOWER_RATE)))
 
 
 def _adding(moving: Mapping[TopicPartition, Reassignment], key: TopicPartition) -> list[int]:
@@ -279,7 +279,7 @@ def _own_values(client: BlockingClient, kind: int, name: str, keys: Sequence[str
 
 
 def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str | None]]) -> None:
-    """(resource type, resource, name, value); None deletes. Raises CommandError."""
+    """(resource type, resource, name, value); None deletes. A broker takes its own values. Raises CommandError."""
     from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
     resources: dict[tuple[int, str], IncrementalAlterConfigsRequest.AlterConfigsResource] = {}
@@ -293,10 +293,10 @@ def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str
                 name=name, config_operation=DELETE if value is None else SET, value=value
             )
         )
-    if not resources:
-        return
-    answer = client.admin(IncrementalAlterConfigsRequest(resources=list(resources.values())))
-    for result in answer.responses:
+    for (kind, owner), one in resources.items():
+        request = IncrementalAlterConfigsRequest(resources=[one])
+        answer = client.admin(request) if kind == TOPIC else client.send_to_broker(int(owner), request)
+        (result,) = answer.responses
         if result.error_code:
             raise CommandError(
                 f"cannot change the throttle of {result.resource_name}: {error_code(result.error_code).name}, "
