@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from heirlog.cli import (
+    acls,
     brokers,
     configs,
     consume,
@@ -54,6 +55,7 @@ app.add_typer(storage.app, name="storage")
 app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")
 app.add_typer(groups.app, name="groups")
+app.add_typer(acls.app, name="acls")
 app.add_typer(brokers.app, name="broker")
 app.add_typer(features.app, name="features")
 app.command("reassign")(reassign.reassign)

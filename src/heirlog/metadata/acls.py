@@ -108,8 +108,11 @@ OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
         Operation.ALTER_CONFIGS,
         Operation.IDEMPOTENT_WRITE,
     ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
 }
-"""What can be asked for at all, of the resources that describe their authorized operations (KIP-430)."""
+"""What can be asked for at all. Topics, groups and the cluster tell which of theirs are allowed (KIP-430)."""
 
 
 def bit_field(operations: Iterable[Operation]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
@@ -11,14 +12,9 @@ NOT_ASKED = -(2**31)
 """Authorized operations that the client did not ask for."""
 
 
-def _bits(*codes: int) -> int:
-    return sum(1 << code for code in codes)
-
-
-# Kafka's operation codes: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9,
-# DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12. Without an authorizer everyone may do everything.
-TOPIC_OPERATIONS = _bits(3, 4, 5, 6, 7, 8, 10, 11)
-CLUSTER_OPERATIONS = _bits(5, 7, 8, 9, 10, 11, 12)
+# without an authorizer everyone may do everything; with one, `node.authorization` says what
+TOPIC_OPERATIONS = bit_field(OPERATIONS[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = bit_field(OPERATIONS[ResourceType.CLUSTER])
 
 
 def leader_error(image: Image, partition: PartitionState, listener: str) -> ErrorCode:

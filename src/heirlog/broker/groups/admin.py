@@ -15,6 +15,7 @@ from typing import Any
 from heirlog.broker.groups.coordinator import GroupCoordinator
 from heirlog.broker.groups.group import Group, GroupState
 from heirlog.context import Context
+from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -23,8 +24,8 @@ from heirlog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 
 CLASSIC = "classic"
 NOT_FOUND_VERSION = 6
-# READ 3, DELETE 6, DESCRIBE 8, DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11: without an authorizer everyone may do everything
-GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+# without an authorizer everyone may do everything; with one, `node.authorization` says what
+GROUP_OPERATIONS = bit_field(OPERATIONS[ResourceType.GROUP])
 NOT_ASKED = -(2**31)
 
 Described = DescribeGroupsResponse.DescribedGroup
