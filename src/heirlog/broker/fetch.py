@@ -271,7 +271,8 @@ class FetchHandler:
             max_bytes = min(asked.partition_max_bytes, left)
             if max_bytes <= 0 and not min_one:
                 return
-            found = log.read(asked.fetch_offset, max_bytes, upto, min_one)
+            read = log.read if fetch.from_follower else log.read_for_client
+            found = read(asked.fetch_offset, max_bytes, upto, min_one)
             if found.size:
                 data.records = [*found.regions]
                 entry.size = found.size

@@ -4,7 +4,7 @@ Who may do what:
 
 * a leader appends a producer's batch: validated, given offset and epoch in place, written at once (`append_as_leader`)
 * a follower, and the metadata log, append batches that have both already (`append_as_follower`)
-* anyone reads whole batches, out of one segment at a time (`read`)
+* anyone reads whole batches, out of one segment at a time (`read`, and for clients `read_for_client`)
 * what is loaded, flushed and closed: `log_files.py`; what is cut off: `log_cuts.py`
 
 An append enters its epoch before its bytes, so that a failed write leaves at most an epoch without records.
@@ -17,9 +17,11 @@ from typing import NamedTuple
 
 from heirlog.env import Buffer, Region
 from heirlog.protocol.batch import (
+    HEADER_SIZE,
     NO_TIMESTAMP,
     BatchHeader,
     crc_matches,
+    read_header,
     rewrite,
     rewrite_as_log_append_time,
     walk,
@@ -50,6 +52,20 @@ class ReadResult(NamedTuple):
 
 
 _NOTHING = ReadResult([], 0)
+
+
+def _end_of_empty(region: Region) -> int | None:
+    """The offset behind the region if none of its batches has a record."""
+    if region.size % HEADER_SIZE:
+        return None
+    data = region.read()
+    behind = None
+    for position in range(0, region.size, HEADER_SIZE):
+        header = read_header(data, position)
+        if header.record_count:
+            return None
+        behind = header.next_offset
+    return behind
 
 
 class Log(CutLog):
@@ -162,6 +178,17 @@ class Log(CutLog):
         if end <= start:
             return _NOTHING
         return ReadResult([Region(segment.log, start, end - start)], end - start)
+
+    def read_for_client(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> ReadResult:
+        """As `read`, but never batches without records (the log cleaner's) alone where records follow them.
+
+        To clients a batch without records is rare: kafkajs takes it for the end of the log and asks for the same offset
+        again, for ever.
+        """
+        first = found = self.read(offset, max_bytes, upto_offset, min_one)
+        while found.size and (behind := _end_of_empty(found.regions[0])) is not None:
+            found = self.read(behind, max_bytes, upto_offset, min_one)
+        return found if found.size else first
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the largest epoch not above the one asked for, or (-1, -1): see `epochs.py`."""

@@ -66,6 +66,10 @@ def batches(log: Log) -> list[tuple[BatchHeader, list[Record]]]:
     return found
 
 
+def records_of(data: bytes) -> list[Record]:
+    return [record for position, _ in walk(data) for record in decode_records(data, position)]
+
+
 def records(log: Log) -> list[Record]:
     return [record for _, decoded in batches(log) for record in decoded]
 

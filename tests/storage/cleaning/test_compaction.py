@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from storage.cleaning.compacting import Pair, batches, compact, keyed, plain, records
+from storage.cleaning.compacting import Pair, batches, compact, keyed, plain, records, records_of
 from storage.logs import DIR, open_log
 from storage.memory_files import MemoryFiles
 
@@ -135,6 +135,28 @@ def test_a_producers_last_batch_stays_empty_and_its_sequence_is_known_after_a_re
         again.append_as_leader(keyed(("b", "1"), producer_id=5, producer_epoch=3, base_sequence=2), 0, 0).first_offset
         == 3
     )
+
+
+def read_by_client(log: Log, offset: int, upto_offset: int) -> list[int]:
+    """Offsets of the records in one answer."""
+    regions = log.read_for_client(offset, 100, upto_offset).regions
+    return [record.offset for region in regions for record in records_of(region.read())]
+
+
+def test_clients_are_not_given_empty_batches_alone_where_records_follow(files: MemoryFiles, log: Log) -> None:
+    for value in "12":
+        # a segment each
+        log.append_as_leader(keyed(("a", value * 200), ("b", value * 100)), 0, 0)
+    log.append_as_leader(keyed(("a", "3" * 200), ("b", "3" * 100)), 0, 0)
+    closed(files, log)
+    log.append_as_leader(keyed(("c", "1")), 0, 0)
+    compact(files, log)
+    assert next(header.record_count for header, _ in batches(log)) == 0
+    assert read_by_client(log, 0, 7) == read_by_client(log, 1, 7) == [4, 5]
+    assert read_by_client(log, 6, 7) == [6]
+    # the end comes before any record
+    assert log.read_for_client(0, 100, 4).size == log.read(0, 100, 4).size > 0
+    assert read_by_client(log, 0, 4) == []
 
 
 def test_one_filler_for_each_leader_epoch_of_a_run(files: MemoryFiles, log: Log) -> None:
