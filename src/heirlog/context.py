@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-
 ANONYMOUS: Final = "User:ANONYMOUS"
 """Whoever did not say who they are."""
 

@@ -90,7 +90,8 @@ class Module:
             chunks.append(Codec(self.spec, self.shapes, struct, top, prefix).text())
         body = "\n\n".join(chunks)
         text = "\n".join([FUTURE, self._imports(body), "", "", body])
-        return "\n".join([HEADER.format(source=self.source), "# fmt: off", *_exempt(text), "", text])
+        header = HEADER.format(source=self.source)
+        return "\n".join([header, "# fmt: off", *_exempt(header + text), "", text])
 
     def _imports(self, body: str) -> str:
         lines = []

@@ -1,6 +1,7 @@
 """Written by `python -m heirlog.protocol.generator` from specs/records/remove_access_control_entry.spec. Do not edit."""
 
 # fmt: off
+# ruff: noqa: E501
 
 from __future__ import annotations
 
