@@ -7,7 +7,7 @@ import pytest
 
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.node.connection import LARGE_ANSWER_COST, QUEUE_LIMIT, ClientConnection, ReadAhead
-from heirlog.node.request_meter import RequestMeter
+from heirlog.node.request_meter import RequestMeter, quantiles_ms
 from heirlog.node.router import Listener, Role
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -48,7 +48,7 @@ class Brain:
 
     def __init__(self) -> None:
         self.ticks_ns = count(0, 1_000_000)
-        self.requests = RequestMeter(lambda: next(self.ticks_ns))
+        self.requests: Any = RequestMeter(lambda: next(self.ticks_ns))
         self.answers: dict[int, Any] = {}
         self.refused: list[str] = []
         self.gone: list[ClientConnection] = []
@@ -249,3 +249,32 @@ def test_a_truncated_body_closes_the_connection(connection: ClientConnection, br
     connection.received_frame(memoryview(bytearray(frame)))
     assert wire.closed
     assert brain.refused
+
+
+def test_a_waiting_request_is_measured_from_its_coming_to_its_answer_and_the_wait_for_others_apart(
+    connection: ClientConnection, brain: Brain
+) -> None:
+    """Each look at the clock is a millisecond later than the one before."""
+    slow: Pending[Any] = Pending()
+    brain.answers = {1: slow, 2: said(2)}
+    ask(connection, 1)  # begun 0, handled 1
+    ask(connection, 2)  # begun 2, handled 3
+    slow.complete(said(1))  # ready 4, sent 5; the second: taken 6, sent 7
+    (api,) = brain.requests.meters()
+    assert api.done == 2
+    assert (sum(api.remote), sum(api.response_queue)) == (1, 1)
+    waited = [quantiles_ms(times, 0, (1.0,))[0] for times in (api.remote, api.response_queue, api.total)]
+    assert waited == [pytest.approx(ms, rel=0.125) for ms in (3, 3, 5)]
+
+
+def test_where_nobody_asks_nothing_is_measured(wire: Wire) -> None:
+    brain = Brain()
+    brain.requests = None
+    connection = ClientConnection(brain, LISTENER, wire)  # type: ignore[arg-type]
+    wait: Pending[Any] = Pending()
+    brain.answers = {1: said(1), 2: wait, 3: NO_ANSWER, 4: said(4)}
+    for number in (1, 2, 3, 4):
+        ask(connection, number)
+    wait.complete(said(2))
+    assert wire.sent == [(1, said(1)), (2, said(2)), (4, said(4))]
+    assert next(brain.ticks_ns) == 0

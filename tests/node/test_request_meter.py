@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from heirlog.node.request_meter import Recent, RequestMeter, no_times, quantiles_ms
+from heirlog.node.request_meter import TIMED_ALL, TIMED_EVERY, Recent, RequestMeter, no_times, quantiles_ms
 from heirlog.protocol.api import FETCH
 from heirlog.protocol.messages.fetch import FetchRequest
 from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,7 +34,9 @@ def meter(clock: Clock) -> RequestMeter:
 def serve(meter: RequestMeter, clock: Clock, microseconds: float) -> None:
     api = meter.came(HEARTBEAT, 4, HeartbeatRequest())
     clock.ns = int(microseconds * 1000)
-    api.answered(HeartbeatResponse(), 0, clock.ns, clock.ns, clock.ns)
+    api.answered(HeartbeatResponse())
+    if api.is_timed():
+        api.took(0, clock.ns, clock.ns, clock.ns)
     clock.ns = 0
 
 
@@ -44,8 +46,11 @@ def test_quantiles_are_those_of_the_times_to_an_eighth(meter: RequestMeter, cloc
     times = [chance.uniform(0, longest_us) for _ in range(2000)]
     for time in times:
         serve(meter, clock, time)
-    times.sort()
     (api,) = meter.meters()
+    assert api.done == len(times)
+    assert sum(api.total) == TIMED_ALL + (len(times) - TIMED_ALL) // TIMED_EVERY
+    times = times[:TIMED_ALL] + times[TIMED_ALL + TIMED_EVERY - 1 :: TIMED_EVERY]
+    times.sort()
     found = quantiles_ms(api.total, 0, SHARES)
     for share, value in zip(SHARES, found, strict=True):
         exact_ms = times[int(share * len(times)) - 1] / 1000
@@ -73,7 +78,8 @@ def test_of_nothing_every_quantile_is_zero() -> None:
 def test_the_parts_of_a_request_s_time_are_told_apart(meter: RequestMeter, clock: Clock) -> None:
     api = meter.came(HEARTBEAT, 4, HeartbeatRequest())
     clock.ns = 31_000_000
-    api.answered(HeartbeatResponse(error_code=27), 0, 1_000_000, 3_000_000, 15_000_000)
+    api.answered(HeartbeatResponse(error_code=27))
+    api.took(0, 1_000_000, 3_000_000, 15_000_000)
     parts = (api.local, api.remote, api.response_queue, api.response_send, api.total)
     found = [quantiles_ms(part, 0, (0.5,))[0] for part in parts]
     assert found == [pytest.approx(ms, rel=0.125) for ms in (1, 2, 12, 16, 31)]

@@ -74,19 +74,36 @@ class ReadAhead:
 
 
 class _Slot:
-    """`meter` is None for what was no request that anybody handled."""
+    __slots__ = (
+        "api",
+        "begun_ns",
+        "cost",
+        "handled_ns",
+        "header",
+        "is_timed",
+        "pending",
+        "ready",
+        "ready_ns",
+        "response",
+    )
 
-    __slots__ = ("begun_ns", "cost", "handled_ns", "header", "meter", "pending", "ready", "ready_ns", "response")
-
-    def __init__(self, header: RequestHeader, cost: int, meter: ApiMeter | None, begun_ns: int) -> None:
+    def __init__(self, header: RequestHeader, cost: int) -> None:
         self.header = header
         self.cost = cost
-        self.meter = meter
-        self.begun_ns = begun_ns
-        self.handled_ns = self.ready_ns = begun_ns
+        self.api: ApiMeter | None = None
+        self.is_timed = False
+        self.begun_ns = self.handled_ns = self.ready_ns = 0
         self.pending: Pending[Any] | None = None
         self.response: Any = None
         self.ready = False
+
+    def measure(self, api: ApiMeter, begun_ns: int) -> None:
+        """Its handler has just returned."""
+        self.api = api
+        self.begun_ns = begun_ns
+        self.is_timed = api.is_timed()
+        if self.is_timed:
+            self.handled_ns = self.ready_ns = api.now_ns()
 
 
 class ClientConnection:
@@ -98,7 +115,6 @@ class ClientConnection:
         "_cost",
         "_meter",
         "_node",
-        "_now_ns",
         "_paused",
         "_queue",
         "listener",
@@ -115,7 +131,6 @@ class ClientConnection:
         self._cost = 0
         self._ahead = node.read_ahead
         self._meter = node.requests
-        self._now_ns = node.requests.now_ns
         self._paused = False
         self._closed = False
         self.principal = ANONYMOUS
@@ -129,7 +144,8 @@ class ClientConnection:
 
     def received_frame(self, frame: memoryview) -> None:
         """One frame without its length prefix; owned by the receiver. Undecodable: answered or closed."""
-        begun_ns = self._now_ns()
+        meter = self._meter
+        begun_ns = 0 if meter is None else meter.now_ns()
         decoded = wire.decode(self.listener, frame)
         if isinstance(decoded, wire.Refused):
             if decoded.response is not None and decoded.header is not None:
@@ -140,12 +156,12 @@ class ClientConnection:
             return
         self.received(*decoded, len(frame), begun_ns)
 
-    def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int | None = None) -> None:
-        """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; None: now."""
-        now_ns = self._now_ns
-        if begun_ns is None:
-            begun_ns = now_ns()
-        meter = self._meter.came(header.api_key, header.api_version, request)
+    def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int = 0) -> None:
+        """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; 0: now."""
+        api: ApiMeter | None = None
+        if self._meter is not None:
+            api = self._meter.came(header.api_key, header.api_version, request)
+            begun_ns = begun_ns or self._meter.now_ns()
         context = Context(
             header.api_version,
             header.client_id or "",
@@ -159,29 +175,40 @@ class ClientConnection:
             self.transport.close()
             return
         if not self._queue and not isinstance(answer, Pending):
-            if answer is NO_ANSWER:
-                meter.done_without_answer(begun_ns)
-                return
-            handled_ns = now_ns()
-            self.transport.send(header, answer)
-            meter.answered(answer, begun_ns, handled_ns, handled_ns, handled_ns)
+            self._answer_at_once(header, answer, api, begun_ns)
             return
-        slot = self._enqueue(header, size, meter, begun_ns)
-        slot.handled_ns = slot.ready_ns = now_ns()
+        slot = self._enqueue(header, size)
+        if api is not None:
+            slot.measure(api, begun_ns)
         if isinstance(answer, Pending):
             slot.pending = answer
             answer.then(lambda response: self._ready_now(slot, response))
         else:
             self._ready(slot, answer)
 
+    def _answer_at_once(self, header: RequestHeader, answer: Any, api: ApiMeter | None, begun_ns: int) -> None:
+        if answer is NO_ANSWER:
+            if api is not None:
+                api.done_without_answer(begun_ns)
+        elif api is None:
+            self.transport.send(header, answer)
+        elif api.is_timed():
+            handled_ns = api.now_ns()
+            self.transport.send(header, answer)
+            api.answered(answer)
+            api.took(begun_ns, handled_ns, handled_ns, handled_ns)
+        else:
+            self.transport.send(header, answer)
+            api.answered(answer)
+
     def _answer_now(self, header: RequestHeader, response: Any) -> None:
         if not self._queue:
             self.transport.send(header, response)
             return
-        self._ready(self._enqueue(header, 0, None, 0), response)
+        self._ready(self._enqueue(header, 0), response)
 
-    def _enqueue(self, header: RequestHeader, size: int, meter: ApiMeter | None, begun_ns: int) -> _Slot:
-        slot = _Slot(header, self._cost_of(header.api_key, size), meter, begun_ns)
+    def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
+        slot = _Slot(header, self._cost_of(header.api_key, size))
         if self._queue:
             self._ahead.count += 1
         self._queue.append(slot)
@@ -205,7 +232,8 @@ class ClientConnection:
 
     def _ready_now(self, slot: _Slot, response: Any) -> None:
         """The answer of a request that had to wait."""
-        slot.ready_ns = self._now_ns()
+        if slot.is_timed and slot.api is not None:
+            slot.ready_ns = slot.api.now_ns()
         self._ready(slot, response)
 
     def _ready(self, slot: _Slot, response: Any) -> None:
@@ -217,20 +245,24 @@ class ClientConnection:
             if head.response is CLOSE:
                 self.transport.close()
                 return
-            self._send(head, head.ready_ns if head is slot else self._now_ns())
+            self._send(head, waited=head is not slot)
         if self._paused and not self._closed and self._has_room():
             self._paused = False
             self.transport.resume()
 
-    def _send(self, head: _Slot, taken_ns: int) -> None:
-        meter = head.meter
-        if head.response is NO_ANSWER:
-            if meter is not None:
-                meter.done_without_answer(head.begun_ns)
+    def _send(self, head: _Slot, waited: bool) -> None:
+        """`waited`: its answer was ready before those of earlier requests."""
+        api, response = head.api, head.response
+        if response is NO_ANSWER:
+            if api is not None:
+                api.done_without_answer(head.begun_ns)
             return
-        self.transport.send(head.header, head.response)
-        if meter is not None:
-            meter.answered(head.response, head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
+        taken_ns = api.now_ns() if waited and head.is_timed and api is not None else head.ready_ns
+        self.transport.send(head.header, response)
+        if api is not None:
+            api.answered(response)
+            if head.is_timed:
+                api.took(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
 
     def _has_room(self) -> bool:
         if not self._queue:

@@ -85,7 +85,10 @@ class Node:
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
-        self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
+        self.requests: RequestMeter | None = None
+        """Only where somebody may ask for it."""
+        if config.metrics_listener is not None:
+            self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self.complain = Complaints(env.log, env.now_ms)
         self.controllers_seen = 0

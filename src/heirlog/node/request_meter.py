@@ -8,8 +8,11 @@ what is read is handled at once. A request without an answer (acks=0) is done wh
 closes before it was answered is counted as come, and as nothing else.
 
 Times are not kept but put into buckets: exact to 16 µs below 262 µs, to an eighth above. A quantile is asked of what
-came in the last minutes (`Recent`), so that an hour of idling does not hide a bad one. Counting a request may cost a
-microsecond: buckets are found in a table, and what is zero for most requests is not counted but missing.
+came in the last minutes (`Recent`), so that an hour of idling does not hide a bad one.
+
+Counting a request may cost a microsecond, and nothing where nobody will ask (`RequestMeter` is not there then). So
+every request counts, but of an API that is asked often only every eighth is timed; buckets are found in a table; and
+what is zero for most requests is not counted but missing.
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ UNIT_BITS = 14
 _DIRECT = 4096
 """Differences below so many units (67 ms) are looked up."""
 _BUCKETS = 256
+TIMED_ALL = 1000
+"""So many requests of an API are all timed; after them one of `TIMED_EVERY`."""
+TIMED_EVERY = 8
 
 
 def _bucket_of(units: int) -> int:
@@ -73,11 +79,13 @@ class ApiMeter:
     """The requests of one API, or of one kind of Fetch."""
 
     __slots__ = (
-        "_count_errors",
-        "_now_ns",
+        "_until_timed",
+        "count_errors",
+        "done",
         "errors",
         "local",
         "name",
+        "now_ns",
         "remote",
         "response_queue",
         "response_send",
@@ -87,28 +95,38 @@ class ApiMeter:
 
     def __init__(self, api_key: int, name: str, now_ns: Callable[[], int]) -> None:
         self.name = name
-        self._now_ns = now_ns
-        self._count_errors = error_counter(api_key)
+        self.now_ns = now_ns
+        self._until_timed = 1
+        self.count_errors = error_counter(api_key)
         self.versions = [0] * (APIS[api_key].max_version + 1)
         """Requests that came, by version."""
         self.errors: ErrorCounts = defaultdict(int)
         """Codes in answers, 0 among them; an answer may hold many."""
+        self.done = 0
+        """Requests that were answered, or wanted no answer."""
         self.total = no_times()
+        """Of those that were timed."""
         self.local = no_times()
         self.remote = no_times()
         """Only of requests that had to wait; so `response_queue`. For the others it is zero."""
         self.response_queue = no_times()
         self.response_send = no_times()
 
-    @property
-    def done(self) -> int:
-        """Requests that were answered, or wanted no answer."""
-        return sum(self.total)
+    def is_timed(self) -> bool:
+        """Whether the request that has just been handled is one of those."""
+        self._until_timed -= 1
+        if self._until_timed:
+            return False
+        self._until_timed = TIMED_EVERY if self.done >= TIMED_ALL else 1
+        return True
 
-    def answered(self, response: Any, begun_ns: int, handled_ns: int, ready_ns: int, taken_ns: int) -> None:
-        """The answer has just been handed to the body."""
-        sent_ns = self._now_ns()
-        self._count_errors(response, self.errors)
+    def answered(self, response: Any) -> None:
+        self.done += 1
+        self.count_errors(response, self.errors)
+
+    def took(self, begun_ns: int, handled_ns: int, ready_ns: int, taken_ns: int) -> None:
+        """A request that is timed was answered: the answer has just been handed to the body."""
+        sent_ns = self.now_ns()
         units = sent_ns - begun_ns >> UNIT_BITS
         self.total[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
         units = handled_ns - begun_ns >> UNIT_BITS
@@ -123,7 +141,10 @@ class ApiMeter:
             self.response_queue[_BUCKET[units] if units < _DIRECT else _bucket_of(units)] += 1
 
     def done_without_answer(self, begun_ns: int) -> None:
-        bucket = _bucket_of(self._now_ns() - begun_ns >> UNIT_BITS)
+        self.done += 1
+        if not self.is_timed():
+            return
+        bucket = _bucket_of(self.now_ns() - begun_ns >> UNIT_BITS)
         self.total[bucket] += 1
         self.local[bucket] += 1
         self.response_send[0] += 1
@@ -132,7 +153,7 @@ class ApiMeter:
 class RequestMeter:
     """All requests of a node. `now_ns` never goes back."""
 
-    __slots__ = ("_by_key", "_followers", "_now_ns", "now_ns")
+    __slots__ = ("_by_key", "_followers", "now_ns")
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.now_ns = now_ns
@@ -145,7 +166,7 @@ class RequestMeter:
         if meter is None:
             name = CONSUMER_FETCH if api_key == FETCH else api(api_key).name
             meter = self._by_key[api_key] = ApiMeter(api_key, name, self.now_ns)
-        if api_key == FETCH:
+        if api_key == FETCH:  # two kinds under one key
             asking = request.replica_state if version >= _REPLICA_STATE_VERSION else request
             if asking.replica_id >= 0:
                 meter = self._followers

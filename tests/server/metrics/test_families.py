@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fuzz.brain import Brain, Wire
+from fuzz.brain import CONFIG, Brain, Wire
 from node.test_amplification import WALL_MS, ask, produced, wait_for_coordinator
 from prometheus_client.parser import text_string_to_metric_families
 from server.metrics.scraped import Scrape, scrape, stored, watch
@@ -96,7 +96,9 @@ OURS = {
 
 @pytest.fixture(scope="module")
 def brain() -> Brain:
-    brain = Brain()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CONFIG, "heirlog.metrics.listener", "127.0.0.1:0")
+        brain = Brain()
     wait_for_coordinator(brain)
     assert produced(brain, "t", records(3)).error_code == 0
     fetch(brain)
@@ -275,6 +277,7 @@ def test_many_partitions_are_written_in_pieces_under_one_heading(brain: Brain) -
 @pytest.fixture(scope="module")
 def three() -> Cluster:
     config = {
+        "heirlog.metrics.listener": "127.0.0.1:0",
         "min.insync.replicas": "2",
         "default.replication.factor": "3",
         "auto.leader.rebalance.enable": "false",

@@ -52,7 +52,8 @@ class NodeFamilies:
             node.held_count,
         )
         yield None
-        yield from requests.families(node.requests.meters(), self._recent, node.env.now_ms())
+        if node.requests is not None:
+            yield from requests.families(node.requests.meters(), self._recent, node.env.now_ms())
 
     def _idle_share(self) -> float:
         """Of the thread that asks, which is the loop's; at first, since that thread began."""

@@ -41,6 +41,7 @@ class _Api:
     times: dict[str, list[int]]
     """By part; one that is not there was zero for every request."""
     done: int
+    timed: int
 
 
 def families(meters: Sequence[ApiMeter], recent: dict[str, Recent], now_ms: int) -> Iterator[Family | None]:
@@ -75,6 +76,7 @@ def _api(meter: ApiMeter) -> _Api:
             "responsesendtimems": meter.response_send,
         },
         meter.done,
+        sum(meter.total),
     )
 
 
@@ -84,7 +86,7 @@ def _together(name: str, apis: Sequence[_Api]) -> _Api:
         part: [sum(counts) for counts in zip(*(api.times[part] for api in apis), strict=True)] for part in apis[0].times
     }
     errors = sum((api.errors for api in apis), Counter[int]())
-    return _Api(name, versions, errors, times, sum(api.done for api in apis))
+    return _Api(name, versions, errors, times, sum(api.done for api in apis), sum(api.timed for api in apis))
 
 
 def _labels(api: _Api) -> dict[str, str]:
@@ -112,9 +114,9 @@ def _error_name(code: int) -> str:
 def _times(apis: Sequence[_Api], part: str, recent: dict[str, Recent], now_ms: int) -> Iterator[Sample]:
     for api in apis:
         times = api.times.get(part, no_times())
-        lately = recent.setdefault(f"{api.name} {part}", Recent()).since([*times, api.done], now_ms)
-        done = lately.pop()
-        values = quantiles_ms(lately, done - sum(lately), [*QUANTILES])
+        lately = recent.setdefault(f"{api.name} {part}", Recent()).since([*times, api.timed], now_ms)
+        timed = lately.pop()
+        values = quantiles_ms(lately, timed - sum(lately), [*QUANTILES])
         for label, value in zip(QUANTILES.values(), values, strict=True):
             labels: Labels = {**_labels(api), "quantile": label}
             yield labels, value
