@@ -142,7 +142,8 @@ def same(ours: Any, theirs: Any) -> bool:
 
 
 def _attribute(ours: Any, name: str) -> Any:
-    """kio makes times into datetime objects and leaves the unit out of their names."""
+    """kio makes times into datetime objects and leaves the unit out of their names, and writes `id_` for `id`."""
+    name = name.rstrip("_")
     return getattr(ours, name if hasattr(ours, name) else f"{name}_ms")
 
 
