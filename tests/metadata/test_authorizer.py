@@ -109,6 +109,11 @@ def test_one_acl_on_a_resource_ends_the_default_for_everybody() -> None:
     assert asked.may(BOB, HOST, Operation.READ, GROUP, "t")
 
 
+def test_an_acl_on_every_name_is_on_names_that_begin_with_an_asterisk_too() -> None:
+    asked = authorizer(Acl(GROUP, "*", LITERAL, "User:*", "*", Operation.READ, DENY), by_default=True)
+    assert not asked.may(ALICE, HOST, Operation.READ, GROUP, "*a")
+
+
 def test_decisions_end_with_the_acls_that_they_were_made_on() -> None:
     held = holding(allow("t", Operation.READ))
     asked = Authorizer([], False, lambda: held)

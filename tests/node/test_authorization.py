@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from node.guarded import ADMIN, ALICE, BROKER, CONTROLLER, HOST, Guarded, denial
 from heirlog.metadata.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from heirlog.node.authorization.rules import FORWARDED, OPEN, RULES
 from heirlog.node.router import ROUTES, Role
-from heirlog.protocol.api import request_class
+from heirlog.protocol.api import APIS, request_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.frames import RequestHeader, decode_response
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.create_acls import CreateAclsRequest
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -269,6 +272,29 @@ def test_what_a_broker_forwards_is_asked_for_by_the_controller() -> None:
             assert RULES[Role.CONTROLLER][key].needs
 
 
+def told(role: Role, key: int) -> str:
+    """What docs/security.md says of an API on a kind of listener."""
+    if key not in ROUTES[role]:
+        return "-"
+    rule = RULES[role][key]
+    if rule in (FORWARDED, OPEN):
+        return "forwarded" if rule is FORWARDED else "nothing"
+    needs, also = (
+        ", ".join(f"{need.operation.name} {need.resource_type.name.lower()}" for need in some)
+        for some in (rule.needs, rule.also)
+    )
+    return "; ".join([*([needs] if needs else []), *([f"also {also}"] if also else [])])
+
+
+def test_the_documentation_shows_the_table() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    shown = dict(re.findall(r"^\| (\d+) \| (\w+ \| .* \| .*) \|$", text, re.MULTILINE))
+    keys = sorted({key for routes in ROUTES.values() for key in routes})
+    assert shown == {
+        str(key): f"{APIS[key].name} | {told(Role.BROKER, key)} | {told(Role.CONTROLLER, key)}" for key in keys
+    }
+
+
 @pytest.mark.parametrize(("role", "key"), GUARDED)
 def test_nothing_is_served_to_those_who_may_do_nothing(node: Guarded, role: Role, key: int) -> None:
     request, version = request_for(role, key)
@@ -346,6 +372,22 @@ def test_a_fetch_session_ends_to_serve_a_topic_with_the_permission_to_read_it(no
     refused = node.ask(later, 12)
     assert fetched(refused) == {"t": T_DENIED}
     assert bytes(refused.responses[0].partitions[0].records or b"") == b""
+
+
+def test_a_fetch_that_waits_gives_nothing_that_was_forbidden_meanwhile(node: Guarded) -> None:
+    node.allow(Operation.READ, TOPIC, "t")
+    end = node.node.broker.replicas.partitions_named("t")[0].high_watermark
+    wire, connection = node.connect()
+    waiting = fetch("t", max_wait_ms=60_000, min_bytes=1)
+    waiting.topics[0].partitions[0].fetch_offset = end
+    connection.received(RequestHeader(1, 12, 1, "guarded"), waiting)
+    assert not wire.answers
+    node.forget_acls()
+    node.ask(produce("t"), 12, principal=ADMIN)
+    node.wait(lambda: bool(wire.answers))
+    answer = decode_response(1, 12, memoryview(wire.answers[0][1])[4:])[1]
+    assert fetched(answer) == {"t": T_DENIED}
+    connection.closed()
 
 
 def test_a_follower_needs_the_cluster_whatever_it_may_read(node: Guarded) -> None:
@@ -598,6 +640,18 @@ def test_an_envelope_is_taken_from_nodes_only(node: Guarded) -> None:
     assert node.ask(envelope, listener=CONTROLLER).error_code == C_DENIED
     node.allow(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     assert node.ask(envelope, listener=CONTROLLER).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_until_the_acls_are_known_only_super_users_are_served(node: Guarded) -> None:
+    described, authorizer = DescribeClusterRequest(endpoint_type=2), node.node.authorizer
+    authorizer.is_loaded = False
+    wire, connection = node.connect(listener=CONTROLLER)
+    connection.received(RequestHeader(60, 2, 1, "guarded"), described)
+    assert not wire.answers
+    assert node.ask(described, principal=ADMIN, listener=CONTROLLER).error_code == NOTHING
+    node.wait(lambda: bool(wire.answers))
+    assert authorizer.is_loaded, "the next commit shows that this node has everything"
+    connection.closed()
 
 
 def test_what_is_denied_is_told_in_the_log_with_who_asked_for_what(node: Guarded) -> None:
