@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.client.errors import LogTruncated, OffsetOutOfRange
-from heirlog.client.fetching import Fetched, PartitionFetch
+from heirlog.client.fetching import FIRST_BYTES, MARGIN_BYTES, Fetched, PartitionFetch
 from heirlog.protocol.batch import encode_batch, rewrite
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.fetch import FetchResponse
@@ -49,6 +49,25 @@ def test_a_request_names_the_place_and_the_epochs_on_both_sides_of_it() -> None:
         4,
     )
     assert (request.isolation_level, request.session_id, request.session_epoch) == (1, 0, -1)
+
+
+def test_no_more_bytes_are_asked_for_than_are_left_as_far_as_one_can_tell() -> None:
+    fetch = PartitionFetch("t", 7, 0, 30_000, isolation=1, max_bytes=16 << 20, max_wait_ms=5)
+    small = PartitionFetch("t", 7, 0, 30_000, isolation=1, max_bytes=1000, max_wait_ms=5)
+
+    def asked(of: PartitionFetch) -> int:
+        request = of.request(None, 4)
+        assert request.max_bytes == request.topics[0].partitions[0].partition_max_bytes
+        return request.max_bytes
+
+    assert (asked(fetch), asked(small)) == (FIRST_BYTES, 1000), "nobody knows how large the records are"
+    read = batch(0, 10_000)
+    for one in (fetch, small):
+        part(one.answered(answer(read)))
+    assert 2 * len(read) < asked(fetch) < 3 * len(read)
+    assert asked(small) == 1000
+    part(fetch.answered(answer(batch(10_000, 19_999))))
+    assert asked(fetch) < 2 * MARGIN_BYTES, "one record is left"
 
 
 def test_whole_batches_move_the_position_and_the_epoch() -> None:

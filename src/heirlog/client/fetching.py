@@ -12,6 +12,9 @@ An answer may begin before the offset asked for (whole batches only) and end ins
 again. Each request carries the epoch of the last batch before its offset (v12), so that the leader itself says where
 its log diverges after a truncation; a client that only looks at offsets would read on in another history.
 
+Asked for is what is left to read, as far as the batches seen so far tell how many bytes an offset takes: a broker would
+fill the answer with what lies behind `stop`, and a reader of many short ranges would receive each byte several times.
+
 Source: KIP-320, KIP-595 (diverging epochs), KIP-98 (aborted transactions), KIP-516 (topic ids).
 """
 
@@ -30,6 +33,9 @@ from heirlog.protocol.types import ZERO_UUID
 NEWEST_BY_NAME = 12
 """The last Fetch version that names topics; later ones take ids only."""
 WITHOUT_SESSION = (0, -1)
+FIRST_BYTES = 1 << 20
+"""Of the first answer, when nobody knows how large the records are."""
+MARGIN_BYTES = 64 << 10
 RETRIED = LOOK_AGAIN | {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
@@ -81,10 +87,18 @@ class PartitionFetch:
         self._max_bytes = max_bytes
         self._max_wait_ms = max_wait_ms
         self._check_crcs = check_crcs
+        self._bytes_per_offset = 0.0
 
     @property
     def done(self) -> bool:
         return self.position >= self.stop
+
+    @property
+    def _bytes_wanted(self) -> int:
+        if not self._bytes_per_offset:
+            return min(self._max_bytes, FIRST_BYTES)
+        left = (self.stop - self.position) * self._bytes_per_offset
+        return min(self._max_bytes, int(left * 1.25) + MARGIN_BYTES)
 
     def request(self, topic_id: bytes | None, leader_epoch: int) -> FetchRequest:
         wanted = FetchRequest.FetchPartition(
@@ -92,14 +106,14 @@ class PartitionFetch:
             current_leader_epoch=leader_epoch,
             fetch_offset=self.position,
             last_fetched_epoch=self.last_epoch,
-            partition_max_bytes=self._max_bytes,
+            partition_max_bytes=self._bytes_wanted,
         )
         topic = FetchRequest.FetchTopic(topic_id=topic_id or ZERO_UUID, topic=self.topic, partitions=[wanted])
         session_id, session_epoch = WITHOUT_SESSION
         return FetchRequest(
             max_wait_ms=self._max_wait_ms,
             min_bytes=1,
-            max_bytes=self._max_bytes,
+            max_bytes=self._bytes_wanted,
             isolation_level=self._isolation,
             session_id=session_id,
             session_epoch=session_epoch,
@@ -142,6 +156,7 @@ class PartitionFetch:
             )
         self.position = max(last.next_offset, self.stop) if beyond else last.next_offset
         self.last_epoch = last.leader_epoch
+        self._bytes_per_offset = size / (last.next_offset - first)
         aborted = [(t.producer_id, t.first_offset) for t in data.aborted_transactions or []]
         return Fetched(
             records[:size],
