@@ -1,0 +1,415 @@
+"""Apache Kafka's own command line tools, unchanged, against a running cluster: what they print is what is judged.
+
+One JVM runs them all (java/Tools.java). Each part of the check is a function that takes the tools and the cluster and
+says in a word or two what it did; a part leaves the cluster as it found it, so the parts do not know of each other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jars
+from clients import SMALL, java_command, output_of
+
+from heirlog.testing import Cluster
+
+TOOLS = "org.apache.kafka.tools"
+CLASSES = {
+    "kafka-acls": f"{TOOLS}.AclCommand",
+    "kafka-broker-api-versions": f"{TOOLS}.BrokerApiVersionsCommand",
+    "kafka-cluster": f"{TOOLS}.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-consumer-groups": f"{TOOLS}.consumer.group.ConsumerGroupCommand",
+    "kafka-delete-records": f"{TOOLS}.DeleteRecordsCommand",
+    "kafka-features": f"{TOOLS}.FeatureCommand",
+    "kafka-get-offsets": f"{TOOLS}.GetOffsetShell",
+    "kafka-leader-election": f"{TOOLS}.LeaderElectionCommand",
+    "kafka-log-dirs": f"{TOOLS}.LogDirsCommand",
+    "kafka-metadata-quorum": f"{TOOLS}.MetadataQuorumCommand",
+    "kafka-reassign-partitions": f"{TOOLS}.reassign.ReassignPartitionsCommand",
+    "kafka-topics": f"{TOOLS}.TopicCommand",
+    "kafka-transactions": f"{TOOLS}.TransactionsCommand",
+    "kafka-verifiable-producer": f"{TOOLS}.VerifiableProducer",
+}
+SERVERS_FIRST = {"kafka-features", "kafka-metadata-quorum", "kafka-transactions"}
+"""Tools with commands, which take what counts for all of them before the command."""
+PATIENCE_S = 60
+RECORDS = 120
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Tools:
+    """Every call is one command line; `--bootstrap-server` is added."""
+
+    def __init__(self, process: subprocess.Popen[str], servers: str, directory: Path) -> None:
+        self._process = process
+        self.servers = servers
+        self._directory = directory
+
+    def ask(self, tool: str, *arguments: str) -> Said:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        where = ["--bootstrap-server", self.servers]
+        words = [*where, *arguments] if tool in SERVERS_FIRST else [*arguments, *where]
+        stdin.write(json.dumps([CLASSES[tool], *words]) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise RuntimeError(f"the JVM ended while it ran {tool} {' '.join(arguments)}")
+        return Said(**json.loads(line))
+
+    def __call__(self, tool: str, *arguments: str) -> str:
+        """What a tool printed that succeeded. Raises AssertionError."""
+        said = self.ask(tool, *arguments)
+        assert said.code == 0, f"{tool} {' '.join(arguments)} ended with {said.code}:\n{said.out}\n{said.err}"
+        return said.out
+
+    def produce(self, topic: str, records: int) -> list[dict[str, Any]]:
+        """kafka-verifiable-producer, what it printed. In a JVM of its own: it says the last word as that ends."""
+        command = [CLASSES["kafka-verifiable-producer"], "--topic", topic, "--max-messages", str(records)]
+        java = ["java", "-Xmx256m", "-cp", jars.classpath()]
+        said = output_of([*java, *command, "--acks", "-1", "--bootstrap-server", self.servers])
+        return [json.loads(line) for line in said.splitlines()]
+
+    def file(self, name: str, content: object) -> str:
+        """A JSON file for a tool; its path."""
+        path = self._directory / name
+        path.write_text(json.dumps(content), encoding="utf-8")
+        return str(path)
+
+    def create(self, topic: str, assignment: str, **configs: object) -> None:
+        """assignment: `1:2,2:1`, one group of brokers for each partition."""
+        options = [f"--config={name.replace('_', '.')}={value}" for name, value in configs.items()]
+        said = self("kafka-topics", "--create", "--topic", topic, "--replica-assignment", assignment, *options)
+        assert said.strip() == f"Created topic {topic}.", said
+
+    def partitions(self, topic: str, *options: str) -> list[dict[str, str]]:
+        """The partition lines of kafka-topics --describe, by heading."""
+        said = self("kafka-topics", "--describe", "--topic", topic, *options)
+        lines = [line for line in said.splitlines() if line.startswith("\t")]
+        return [dict(re.findall(r"(\w[\w ]*): ?([^\t]*)", line)) for line in lines]
+
+
+@contextmanager
+def started(servers: str) -> Iterator[Tools]:
+    with (
+        tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory,
+        subprocess.Popen(
+            java_command("Tools.java"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, text=True
+        ) as process,
+    ):
+        try:
+            yield Tools(process, servers, Path(directory))
+        finally:
+            process.kill()
+
+
+def eventually(condition: Callable[[], Any], what: str) -> Any:
+    """Brokers follow the controller, followers their leaders. Raises AssertionError."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+    return found
+
+
+CONFIG = {
+    **SMALL,
+    # who asks here may do everything, and so kafka-acls has something to change
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+def check() -> str:
+    """Every tool that administers a cluster."""
+    jars.fetch()
+    with Cluster(nodes=3, config=CONFIG, ledger=False) as running, started(running.bootstrap_servers) as tools:
+        return "; ".join(part(tools, running) for part in PARTS)
+
+
+def names_the_cluster(tools: Tools, running: Cluster) -> str:
+    said = tools("kafka-cluster", "cluster-id")
+    assert re.fullmatch(r"Cluster ID: [\w-]{22}", said.strip()), said
+    endpoints = tools("kafka-cluster", "list-endpoints")
+    ids = {line.split()[0] for line in endpoints.splitlines()[1:] if line.strip()}
+    assert ids == {str(broker) for broker in running.brokers}, endpoints
+    versions = tools("kafka-broker-api-versions")
+    for served in (
+        "AlterPartitionReassignments(45): 0 to 1",
+        "DescribeTopicPartitions(75): 0",
+        "ElectLeaders(43): 0 to 2",
+    ):
+        assert versions.count(served) == 3, f"{served} of three brokers\n{versions[:2000]}"
+    quorum = dict(re.findall(r"^(\w+):\s+(.*)$", tools("kafka-metadata-quorum", "describe", "--status"), re.MULTILINE))
+    assert quorum["LeaderId"] not in {str(broker) for broker in running.brokers} and int(quorum["HighWatermark"]) > 0
+    replication = tools("kafka-metadata-quorum", "describe", "--replication")
+    roles = [line.split()[-1] for line in replication.splitlines()[1:] if line.strip()]
+    assert sorted(roles) == ["Leader", "Observer", "Observer", "Observer"], replication
+    return "kafka-cluster, kafka-broker-api-versions, kafka-metadata-quorum"
+
+
+def produces_and_counts(tools: Tools, running: Cluster) -> str:
+    one, two, three = running.brokers
+    tools.create("counted", f"{one}:{two}:{three}")
+    events = tools.produce("counted", RECORDS)
+    assert sum(event["name"] == "producer_send_success" for event in events) == RECORDS, events
+    (summary,) = [event for event in events if event["name"] == "tool_data"]
+    assert (summary["sent"], summary["acked"]) == (RECORDS, RECORDS), summary
+    offsets = tools("kafka-get-offsets", "--topic", "counted")
+    assert offsets.strip() == f"counted:0:{RECORDS}", offsets
+    # the largest timestamp is that of one of the last records
+    newest = tools("kafka-get-offsets", "--topic-partitions", "counted:0", "--time", "-3")
+    assert 0 <= int(newest.strip().split(":")[2]) < RECORDS, newest
+    directories = tools("kafka-log-dirs", "--describe", "--topic-list", "counted")
+    told = json.loads(next(line for line in directories.splitlines() if line.startswith("{")))
+    sizes = {
+        (broker["broker"], partition["partition"]): partition["size"]
+        for broker in told["brokers"]
+        for directory in broker["logDirs"]
+        for partition in directory["partitions"]
+    }
+    assert len(sizes) == 3 and min(sizes.values()) > RECORDS, directories
+    low = {"partitions": [{"topic": "counted", "partition": 0, "offset": 5}], "version": 1}
+    deleted = tools("kafka-delete-records", "--offset-json-file", tools.file("low.json", low))
+    assert "partition: counted-0\tlow_watermark: 5" in deleted, deleted
+    earliest = tools("kafka-get-offsets", "--topic-partitions", "counted:0", "--time", "earliest")
+    assert earliest.strip() == "counted:0:5", earliest
+    return "kafka-verifiable-producer, kafka-get-offsets, kafka-log-dirs, kafka-delete-records"
+
+
+def changes_configurations(tools: Tools, running: Cluster) -> str:
+    first = str(running.brokers[0])
+    tools.create("configured", first)
+    topic = ("--entity-type", "topics", "--entity-name", "configured")
+    said = tools(
+        "kafka-configs", "--alter", *topic, "--add-config", "retention.ms=5000,cleanup.policy=[compact,delete]"
+    )
+    assert said.strip() == "Completed updating config for topic configured.", said
+    shown = eventually(
+        lambda: "retention.ms=5000" in (text := tools("kafka-configs", "--describe", *topic)) and text, "a change"
+    )
+    assert "Dynamic configs for topic configured are:" in shown and "DYNAMIC_TOPIC_CONFIG:retention.ms=5000" in shown
+    assert "cleanup.policy=compact,delete" in shown, shown
+    tools("kafka-configs", "--alter", *topic, "--delete-config", "retention.ms,cleanup.policy")
+    eventually(lambda: "retention.ms" not in tools("kafka-configs", "--describe", *topic), "a deletion")
+    everything = tools("kafka-configs", "--describe", "--all", *topic)
+    assert "All configs for topic configured are:" in everything and "min.insync.replicas=2" in everything, everything
+    refused = tools.ask("kafka-configs", "--alter", *topic, "--add-config", "retention.ms=soon")
+    assert refused.code == 1 and "InvalidConfigurationException" in refused.err + refused.out, refused
+    for whose in (("--entity-default",), ("--entity-name", first)):
+        broker = ("--entity-type", "brokers", *whose)
+        tools("kafka-configs", "--alter", *broker, "--add-config", "log.cleaner.backoff.ms=14000")
+        eventually(
+            lambda broker=broker: "log.cleaner.backoff.ms=14000" in tools("kafka-configs", "--describe", *broker),
+            f"a change for {whose}",
+        )
+        tools("kafka-configs", "--alter", *broker, "--delete-config", "log.cleaner.backoff.ms")
+    logger = ("--entity-type", "broker-loggers", "--entity-name", first)
+    tools("kafka-configs", "--alter", *logger, "--add-config", "heirlog.broker=DEBUG")
+    assert "heirlog.broker=DEBUG" in tools("kafka-configs", "--describe", *logger)
+    tools("kafka-configs", "--alter", *logger, "--delete-config", "heirlog.broker")
+    return "kafka-configs"
+
+
+def administers_groups(tools: Tools, running: Cluster) -> str:
+    tools.create("read", ",".join(str(broker) for broker in running.brokers))
+    tools.produce("read", 30)
+    group = ("--group", "readers")
+    moved = eventually(
+        lambda: (
+            (
+                said := tools.ask(
+                    "kafka-consumer-groups", *group, "--reset-offsets", "--topic", "read", "--to-earliest", "--execute"
+                )
+            ).code
+            == 0
+            and "read" in said.out
+            and said.out
+        ),
+        "a coordinator",
+    )
+    rows = [line.split() for line in moved.splitlines() if line.startswith("readers")]
+    assert sorted(row[1:] for row in rows) == [["read", str(index), "0"] for index in range(3)], moved
+    described = tools("kafka-consumer-groups", *group, "--describe")
+    lags = [row.split() for row in described.splitlines() if row.startswith("readers")]
+    assert [row[3] for row in lags] == ["0", "0", "0"] and sum(int(row[5]) for row in lags) == 30, described
+    assert all(int(row[4]) == int(row[5]) for row in lags), described
+    assert "readers" in tools("kafka-consumer-groups", "--list").split()
+    state = tools("kafka-consumer-groups", *group, "--describe", "--state")
+    assert "Empty" in state, state
+    tools("kafka-consumer-groups", *group, "--reset-offsets", "--all-topics", "--to-latest", "--execute")
+    described = tools("kafka-consumer-groups", *group, "--describe")
+    assert [row.split()[5] for row in described.splitlines() if row.startswith("readers")] == ["0", "0", "0"], described
+    gone = tools("kafka-consumer-groups", *group, "--delete-offsets", "--topic", "read:0")
+    assert "Successful" in gone, gone
+    deleted = tools("kafka-consumer-groups", *group, "--delete")
+    assert "Deletion of requested consumer groups ('readers') was successful." in deleted, deleted
+    assert "readers" not in tools("kafka-consumer-groups", "--list").split()
+    nothing = tools("kafka-transactions", "list")
+    assert nothing.split() == ["TransactionalId", "Coordinator", "ProducerId", "TransactionState"], nothing
+    return "kafka-consumer-groups, kafka-transactions"
+
+
+def moves_replicas(tools: Tools, running: Cluster) -> str:
+    one, two, three = running.brokers
+    tools.create("moved", f"{one}:{two},{two}:{one}")
+    tools.produce("moved", 50)
+    asked = tools.file("topics.json", {"topics": [{"topic": "moved"}], "version": 1})
+    brokers = ("--broker-list", f"{one},{two},{three}")
+    said = tools("kafka-reassign-partitions", "--generate", "--topics-to-move-json-file", asked, *brokers)
+    current, proposed = (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+    assert {tuple(each["replicas"]) for each in current["partitions"]} == {(one, two), (two, one)}, said
+    assert len(proposed["partitions"]) == 2, said
+    wanted = [{"topic": "moved", "partition": index, "replicas": [three, two]} for index in range(2)]
+    plan = tools.file("plan.json", {"version": 1, "partitions": wanted})
+    reassign = ("--reassignment-json-file", plan)
+    begun = tools("kafka-reassign-partitions", "--execute", *reassign, "--throttle", "100000000")
+    assert "Successfully started partition reassignments for moved-0,moved-1" in begun, begun
+    assert "The inter-broker throttle limit was set to 100000000 B/s" in begun, begun
+    verified = eventually(
+        lambda: "still in progress" not in (said := tools("kafka-reassign-partitions", "--verify", *reassign)) and said,
+        "a reassignment",
+    )
+    for index in range(2):
+        assert f"Reassignment of partition moved-{index} is completed." in verified, verified
+    assert "Clearing broker-level throttles" in verified and "Clearing topic-level throttles" in verified, verified
+    eventually(
+        lambda: all(
+            row["Replicas"] == f"{three},{two}" and set(row["Isr"].split(",")) == {str(two), str(three)}
+            for row in tools.partitions("moved")
+        ),
+        "the new replicas in kafka-topics",
+    )
+    assert "No partition reassignments found" in tools("kafka-reassign-partitions", "--list")
+    ends = tools("kafka-get-offsets", "--topic", "moved")
+    assert sum(int(line.split(":")[2]) for line in ends.split()) == 50, ends
+    # one that cannot complete: its new replica is a broker that is not there
+    running.kill(one)
+    wanted = [{"topic": "moved", "partition": 0, "replicas": [three, two, one]}]
+    plan = tools.file("cancelled.json", {"version": 1, "partitions": wanted})
+    tools("kafka-reassign-partitions", "--execute", "--reassignment-json-file", plan)
+    listed = tools("kafka-reassign-partitions", "--list")
+    assert f"moved-0: replicas: {three},{two},{one}. adding: {one}." in listed, listed
+    (row,) = [row for row in tools.partitions("moved") if row["Partition"] == "0"]
+    assert row["Adding Replicas"] == str(one), row
+    cancelled = tools("kafka-reassign-partitions", "--cancel", "--reassignment-json-file", plan)
+    assert "Successfully cancelled partition reassignments for: moved-0" in cancelled, cancelled
+    assert "No partition reassignments found" in tools("kafka-reassign-partitions", "--list")
+    running.start(one)
+    running.wait_until_ready()
+    return "kafka-reassign-partitions"
+
+
+def shows_and_elects(tools: Tools, running: Cluster) -> str:
+    """A partition below min ISR, with an ELR, without a leader; then preferred and unclean elections."""
+    one, two, three = running.brokers
+    tools.create("heirs", f"{one}:{two}:{three}", min_insync_replicas=2)
+    tools.create("lonely", f"{two}:{three}", min_insync_replicas=1)
+    (row,) = tools.partitions("heirs")
+    assert (row["Leader"], row["Isr"], row["Elr"], row["LastKnownElr"]) == (str(one), f"{one},{two},{three}", "", ""), (
+        row
+    )
+    running.kill(three)
+    eventually(lambda: tools.partitions("lonely")[0]["Isr"] == str(two), "a shrunken ISR")
+    assert tools.partitions("heirs", "--under-replicated-partitions"), "one of three is not in sync"
+    assert tools.partitions("heirs", "--at-min-isr-partitions") and not tools.partitions(
+        "heirs", "--under-min-isr-partitions"
+    )
+    running.kill(two)
+    row = eventually(lambda: [row for row in tools.partitions("heirs") if row["Elr"]], "an ELR")[0]
+    assert (row["Leader"], row["Isr"], row["Elr"]) == (str(one), str(one), str(two)), row
+    assert tools.partitions("heirs", "--under-min-isr-partitions"), "one of the two that are required"
+    (row,) = eventually(lambda: tools.partitions("lonely", "--unavailable-partitions"), "no leader")
+    assert (row["Leader"], row["Isr"], row["Elr"], row["LastKnownElr"]) == ("none", "", str(two), str(two)), row
+    running.start(three)
+    running.wait_until_ready()
+    lonely = ("--topic", "lonely", "--partition", "0")
+    missing = tools.ask("kafka-leader-election", "--election-type", "preferred", *lonely)
+    assert missing.code == 1 and "PreferredLeaderNotAvailableException" in missing.out + missing.err, missing
+    said = tools("kafka-leader-election", "--election-type", "unclean", *lonely)
+    assert "Successfully completed leader election (UNCLEAN) for partitions lonely-0" in said, said
+    assert eventually(lambda: tools.partitions("lonely")[0]["Leader"] == str(three), "the new leader")
+    again = tools("kafka-leader-election", "--election-type", "unclean", *lonely)
+    assert "Valid replica already elected for partitions lonely-0" in again, again
+    running.start(two)
+    running.wait_until_ready()
+    in_sync = {str(broker) for broker in (two, three)}
+    eventually(lambda: set(tools.partitions("lonely")[0]["Isr"].split(",")) == in_sync, "a full ISR")
+    chosen = tools.file("elect.json", {"partitions": [{"topic": "lonely", "partition": 0}]})
+    said = tools("kafka-leader-election", "--election-type", "preferred", "--path-to-json-file", chosen)
+    assert "Successfully completed leader election (PREFERRED) for partitions lonely-0" in said, said
+    tools("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+    eventually(lambda: tools.partitions("lonely")[0]["Leader"] == str(two), "the preferred leader")
+    eventually(lambda: tools.partitions("heirs")[0]["Isr"].count(",") == 2, "a full ISR")
+    assert tools.partitions("heirs")[0]["Elr"] == ""
+    return "kafka-topics with the ELR, kafka-leader-election"
+
+
+def changes_features(tools: Tools, running: Cluster) -> str:
+    feature = "eligible.leader.replicas.version"
+
+    def level() -> str:
+        rows = re.findall(
+            r"^Feature: (\S+)\t.*FinalizedVersionLevel: (\S+)\t", tools("kafka-features", "describe"), re.M
+        )
+        return dict(rows)[feature]
+
+    assert level() == "1"
+    dry = tools("kafka-features", "downgrade", "--feature", f"{feature}=0", "--dry-run")
+    assert f"{feature} can be downgraded to 0" in dry and level() == "1", dry
+    said = tools("kafka-features", "downgrade", "--feature", f"{feature}=0")
+    assert f"{feature} was downgraded to 0" in said, said
+    eventually(lambda: level() == "0", "the downgrade")
+    said = tools("kafka-features", "upgrade", "--feature", f"{feature}=1")
+    assert f"{feature} was upgraded to 1" in said, said
+    eventually(lambda: level() == "1", "the upgrade")
+    refused = tools.ask("kafka-features", "upgrade", "--feature", f"{feature}=7")
+    assert refused.code == 1 and f"Could not upgrade {feature} to 7" in refused.out, refused
+    return "kafka-features"
+
+
+def changes_acls(tools: Tools, running: Cluster) -> str:
+    rule = "(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)"
+    topic = ("--topic", "guarded", "--allow-principal", "User:alice", "--operation", "READ")
+    added = tools("kafka-acls", "--add", *topic)
+    assert "Adding ACLs for resource" in added and rule in added, added
+    listed = eventually(
+        lambda: rule in (said := tools("kafka-acls", "--list", "--topic", "guarded")) and said, "the new ACL"
+    )
+    assert "resourceType=TOPIC, name=guarded, patternType=LITERAL" in listed, listed
+    prefixed = ("--group", "team-", "--resource-pattern-type", "prefixed", "--deny-principal", "User:bob")
+    tools("kafka-acls", "--add", *prefixed, "--operation", "All")
+    eventually(
+        lambda: "name=team-, patternType=PREFIXED" in tools("kafka-acls", "--list", "--principal", "User:bob"),
+        "an ACL found by its principal",
+    )
+    tools("kafka-acls", "--remove", "--force", *topic)
+    tools("kafka-acls", "--remove", "--force", *prefixed, "--operation", "All")
+    eventually(lambda: "User:" not in tools("kafka-acls", "--list"), "no ACL any more")
+    return "kafka-acls"
+
+
+PARTS = (
+    changes_acls,
+    names_the_cluster,
+    produces_and_counts,
+    changes_configurations,
+    administers_groups,
+    moves_replicas,
+    shows_and_elects,
+    changes_features,
+)
