@@ -14,6 +14,7 @@ from cli.conftest import Heirlog
 from heirlog.blocking.data import CommittedOffset, DataClient
 from heirlog.cli.configs import pairs
 from heirlog.cli.errors import UsageError
+from heirlog.cli.reset_offsets import duration_ms
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
@@ -95,6 +96,9 @@ def test_a_broker_and_its_loggers(heirlog: Heirlog) -> None:
         ("--entity-type", "topics", "--entity-default", "--add-config", "a=1"),
         ("--entity-type", "brokers", "--entity-name", "one", "--add-config", "a=1"),
         ("--entity-type", "topics", "--entity-name", "t"),
+        ("--entity-name", "t", "--add-config", "a=1"),
+        ("--topic", "t", "--broker", "1", "--add-config", "a=1"),
+        ("--topic", "t", "--entity-type", "topics", "--add-config", "a=1"),
         ("--entity-type", "topics", "--entity-name", "t", "--add-config", "a"),
         ("--entity-type", "topics", "--entity-name", "t", "--add-config", "a=1", "--delete-config", "a"),
     ],
@@ -111,6 +115,14 @@ def test_values_with_commas_stand_in_brackets() -> None:
             dict(pairs(wrong))
 
 
+def test_a_duration_is_written_as_in_iso_8601() -> None:
+    assert duration_ms("P1DT2H3M4S") == ((26 * 60 + 3) * 60 + 4) * 1000
+    assert (duration_ms("P7D"), duration_ms("pt30s")) == (7 * 24 * 3_600_000, 30_000)
+    for wrong in ("", "P", "PT", "1D", "P1H", "PT1D", "P-1D"):
+        with pytest.raises(UsageError):
+            duration_ms(wrong)
+
+
 def test_topics_grow(heirlog: Heirlog, cluster: Cluster) -> None:
     topic = topic_with(heirlog, cluster, "growing", 1, 0)
     assert heirlog("topics", "alter", topic, "--partitions", "3").code == 0
@@ -119,7 +131,7 @@ def test_topics_grow(heirlog: Heirlog, cluster: Cluster) -> None:
     assert refused.code == 1 and "INVALID_PARTITIONS" in refused.err
 
 
-def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluster: Cluster) -> None:
+def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluster: Cluster, tmp_path: Path) -> None:
     topic = topic_with(heirlog, cluster, "read", 2, 10)
     with DataClient(cluster.bootstrap_servers) as data:
         data.commit("readers", {(topic, 0): CommittedOffset(4), (topic, 1): CommittedOffset(10)})
@@ -143,6 +155,16 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [4, 10]
     assert moved("--all-topics", "--shift-by=-3", "--execute") == [1, 7]
     assert [row["offset"] for row in rows(heirlog, "groups", "describe", "--group", "readers")] == [1, 7]
+    exported = heirlog(
+        "groups", "reset-offsets", "--group", "readers", "--all-topics", "--by-duration", "PT1H", "--export"
+    )
+    assert exported.out == "read,0,10\nread,1,10\n", "nothing was written within the last hour"
+    (tmp_path / "plan.csv").write_text('"read",1,3\n')
+    assert moved("--from-file", str(tmp_path / "plan.csv"), "--execute") == [3]
+    forgotten = rows(heirlog, "groups", "delete-offsets", "--group", "readers", "--topic", f"{topic}:0")
+    assert forgotten == [{"topic": topic, "partition": 0, "result": "NONE"}]
+    (left,) = rows(heirlog, "groups", "describe", "--group", "readers", "--offsets")
+    assert (left["partition"], left["offset"]) == (1, 3)
 
     assert heirlog("groups", "delete", "--group", "readers").code == 0
     gone = heirlog("groups", "describe", "--group", "readers", "--state")
@@ -158,15 +180,25 @@ def test_a_group_with_members_keeps_its_offsets(heirlog: Heirlog, cluster: Clust
     try:
         consumer.subscribe([topic])
         eventually(lambda: consumer.poll(0.1) or consumer.assignment())
-        (member,) = rows(heirlog, "groups", "describe", "--group", "busy", "--members")
-        assert member["client"] == "rdkafka"
+        (member,) = rows(heirlog, "groups", "describe", "--group", "busy", "--members", "--verbose")
+        assert (member["client"], member["assignment"]) == ("rdkafka", ["busy:0"])
         refused = heirlog("groups", "reset-offsets", "--group", "busy", "--topic", topic, "--to-latest", "--execute")
         assert refused.code == 1 and "stop its consumers first" in refused.err
     finally:
         consumer.close()
 
 
-@pytest.mark.parametrize("wrong", [(), ("--to-latest",), ("--to-latest", "--to-earliest", "--all-topics")])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ("--to-latest",),
+        ("--to-latest", "--to-earliest", "--all-topics"),
+        ("--by-duration", "1h", "--all-topics"),
+        ("--by-duration", "PT", "--all-topics"),
+        ("--from-file", "plan.csv", "--all-topics"),
+    ],
+)
 def test_a_reset_has_one_aim_and_something_to_move(heirlog: Heirlog, wrong: tuple[str, ...]) -> None:
     assert heirlog("groups", "reset-offsets", "--group", "g", *wrong).code == 2
 
