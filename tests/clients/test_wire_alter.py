@@ -324,3 +324,15 @@ def test_describe_producers(world: World) -> None:
     (producer,) = known.active_producers
     assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (77, 2, 2)
     assert unknown.error_code.name == "unknown_topic_or_partition"
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_list_transactions(world: World, version: int) -> None:
+    asked = {"state_filters": ["Ongoing", "Hanging"], "producer_id_filters": [1, 2]}
+    answer = world.ask("list_transactions", version, **asked)
+    assert (answer.error_code.value, answer.unknown_state_filters, answer.transaction_states) == (0, ("Hanging",), ())
+    assert world.ask("list_transactions", version).transaction_states == ()
+    if version == 2:
+        assert world.ask("list_transactions", 2, transactional_id_pattern=r"\p{L}+-[0-9]*").error_code.value == 0
+        refused = world.ask("list_transactions", 2, transactional_id_pattern="(")
+        assert refused.error_code.name == "invalid_regular_expression"

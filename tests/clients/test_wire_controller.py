@@ -215,6 +215,89 @@ def test_alter_partition_is_refused_in_kafkas_order(one: World, played: PlayedBr
         assert code(isr=[(played.id, played.epoch), (1, 0)]) == "ineligible_replica", "broker 1's earlier life"
 
 
+def test_a_broker_reports_where_its_replicas_lie(one: World, controller: Stranger, cluster_id: str) -> None:
+    directories = [uuid.uuid4(), uuid.uuid4()]
+    values = registration(cluster_id, broker_id=4000, log_dirs=directories)
+    epoch = controller.ask("broker_registration", 4, **values).broker_epoch
+    beat = {"broker_id": 4000, "broker_epoch": epoch, "current_metadata_offset": 2**40}
+    assert not controller.ask("broker_heartbeat", 1, **beat).is_fenced
+    name = topic_on(one, [4000, 1])
+    topic = one.topic_id(name)
+
+    def report(directory: uuid.UUID, broker_epoch: int = epoch, broker: int = 4000) -> Any:
+        asked = [
+            {"topic_id": topic, "partitions": [{"partition_index": 0}, {"partition_index": 9}]},
+            {"topic_id": uuid.UUID(int=77), "partitions": [{"partition_index": 0}]},
+        ]
+        return controller.ask(
+            "assign_replicas_to_dirs",
+            0,
+            broker_id=broker,
+            broker_epoch=broker_epoch,
+            directories=[{"id_": directory, "topics": asked}],
+        )
+
+    assert report(directories[0], epoch + 1).error_code.name == "stale_broker_epoch"
+    assert report(directories[0], broker=1999).error_code.name == "stale_broker_epoch"
+    (told,) = report(directories[1]).directories
+    assert told.id_ == directories[1]
+    codes = [each.error_code.name for found in told.topics for each in found.partitions]
+    assert codes == ["none", "unknown_topic_or_partition", "unknown_topic_id"]
+    # with that directory goes what was reported there, and nothing else
+    one.eventually(lambda: set(one.metadata(name).partitions[0].isr_nodes) == {1, 4000})
+    controller.ask("broker_heartbeat", 1, **beat, offline_log_dirs=[directories[0]])
+    controller.ask("broker_heartbeat", 1, **beat, offline_log_dirs=directories[:1])
+    assert set(one.metadata(name).partitions[0].isr_nodes) == {1, 4000}
+    assert report(directories[0]).error_code.value == 0
+    one.eventually(lambda: set(one.metadata(name).partitions[0].isr_nodes) == {1})
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_a_broker_is_unregistered(one: World, cluster_id: str, forwarded: bool) -> None:
+    ask = one.ask if forwarded else one.ask_controller
+    with one.controller() as stranger:
+        gone = PlayedBroker(stranger, cluster_id, 3000 + forwarded)
+        topic = topic_on(one, [gone.id, 1])
+        assert ask("unregister_broker", 0, broker_id=gone.id).error_code.value == 0
+        assert gone.heartbeat().error_code.name == "broker_id_not_registered"
+    refused = ask("unregister_broker", 0, broker_id=gone.id)
+    assert refused.error_code.name == "broker_id_not_registered" and str(gone.id) in refused.error_message
+    one.eventually(lambda: one.leader(topic) == 1)
+    known = {broker.broker_id for broker in one.ask("describe_cluster", 2, include_fenced_brokers=True).brokers}
+    assert gone.id not in known
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+@pytest.mark.parametrize("version", range(3))
+def test_levels_of_features_are_changed(one: World, version: int, forwarded: bool) -> None:
+    ask = one.ask if forwarded else one.ask_controller
+    elr = "eligible.leader.replicas.version"
+
+    def update(feature: str, level: int, kind: int = 1, **top: Any) -> str:
+        asked = {"feature": feature, "max_version_level": level, "upgrade_type": kind, "allow_downgrade": kind > 1}
+        got = ask("update_features", version, feature_updates=[asked], timeout=5000, **top)
+        if version < 2:
+            assert [(each.feature, each.error_code) for each in got.results] == [(feature, got.error_code)]
+        assert bool(got.error_message) or got.error_code.value == 0
+        name: str = got.error_code.name
+        return name
+
+    def level() -> int:
+        answer = one.ask("api_versions", 3, client_software_name="s", client_software_version="1")
+        return {found.name: found.max_version_level for found in answer.finalized_features}.get(elr, 0)
+
+    assert update("no.such.feature", 1) == "invalid_update_version"
+    assert update(elr, 7) == "invalid_update_version"
+    assert update(elr, 0, kind=1) == "invalid_update_version", "that is no upgrade"
+    if version:
+        assert update(elr, 0, kind=2, validate_only=True) == "none" and level() == 1
+        assert update(elr, 0, kind=9) == "invalid_update_version"
+    assert update(elr, 0, kind=2) == "none"
+    one.eventually(lambda: level() == 0)
+    assert update(elr, 1) == "none"
+    one.eventually(lambda: level() == 1)
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_an_isr_shrinks_and_grows(one: World, played: PlayedBroker, version: int) -> None:
     topic = led_by(one, played)
@@ -296,8 +379,14 @@ def test_producer_ids_are_given_in_blocks(played: PlayedBroker) -> None:
 # -- Envelope --------------------------------------------------------------------------------------------------------
 
 
-def sent(controller: Stranger, inner: bytes) -> Any:
-    return controller.ask("envelope", 0, request_data=inner, client_host_address=b"\x7f\x00\x00\x01")
+ANONYMOUS = b"\x00\x00" + b"\x05User" + b"\x0aANONYMOUS" + b"\x00\x00"
+"""User:ANONYMOUS as brokers write it down: version, type, name, no token, no tags."""
+
+
+def sent(controller: Stranger, inner: bytes, principal: bytes | None = ANONYMOUS) -> Any:
+    return controller.ask(
+        "envelope", 0, request_data=inner, request_principal=principal, client_host_address=b"\x7f\x00\x00\x01"
+    )
 
 
 def test_an_enveloped_request_is_answered_in_its_own_version(one: World, controller: Stranger) -> None:
@@ -324,5 +413,7 @@ def test_what_may_not_travel_in_an_envelope(controller: Stranger) -> None:
         bytes(range(100)),
     ):
         assert sent(controller, inner).error_code.name == "invalid_request"
+    for nobody in (None, b"", b"\x00\x01" + ANONYMOUS[2:], ANONYMOUS[:-3]):
+        assert sent(controller, elect, nobody).error_code.name == "principal_deserialization_failure"
     for unreadable in (elect[:2] + b"\x00\x09" + elect[4:], elect[:-2]):
         assert sent(controller, unreadable).error_code.name == "unsupported_version"
