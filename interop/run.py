@@ -22,6 +22,7 @@ import schemas
 import secured
 import spark
 import spark_cluster
+import tools
 from suites import golang, kafka_python, own_words
 
 
@@ -43,6 +44,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
+    ("Kafka's tools", tools.check),
     ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
     ("kafkajs", clients.kafkajs),
