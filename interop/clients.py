@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import jars
+from compaction import keeps_last_values
 from groups import GROUP, TOPIC, Command, hard_day
 
 from heirlog.testing import Cluster
@@ -164,6 +165,27 @@ def franz_go_group() -> str:
 def kafkajs_group() -> str:
     program = installed_kafkajs() / "lines.js"
     return group_of_three(lambda what, servers: ["node", str(program), what, servers, TOPIC, GROUP])
+
+
+TABLE = "last value of each key, tombstones kept and gone, on another leader too"
+
+
+def java_table() -> str:
+    jars.fetch()
+    keeps_last_values(lambda what, servers, topic: java_command("Table.java", what, servers, topic))
+    return TABLE
+
+
+def franz_go_table() -> str:
+    program = built_franz_go()
+    keeps_last_values(lambda what, servers, topic: [str(program), servers, what, topic, GROUP])
+    return TABLE
+
+
+def kafkajs_table() -> str:
+    program = installed_kafkajs() / "table.js"
+    keeps_last_values(lambda what, servers, topic: ["node", str(program), what, servers, topic])
+    return TABLE
 
 
 def describe_topics(running: Cluster) -> str:

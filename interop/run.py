@@ -16,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clients
+import clock
 import jars
 import messages
 import schemas
@@ -52,7 +53,11 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("group of kcat", clients.kcat_group),
     ("group of franz-go", clients.franz_go_group),
     ("group of kafkajs", clients.kafkajs_group),
+    ("compacted topic of the Java client", clients.java_table),
+    ("compacted topic of franz-go", clients.franz_go_table),
+    ("compacted topic of kafkajs", clients.kafkajs_table),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
+    ("clock set back an hour", clock.check),
     ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
     ("Spark on a standalone cluster", spark_cluster.check),

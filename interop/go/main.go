@@ -1,6 +1,7 @@
 // franz-go against a running cluster: `go run . BOOTSTRAP`. Produces with every codec, idempotently, consumes what it
 // wrote, in order, by assignment and once as a member of a group. Any doubt ends it with exit code 1. With three
-// arguments more, `produce|consume TOPIC GROUP`, it carries lines into and out of a topic.
+// arguments more, `produce|consume|write|read TOPIC GROUP`, it carries lines, or keys and values, into and out of a
+// topic.
 package main
 
 import (
@@ -45,8 +46,13 @@ func main() {
 }
 
 func lines(ctx context.Context, bootstrap []string, what, topic, group string) error {
-	if what == "produce" {
+	switch what {
+	case "produce":
 		return produceLines(ctx, bootstrap, topic)
+	case "write":
+		return writeTable(ctx, bootstrap, topic)
+	case "read":
+		return readTable(ctx, bootstrap, topic)
 	}
 	return consumeLines(ctx, bootstrap, topic, group)
 }
