@@ -14,7 +14,9 @@ Rules that hold it together:
   told of a state that a failover could take back. A heartbeat on an idle controller therefore answers at once.
 * A batch is atomic and holds at most 10,000 records. A larger change is several batches, so handlers order records such
   that every prefix is safe.
-* Nothing that matters lives only here. Sessions are derived again at activation; elections are the image's state.
+* Nothing that matters lives only here. Sessions and recoveries are derived again at activation; elections are the
+  image's state.
+* After each change the recovery manager looks at what changed, in the same turn (recovery/manager.py).
 
 The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, never inside a call to it.
 """
@@ -40,6 +42,7 @@ from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome, answer
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
+from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
@@ -172,6 +175,7 @@ class Controller:
         )
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
+        self.recovery = RecoveryManager(env, static, self._elect_recovered)
         self._timers: dict[str, Cancel] = {}
         self._committed_offset = -1
 
@@ -198,10 +202,12 @@ class Controller:
         )
 
     def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: Context) -> Any:
-        return self.submit(
+        answered = self.submit(
             lambda: heartbeat(self.image, self._static, self.sessions, request, self._env.now_ms(), context.connection),
             heartbeat_refused,
         )
+        self.recovery.heartbeat()
+        return answered
 
     def create_topics(self, request: CreateTopicsRequest, context: Context) -> Any:
         return self.submit(
@@ -295,9 +301,11 @@ class Controller:
             self._env.log("warning", "request-refused", reason=outcome.refusal)
         response = outcome.respond(base_offset)
         if not self._appended:
+            self.recovery.settle()
             return response
         pending: Pending[Any] = Pending()
         self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
+        self.recovery.settle()
         return pending
 
     # -- the quorum's listener ----------------------------------------------------------------------------------
@@ -342,6 +350,7 @@ class Controller:
             self._append([registration])
         self._derive_sessions()
         self._hold_elections()
+        self.recovery.start(self.image)
         self._every("no-op", self._static.int("metadata.max.idle.interval.ms"), self._write_no_op)
         self._expect_session_check(self.sessions.check_interval_ms)
         if self._static["auto.leader.rebalance.enable"]:
@@ -355,6 +364,7 @@ class Controller:
         for cancel in self._timers.values():
             cancel()
         self._timers.clear()
+        self.recovery.stop()
         self.sessions.clear()
         while self._appended:
             self._appended.pop().journal.undo(self.image)
@@ -403,6 +413,7 @@ class Controller:
             journal = Journal(self.image)
             self.image.apply_all(batch, base_offset, self.epoch, journal)
             self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
+            self.recovery.noticed(journal)
         return first
 
     def _sign_elections(self, records: Iterable[Any]) -> None:
@@ -411,6 +422,9 @@ class Controller:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self._env.wall_ms()
+
+    def _elect_recovered(self, changes: Changes) -> None:
+        self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
 
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset <= self._committed_offset:

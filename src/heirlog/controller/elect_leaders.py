@@ -10,7 +10,8 @@ A null list asks for every partition and leaves out those that need no election;
 other type is INVALID_REQUEST for the whole request. Each partition is its own change: records may span several batches.
 
 The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
-of topics that allow it, because turning the flag on elects nobody by itself (C091). Both stop at a number of elections
+of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
+nothing to do. Both stop at a number of elections
 per run and say so.
 
 Source: KIP-460.
@@ -119,6 +120,8 @@ def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_R
 def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
     """Elect for leaderless partitions of topics that allow unclean elections; whether the limit cut the run short."""
     leadership, changes = Leadership(image, static), Changes()
+    if leadership.manager_enabled:
+        return changes, False
     for topic_id, partition in image.leaderless():
         if not leadership.allows_unclean(topic_id):
             continue

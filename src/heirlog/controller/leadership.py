@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from heirlog.controller.election import Acceptable, Election
+from heirlog.controller.election import Acceptable, Elected, Election
 from heirlog.controller.partition_change import Built, PartitionChange
-from heirlog.metadata.basis import Basis
+from heirlog.controller.recovery.strategy import MANAGER_ENABLED, UNCLEAN_ELECTION_ENABLE, Strategy, strategy_of
+from heirlog.metadata.basis import Basis, ReplicaAnswer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import topic_value
 from heirlog.metadata.image import Image
@@ -25,9 +26,6 @@ from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionState
 from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
-
-UNCLEAN_ELECTION_ENABLE = "unclean.leader.election.enable"
-RECOVERY_MANAGER = "unclean.recovery.manager.enabled"
 
 
 @dataclass(slots=True)
@@ -54,7 +52,8 @@ class Leadership:
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
         self._elr_enabled = image.elr_enabled
-        self._keeps_all_lost = bool(static[RECOVERY_MANAGER])
+        self.manager_enabled = bool(static[MANAGER_ENABLED])
+        self._strategy: dict[Uuid, Strategy] = {}
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
 
     def min_isr(self, topic_id: Uuid) -> int:
@@ -73,8 +72,20 @@ class Leadership:
         return found
 
     def usual_election(self, topic_id: Uuid) -> Election:
-        """What every state change holds, unless an operator asked for something else."""
+        """What every state change holds, unless an operator asked for something else.
+
+        With the recovery manager on nobody is elected blindly: it asks the replicas first, also where loss is allowed.
+        """
+        if self.manager_enabled:
+            return Election.ONLINE
         return Election.UNCLEAN if self.allows_unclean(topic_id) else Election.ONLINE
+
+    def strategy(self, topic_id: Uuid) -> Strategy:
+        found = self._strategy.get(topic_id)
+        if found is None:
+            found = strategy_of(self._image, self._static, self._image.topics[topic_id].name)
+            self._strategy[topic_id] = found
+        return found
 
     def acceptable(
         self, state: PartitionState, leaving: BrokerId | None = None, joining: BrokerId | None = None
@@ -103,6 +114,8 @@ class Leadership:
         leaving: BrokerId | None = None,
         joining: BrokerId | None = None,
         unregistered: BrokerId | None = None,
+        chosen: Elected | None = None,
+        answers: Collection[ReplicaAnswer] = (),
     ) -> Built:
         """One change of one partition as it stands in the image."""
         before = self._image.partitions[topic_id][partition]
@@ -122,7 +135,9 @@ class Leadership:
             removing=removing,
             lost=lost,
             unregistered=unregistered,
-            keeps_all_lost=self._keeps_all_lost,
+            chosen=chosen,
+            answers=answers,
+            keeps_all_lost=self.manager_enabled,
             recovery_state=recovery_state,
             directories=directories,
             default_directory=self.default_directory,
@@ -187,7 +202,10 @@ class Leadership:
         """It is being unfenced: may it, or anyone, now lead what nobody leads? None: nobody joins, ask all the same."""
         changes = Changes()
         for topic_id, partition in self._image.leaderless():
-            changes.add(self.change(topic_id, partition, joining=broker))
+            state = self._image.partitions[topic_id][partition]
+            # with the manager on only members are elected here, and of those only the new one can be news
+            if broker is None or not self.manager_enabled or broker in state.isr or broker in state.elr:
+                changes.add(self.change(topic_id, partition, joining=broker))
         return changes
 
 

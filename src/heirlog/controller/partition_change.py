@@ -79,6 +79,9 @@ class PartitionChange:
     keeps_all_lost: bool = False
     """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
     recovery_state: int | None = None
+    chosen: Elected | None = None
+    """Whom the recovery manager or an operator has chosen, and on what basis. Acceptable; led on the clean ground that
+    it has, if it has one."""
     answers: Collection[ReplicaAnswer] = ()
     """What replicas said of their logs: an election that may lose records writes it down."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
@@ -137,17 +140,18 @@ class _Build:
         change, before = self.change, self.before
         if change.elr_enabled:
             self.elr = eligible_after(before, self.isr, self.replicas, self.min_isr, change.lost)
-        elected = elect(
-            change.election,
-            Candidates(
-                replicas=self.replicas,
-                leader=before.leader,
-                isr=self.isr,
-                elr=self.elr,
-                last_known=self._last_known_leader(),
-                acceptable=change.acceptable,
-            ),
+        candidates = Candidates(
+            replicas=self.replicas,
+            leader=before.leader,
+            isr=self.isr,
+            elr=self.elr,
+            last_known=self._last_known_leader(),
+            acceptable=change.acceptable,
         )
+        if change.chosen is not None:
+            elected = change.chosen._replace(basis=candidates.basis(change.chosen.leader) or change.chosen.basis)
+        else:
+            elected = elect(change.election, candidates)
         if elected.basis is not None and elected.basis.is_lossy:
             self.isr, self.elr = (elected.leader,), ()
         elif elected.basis is Basis.ELR:

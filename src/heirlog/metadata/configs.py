@@ -70,6 +70,16 @@ def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> An
     return definition.default_value()
 
 
+def topic_value_set(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
+    """The typed value that somebody has set for the topic, at any level; None where only the default speaks."""
+    definition = TOPIC_CONFIGS[name]
+    for synonym, factor in _topic_levels(image, static, topic, definition, static.node_id):
+        if synonym.source is Source.DEFAULT or synonym.value is None:
+            return None
+        return definition.read_stored(_scaled(synonym.value, factor))
+    return None
+
+
 def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, Any]:
     """Every topic configuration, resolved: what a log is configured from."""
     return {name: topic_value(image, static, topic, name) for name in TOPIC_CONFIGS}

@@ -28,13 +28,17 @@ from heirlog.metadata.definition import (
     short,
     string,
 )
-from heirlog.metadata.topic_configs import COMPRESSION_TYPES, GZIP_LEVELS, LZ4_LEVELS, ZSTD_LEVELS
+from heirlog.metadata.topic_configs import (
+    COMPRESSION_TYPES,
+    GZIP_LEVELS,
+    LZ4_LEVELS,
+    RECOVERY_STRATEGIES,
+    ZSTD_LEVELS,
+)
 
 CLUSTER: Final = Update.CLUSTER_WIDE
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 """Kafka's name for what `authorizer.py` does."""
-
-_NO_MANAGER = "the unclean recovery manager does not ship with this version of heirlog; only false is possible"
 
 _IDENTITY = (
     list_of("process.roles", None, choices=("broker", "controller")),
@@ -171,7 +175,9 @@ _REPLICATION = (
     long("leader.imbalance.check.interval.seconds", 300, 1),
     integer("leader.imbalance.per.broker.percentage", 10),
     long("unclean.leader.election.interval.ms", 300_000, 1),
-    boolean("unclean.recovery.manager.enabled", False, refused={"true": _NO_MANAGER}),
+    boolean("unclean.recovery.manager.enabled", False),
+    string("unclean.recovery.strategy", "Balanced", choices=RECOVERY_STRATEGIES, update=CLUSTER),
+    long("unclean.recovery.timeout.ms", 300_000, 0, update=CLUSTER),
     boolean("controlled.shutdown.enable", True),
     integer("controlled.shutdown.max.retries", 3),
     long("controlled.shutdown.retry.backoff.ms", 5000),

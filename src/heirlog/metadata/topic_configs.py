@@ -28,6 +28,7 @@ NO_TIERED_STORAGE: Final = "heirlog has no tiered storage"
 
 COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 GZIP_LEVELS: Final = ("-1|[1-9]", "value must be between 1 and 9 or equal to -1")
+RECOVERY_STRATEGIES: Final = ("Aggressive", "Balanced", "None")
 LZ4_LEVELS: Final = (1, 17)
 ZSTD_LEVELS: Final = (-131_072, 22)
 
@@ -109,6 +110,12 @@ _DEFINITIONS: Final = (
     long("segment.jitter.ms", 0, 0, synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOURS))),
     long("segment.ms", 7 * 24 * _HOURS, 1, synonyms=(("log.roll.ms", 1), ("log.roll.hours", _HOURS))),
     boolean("unclean.leader.election.enable", False, synonyms=(("unclean.leader.election.enable", 1),)),
+    string(
+        "unclean.recovery.strategy",
+        "Balanced",
+        choices=RECOVERY_STRATEGIES,
+        synonyms=(("unclean.recovery.strategy", 1),),
+    ),
 )
 
 TOPIC_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}

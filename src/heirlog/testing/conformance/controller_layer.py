@@ -16,9 +16,9 @@ from heirlog.controller.alter_configs import Operation
 from heirlog.controller.controller import Controller
 from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, elect_unclean
 from heirlog.controller.election import Election
-from heirlog.controller.leadership import RECOVERY_MANAGER
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
+from heirlog.controller.recovery.strategy import MANAGER_ENABLED
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
@@ -76,10 +76,7 @@ def static_config(given: Mapping[str, str], manager: bool) -> StaticConfig:
         "heirlog.broker.disconnect.grace.ms": "-1",
         **given,
     }
-    config = parse_static(properties)
-    # nobody may turn the manager on before it ships; its form of LastKnownELR is there already
-    values = {name: config[name] for name in properties} | {RECOVERY_MANAGER: manager}
-    return StaticConfig(properties, values)
+    return parse_static({**properties, MANAGER_ENABLED: str(manager).lower()})
 
 
 def directory(broker: int, index: int) -> Uuid:

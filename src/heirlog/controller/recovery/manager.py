@@ -1,0 +1,423 @@
+"""The partitions that recover, and what moves them on.
+
+    records applied   what they touched is judged again: partitions without a leader begin, go on or end their recovery
+    answers, failures the partitions they are about are judged again
+    time              the earliest window or time limit of all recoveries
+    heartbeats        every partition without a leader is judged again, so that a recovery that got lost is begun anew
+    an operator       a strategy for this one election, without the wait for non-members if he says so
+
+Everything follows from the image and the answers in memory. Nothing is written down: a new controller asks again. A
+recovery belongs to one partition (by topic id) and one leader epoch; whatever changes either has ended it, so no answer
+can elect a leader that it was not given for. Judging reads the image as it is then, and what is elected is appended in
+the same turn: between check and record nothing can change.
+
+All partitions of one turn are judged first and elected in one list of records.
+
+With the manager off (`unclean.recovery.manager.enabled`) nothing recovers and nobody is elected here; replicas are
+still asked when an operator wants to know what they hold.
+
+Source: KIP-966, "Unclean recovery".
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from heirlog.controller.election import Elected
+from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.partition_change import Built
+from heirlog.controller.recovery.answers import Answer, as_recorded, counts
+from heirlog.controller.recovery.sender import PartitionKey, RecoverySender
+from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
+from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
+from heirlog.env import Cancel, Env, SendFailure
+from heirlog.metadata.basis import Basis, ReplicaAnswer
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.configs import server_value
+from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
+from heirlog.metadata.journal import Journal
+from heirlog.metadata.min_isr import MIN_ISR
+from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch
+
+AGGRESSIVE_WINDOW_MS: Final = 5000
+"""KIP-966: how long Aggressive collects answers."""
+SWEEP_INTERVAL_MS: Final = 2000
+"""At most so often a heartbeat has everything judged again."""
+LOGGED_MAX: Final = 100
+"""Elections of one turn that get a line of their own in the log."""
+SURVEY_MS: Final = 5000
+"""How long a question is repeated that only an operator wants answered."""
+_CONFIGS: Final = (STRATEGY, UNCLEAN_ELECTION_ENABLE, MIN_ISR, TIMEOUT)
+
+
+class Failure(NamedTuple):
+    """Why a broker gave no answer."""
+
+    what: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What is known of one partition in one leader epoch."""
+
+    leader_epoch: LeaderEpoch
+    answers: dict[BrokerId, Answer] = field(default_factory=dict)
+    """The last one of each, also those that do not count."""
+    began_ms: int | None = None
+    """None: nothing recovers; answers are kept, the logs cannot change."""
+    strategy: Strategy | None = None
+    """The one it began with."""
+    requested: Strategy | None = None
+    """An operator's, for this election."""
+    skips_wait: bool = False
+    surveyed_until_ms: int = -1
+    due_ms: int | None = None
+    """When its wait ends."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What one turn has done so far."""
+
+    leadership: Leadership
+    changes: Changes = field(default_factory=Changes)
+    lossy: list[tuple[PartitionKey, Built]] = field(default_factory=list)
+    began: int = 0
+    cancelled: int = 0
+
+
+class RecoveryManager:
+    def __init__(self, env: Env, static: StaticConfig, elect: Callable[[Changes], None]) -> None:
+        """elect: append these records of elections."""
+        self._env = env
+        self._static = static
+        self._elect = elect
+        self._image = Image()
+        self._runs = False
+        self.sender = RecoverySender(env, self)
+        self.enabled = bool(static[MANAGER_ENABLED])
+        self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
+        self.recoveries: dict[PartitionKey, Recovery] = {}
+        self.failures: dict[BrokerId, Failure] = {}
+        """Of the last request to each broker, if it had no answer."""
+        self._unjudged: dict[PartitionKey, None] = {}
+        self._settling = False
+        self._due: list[tuple[int, PartitionKey]] = []
+        self._cancel_timer: Cancel | None = None
+        self._timer_ms = -1
+        self._next_sweep_ms = -1
+        self._timeout_ms: int = static[TIMEOUT]
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def start(self, image: Image) -> None:
+        """The controller is active: begin what the image says must recover."""
+        self._image, self._runs = image, True
+        self.judge_all()
+        self.settle()
+
+    def stop(self) -> None:
+        """The controller is not active any more: another one begins anew."""
+        self._runs = False
+        self.sender.stop()
+        self.recoveries.clear()
+        self.failures.clear()
+        self._unjudged.clear()
+        self._due.clear()
+        self._next_sweep_ms = -1
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
+
+    # -- what moves it ----------------------------------------------------------------------------------------------
+
+    def noticed(self, changed: Journal) -> None:
+        """Records were applied. `settle` acts on it."""
+        if not self._runs:
+            return
+        self._unjudged |= dict.fromkeys(changed.partitions)
+        if changed.brokers:
+            for broker in sorted(changed.brokers):
+                self.failures.pop(broker, None)
+                self.sender.broker_changed(broker)
+            self._judge_replicas_of(set(changed.brokers))
+        if changed.features or any(key in _CONFIGS for _, _, key in changed.configs):
+            self._judge_configured(changed)
+
+    def heartbeat(self) -> None:
+        """A broker lives. What should be under way and is not, is begun again."""
+        if not self._runs or not self.enabled or not self._image.leaders.any(NO_LEADER):
+            return
+        now_ms = self._env.now_ms()
+        if now_ms >= self._next_sweep_ms:
+            self._next_sweep_ms = now_ms + SWEEP_INTERVAL_MS
+            self.judge_all()
+            self.settle()
+
+    def judge_all(self) -> None:
+        self._unjudged |= dict.fromkeys(self._image.leaderless())
+
+    def settle(self) -> None:
+        """Judge what has changed, elect and ask, until nothing is left to do."""
+        if self._settling or not self._runs:
+            return
+        self._settling = True
+        try:
+            while self._unjudged and self._runs:
+                keys, self._unjudged = sorted(self._unjudged), {}
+                self._turn(keys)
+        finally:
+            self._settling = False
+        self._set_timer()
+
+    def _judge_replicas_of(self, brokers: set[BrokerId]) -> None:
+        for topic_id, partition in self._image.leaderless():
+            if not brokers.isdisjoint(self._image.partitions[topic_id][partition].replicas):
+                self._unjudged[topic_id, partition] = None
+
+    def _judge_configured(self, changed: Journal) -> None:
+        names = {name for kind, name, key in changed.configs if kind == TOPIC_RESOURCE and key in _CONFIGS}
+        everywhere = bool(changed.features) or any(
+            kind == BROKER_RESOURCE and key in _CONFIGS for kind, _, key in changed.configs
+        )
+        for topic_id, partition in self._image.leaderless():
+            if everywhere or self._image.topics[topic_id].name in names:
+                self._unjudged[topic_id, partition] = None
+
+    # -- judging ----------------------------------------------------------------------------------------------------
+
+    def judge(self, key: PartitionKey, state: PartitionState, leadership: Leadership) -> Verdict:
+        """Whom the partition waits for, or who wins it, as things are now."""
+        acceptable, recovery = leadership.acceptable(state), self.recoveries.get(key)
+        if not self.enabled:
+            return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)
+        now_ms = self._env.now_ms()
+        case = Case(
+            state=state,
+            strategy=self.strategy(key, leadership),
+            min_isr=min(leadership.min_isr(key[0]), len(state.replicas)),
+            acceptable=acceptable,
+            valid={},
+            now_ms=now_ms,
+            began_ms=now_ms,
+            window_ms=self.aggressive_window_ms,
+            timeout_ms=self._timeout_ms,
+        )
+        if recovery is not None:
+            case.valid = {
+                broker: answer for broker, answer in self.answers_that_count(key, state).items() if acceptable(broker)
+            }
+            case.skips_wait = recovery.skips_wait
+            if recovery.began_ms is not None:
+                case.began_ms = recovery.began_ms
+        return judge(case)
+
+    def strategy(self, key: PartitionKey, leadership: Leadership) -> Strategy:
+        """An operator's for this election, else the configured one."""
+        recovery = self.recoveries.get(key)
+        if recovery is not None and recovery.requested is not None:
+            return recovery.requested
+        return leadership.strategy(key[0])
+
+    def _turn(self, keys: Sequence[PartitionKey]) -> None:
+        self._timeout_ms = server_value(self._image, self._static, TIMEOUT)
+        turn = _Turn(Leadership(self._image, self._static))
+        asked: dict[BrokerId, list[PartitionKey]] = {}
+        for key in keys:
+            state = self._image.partition(*key)
+            if state is None or state.has_leader:
+                self.recoveries.pop(key, None)
+                continue
+            self._drop_if_stale(key, state)
+            if not self.enabled or not self._act(key, state, turn):
+                for broker in self._to_ask(key, state):
+                    asked.setdefault(broker, []).append(key)
+        self._report(turn)
+        if turn.changes.records:
+            self._elect(turn.changes)
+        for broker in sorted(asked):
+            self.sender.ask(broker, asked[broker])
+
+    def _drop_if_stale(self, key: PartitionKey, state: PartitionState) -> None:
+        recovery = self.recoveries.get(key)
+        if recovery is not None and recovery.leader_epoch != state.leader_epoch:
+            del self.recoveries[key]
+
+    def _act(self, key: PartitionKey, state: PartitionState, turn: _Turn) -> bool:
+        """Begin, go on, end or decide; whether somebody was elected."""
+        verdict = self.judge(key, state, turn.leadership)
+        recovery = self.recoveries.get(key)
+        if verdict.phase is Phase.RECOVERING:
+            recovery = recovery or self.recoveries.setdefault(key, Recovery(state.leader_epoch))
+            strategy = self.strategy(key, turn.leadership)
+            if recovery.began_ms is None or recovery.strategy is not strategy:
+                recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
+                turn.began += 1
+                verdict = self.judge(key, state, turn.leadership)
+        elif recovery is not None and recovery.began_ms is not None:
+            # answers stay: without a leader no log changes
+            recovery.began_ms = recovery.due_ms = None
+            turn.cancelled += 1
+        if verdict.phase is Phase.CLEAN_CANDIDATE or verdict.winner is not None:
+            return self._decide(key, state, verdict, turn)
+        if recovery is not None and verdict.wait_ends_ms != recovery.due_ms:
+            recovery.due_ms = verdict.wait_ends_ms
+            if recovery.due_ms is not None:
+                heapq.heappush(self._due, (recovery.due_ms, key))
+        return False
+
+    def _decide(self, key: PartitionKey, state: PartitionState, verdict: Verdict, turn: _Turn) -> bool:
+        chosen = None if verdict.winner is None else Elected(verdict.winner, Basis.RECOVERED)
+        built = turn.leadership.change(*key, chosen=chosen, answers=self.recorded_answers(key, state))
+        if built.basis is None:
+            return False
+        turn.changes.add(built)
+        if built.basis.is_lossy:
+            turn.lossy.append((key, built))
+        return True
+
+    def _report(self, turn: _Turn) -> None:
+        if turn.began or turn.cancelled or turn.changes.records:
+            self._env.log(
+                "info",
+                "unclean-recovery",
+                began=turn.began,
+                cancelled=turn.cancelled,
+                elected=len(turn.lossy),
+                elected_clean=len(turn.changes.records) - len(turn.lossy),
+            )
+        for (topic_id, partition), built in turn.lossy[:LOGGED_MAX]:
+            assert built.record is not None and built.record.election_basis is not None, "a lossy election says so"
+            told = built.record.election_basis
+            self._env.log(
+                "warning",
+                "recovery-elected",
+                topic=self._image.topics[topic_id].name,
+                partition=partition,
+                leader=told.leader,
+                leader_epoch=told.leader_epoch,
+                end_offset=told.end_offset,
+                answers=[
+                    [answer.broker_id, answer.last_written_leader_epoch, answer.log_end_offset]
+                    for answer in told.replicas
+                    if answer.broker_epoch >= 0
+                ],
+            )
+
+    # -- what replicas say ------------------------------------------------------------------------------------------
+
+    def answers_that_count(self, key: PartitionKey, state: PartitionState) -> dict[BrokerId, Answer]:
+        """In assignment order."""
+        recovery = self.recoveries.get(key)
+        if recovery is None or recovery.leader_epoch != state.leader_epoch:
+            return {}
+        found = {}
+        for replica in state.replicas:
+            answer, broker = recovery.answers.get(replica), self._image.brokers.get(replica)
+            if answer is not None and broker is not None and counts(answer, broker.epoch, state.leader_epoch):
+                found[replica] = answer
+        return found
+
+    def recorded_answers(self, key: PartitionKey, state: PartitionState) -> list[ReplicaAnswer]:
+        """What an election that may lose records writes down."""
+        return as_recorded(self.answers_that_count(key, state).items())
+
+    def survey(self, keys: Iterable[PartitionKey]) -> None:
+        """An operator wants to know what the replicas of these partitions hold; `settle` asks them."""
+        until_ms = self._env.now_ms() + SURVEY_MS
+        for key in keys:
+            state = self._image.partition(*key)
+            if state is not None and not state.has_leader:
+                self._drop_if_stale(key, state)
+                self.recoveries.setdefault(key, Recovery(state.leader_epoch)).surveyed_until_ms = until_ms
+                self._unjudged[key] = None
+
+    def request(
+        self, key: PartitionKey, strategy: Strategy, skips_wait: bool, leadership: Leadership, changes: Changes
+    ) -> Verdict:
+        """An operator wants this leaderless partition recovered; a leader elected at once is in `changes`.
+
+        The wish holds until the partition has a leader or another controller takes over.
+        """
+        state = self._image.partitions[key[0]][key[1]]
+        self._drop_if_stale(key, state)
+        recovery = self.recoveries.setdefault(key, Recovery(state.leader_epoch))
+        recovery.requested, recovery.skips_wait = strategy, skips_wait
+        turn = _Turn(leadership, changes)
+        self._act(key, state, turn)
+        self._report(turn)
+        self._unjudged[key] = None
+        return self.judge(key, state, leadership)
+
+    def _to_ask(self, key: PartitionKey, state: PartitionState) -> list[BrokerId]:
+        if not self._is_curious(key):
+            return []
+        known = self.answers_that_count(key, state)
+        return [replica for replica in state.replicas if replica not in known]
+
+    def _is_curious(self, key: PartitionKey) -> bool:
+        recovery = self.recoveries.get(key)
+        if recovery is None:
+            return False
+        return recovery.began_ms is not None or self._env.now_ms() < recovery.surveyed_until_ms
+
+    # -- the sender's listener --------------------------------------------------------------------------------------
+
+    def endpoint_of(self, broker: BrokerId) -> Endpoint | None:
+        """Brokers that answer GetReplicaLogInfo register the feature; another one counts as not answering."""
+        registered = self._image.brokers.get(broker)
+        if registered is None or not any(
+            feature.name == RECOVERY_VERSION and feature.max_version >= 1 for feature in registered.features
+        ):
+            return None
+        named = registered.endpoint(self._static.inter_broker_listener_name)
+        if named is None and registered.listeners:
+            # the controllers' configuration need not say how the brokers call theirs
+            return registered.listeners[0].endpoint
+        return named
+
+    def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
+        state = self._image.partition(*key)
+        if state is None or state.has_leader or broker not in state.replicas or not self._is_curious(key):
+            return False
+        recovery, registered = self.recoveries[key], self._image.brokers.get(broker)
+        answer = recovery.answers.get(broker)
+        return answer is None or registered is None or not counts(answer, registered.epoch, state.leader_epoch)
+
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None:
+        self.failures.pop(broker, None)
+        for key, answer in answers:
+            recovery = self.recoveries.get(key)
+            if recovery is not None:
+                recovery.answers[broker] = answer
+                self._unjudged[key] = None
+        self.settle()
+
+    def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None:
+        what = f"{failure.kind}: {failure.detail}" if failure.detail else failure.kind
+        self.failures[broker] = Failure(what, self._env.now_ms())
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def _set_timer(self) -> None:
+        """One timer, at the earliest end of a wait; ends that nobody waits for any more are judged in vain."""
+        if not self._due or (self._cancel_timer is not None and self._timer_ms <= self._due[0][0]):
+            return
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+        self._timer_ms = self._due[0][0]
+        self._cancel_timer = self._env.call_later(max(0, self._timer_ms - self._env.now_ms()), self._waits_end)
+
+    def _waits_end(self) -> None:
+        self._cancel_timer = None
+        now_ms = self._env.now_ms()
+        while self._due and self._due[0][0] <= now_ms:
+            _, key = heapq.heappop(self._due)
+            self._unjudged[key] = None
+        self.settle()
+        self._set_timer()

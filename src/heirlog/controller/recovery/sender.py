@@ -1,0 +1,236 @@
+"""Questions to brokers: GetReplicaLogInfo, one request at a time per broker.
+
+    ask --> fresh --send--> in flight --answered, and nobody wants to ask again--> done
+              ^                |
+              |                +--refused, or still wanted--> refused --back-off--> fresh
+              +--first thing-- +--REQUEST_LIMIT_REACHED
+                               +--no answer--> refused, and the whole broker rests until the back-off is over
+
+What is asked while a request is in flight goes into the next one, so that ten thousand partitions cost ten requests per
+broker. Before something is sent its owner is asked whether the answer is still wanted; what is not is dropped.
+
+The first repetition follows at once, the next ones after 50 ms and more, doubled up to 3 s, spread by 30 %. News of a
+broker (it registered, was fenced or unfenced) end its rest: recovery usually waits for exactly that.
+
+Nothing here sees the controller's state. Endpoints come in, answers and failures go out, as calls.
+
+Source: KIP-966, "Broker Request Sender".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol, TypeAlias
+
+from heirlog.controller.recovery.answers import Answer
+from heirlog.env import Cancel, Env, SendFailure
+from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+
+CHANNEL: Final = "recovery"
+PARTITIONS_MAX: Final = 1000
+"""Of one request: what one answer holds."""
+REQUEST_TIMEOUT_MS: Final = 5000
+FIRST_BACKOFF_MS: Final = 50
+MAX_BACKOFF_MS: Final = 3000
+JITTER: Final = 0.3
+
+PartitionKey: TypeAlias = tuple[Uuid, int]
+
+
+class Listener(Protocol):
+    """Who wants to know."""
+
+    def endpoint_of(self, broker: BrokerId) -> Endpoint | None:
+        """Where the broker answers; None: it cannot be asked now."""
+
+    def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
+        """Whether this answer of this broker is still of use."""
+
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None: ...
+
+    def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None: ...
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Of one broker. Dictionaries as ordered sets."""
+
+    fresh: dict[PartitionKey, None] = field(default_factory=dict)
+    refused: dict[PartitionKey, None] = field(default_factory=dict)
+    in_flight: dict[PartitionKey, None] = field(default_factory=dict)
+    rests: bool = False
+    failures: int = 0
+    """In a row."""
+    cancel_retry: Cancel | None = None
+
+
+class RecoverySender:
+    def __init__(self, env: Env, listener: Listener) -> None:
+        self._env = env
+        self._listener = listener
+        self._queues: dict[BrokerId, _Queue] = {}
+        self._run = 0
+        """Answers to an earlier run are nobody's."""
+        self.requests_sent = 0
+
+    def stop(self) -> None:
+        """Forget everything; answers that still come are dropped."""
+        self._run += 1
+        for queue in self._queues.values():
+            if queue.cancel_retry is not None:
+                queue.cancel_retry()
+        self._queues.clear()
+
+    def ask(self, broker: BrokerId, keys: Iterable[PartitionKey]) -> None:
+        """Get answers of the broker about these partitions. What waits or is in flight already is not asked twice."""
+        queue = self._queues.setdefault(broker, _Queue())
+        for key in keys:
+            if key not in queue.in_flight and key not in queue.refused:
+                queue.fresh[key] = None
+        self._send(broker, queue)
+
+    def is_asking(self, broker: BrokerId, key: PartitionKey) -> bool:
+        queue = self._queues.get(broker)
+        return queue is not None and (key in queue.fresh or key in queue.in_flight or key in queue.refused)
+
+    def broker_changed(self, broker: BrokerId) -> None:
+        """It may answer now, or differently: no back-off keeps it waiting."""
+        queue = self._queues.get(broker)
+        if queue is not None:
+            queue.failures = 0
+            self._retry(broker, queue)
+
+    # -- one broker ---------------------------------------------------------------------------------------------
+
+    def _send(self, broker: BrokerId, queue: _Queue) -> None:
+        if queue.in_flight or queue.rests:
+            return
+        endpoint = self._listener.endpoint_of(broker)
+        if endpoint is None:
+            # news of the broker are what can change that, and then its partitions are asked for again
+            queue.fresh.clear()
+            queue.refused.clear()
+            return
+        chosen: dict[PartitionKey, None] = {}
+        while queue.fresh and len(chosen) < PARTITIONS_MAX:
+            key = next(iter(queue.fresh))
+            del queue.fresh[key]
+            if self._listener.wants(broker, key):
+                chosen[key] = None
+        if not chosen:
+            return
+        queue.in_flight = chosen
+        self.requests_sent += 1
+        self._env.send(
+            endpoint,
+            CHANNEL,
+            _request(broker, chosen),
+            partial(self._result, self._run, broker),
+            REQUEST_TIMEOUT_MS,
+        )
+
+    def _result(self, run: int, broker: BrokerId, result: GetReplicaLogInfoResponse | SendFailure) -> None:
+        if run != self._run:
+            return
+        queue = self._queues[broker]
+        if isinstance(result, SendFailure):
+            self._no_answer(broker, queue, result)
+        else:
+            self._answers(broker, queue, result)
+
+    def _no_answer(self, broker: BrokerId, queue: _Queue, failure: SendFailure) -> None:
+        asked, queue.in_flight = queue.in_flight, {}
+        queue.refused |= asked
+        queue.rests = True
+        self._retry_later(broker, queue)
+        self._listener.not_answered(broker, list(asked), failure)
+
+    def _answers(self, broker: BrokerId, queue: _Queue, result: GetReplicaLogInfoResponse) -> None:
+        run, asked = self._run, queue.in_flight
+        answers, put_off = _read(result, asked, self._env.now_ms())
+        answered = dict(answers)
+        if answers:
+            queue.fresh = {**dict.fromkeys(put_off), **queue.fresh}
+        # what an answer leaves out, or puts off without answering anything, is asked for again, and not at once
+        unanswered = [key for key in asked if key not in answered and key not in queue.fresh]
+        # in flight until it is settled which of them are asked for again
+        self._listener.answered(broker, answers)
+        if run != self._run:
+            return
+        queue.in_flight = {}
+        again = [key for key in (*answered, *unanswered) if self._listener.wants(broker, key)]
+        queue.refused |= dict.fromkeys(again)
+        if again:
+            self._retry_later(broker, queue)
+        elif not queue.refused:
+            queue.failures = 0
+        self._send(broker, queue)
+
+    def _retry_later(self, broker: BrokerId, queue: _Queue) -> None:
+        if queue.cancel_retry is not None:
+            return
+        delay_ms = self._backoff_ms(queue.failures)
+        queue.failures += 1
+        queue.cancel_retry = self._env.call_later(delay_ms, partial(self._retry, broker, queue))
+
+    def _retry(self, broker: BrokerId, queue: _Queue) -> None:
+        if queue.cancel_retry is not None:
+            queue.cancel_retry()
+            queue.cancel_retry = None
+        queue.rests = False
+        queue.fresh |= queue.refused
+        queue.refused = {}
+        self._send(broker, queue)
+
+    def _backoff_ms(self, failures: int) -> int:
+        if failures == 0:
+            return 0
+        delay_ms = min(FIRST_BACKOFF_MS << min(failures - 1, 10), MAX_BACKOFF_MS)
+        return int(delay_ms * (1 + JITTER * (2 * self._env.random.random() - 1)))
+
+
+def _request(broker: BrokerId, keys: Iterable[PartitionKey]) -> GetReplicaLogInfoRequest:
+    topics: dict[Uuid, list[int]] = {}
+    for topic_id, partition in keys:
+        topics.setdefault(topic_id, []).append(partition)
+    return GetReplicaLogInfoRequest(
+        broker_id=broker,
+        topic_partitions=[
+            GetReplicaLogInfoRequest.TopicPartitions(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+    )
+
+
+def _read(
+    response: GetReplicaLogInfoResponse, asked: Iterable[PartitionKey], now_ms: int
+) -> tuple[list[tuple[PartitionKey, Answer]], list[PartitionKey]]:
+    """Answers to what was asked, and what the broker put off. Nobody asked for the rest."""
+    expected = set(asked)
+    answers: list[tuple[PartitionKey, Answer]] = []
+    put_off: list[PartitionKey] = []
+    for topic in response.topic_partition_log_info_list:
+        topic_id = Uuid(topic.topic_id)
+        for info in topic.partition_log_info:
+            key = (topic_id, info.partition)
+            if key not in expected:
+                continue
+            expected.discard(key)
+            if info.error_code == ErrorCode.REQUEST_LIMIT_REACHED:
+                put_off.append(key)
+                continue
+            answer = Answer(
+                broker_epoch=response.broker_epoch,
+                current_leader_epoch=info.current_leader_epoch,
+                last_written_epoch=info.last_written_leader_epoch,
+                end_offset=info.log_end_offset,
+                at_ms=now_ms,
+                error=error_code(info.error_code),
+                message=info.error_message or "",
+            )
+            answers.append((key, answer))
+    return answers, put_off

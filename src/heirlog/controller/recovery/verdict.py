@@ -1,0 +1,164 @@
+"""One partition without a leader: what it waits for, and who wins. Pure.
+
+    clean candidate (acceptable member of the ISR, or of the ELR where the ISR is empty)    a clean election, always
+    members of ISR or ELR, none of them acceptable    Balanced, None: wait for one    Aggressive: recover
+    no members left                                   None: an operator decides       Aggressive: recover
+                                                      Balanced: recover once its whole quorum is there
+
+    Balanced     elects when the whole quorum has answered, and every other acceptable replica too or the time limit
+                 has passed (an operator may skip that second wait)
+    Aggressive   elects when every acceptable replica has answered, or the window is over; if nobody has answered by
+                 then, the first answer decides
+
+The quorum of Balanced is LastKnownELR if that names at least min ISR replicas: a committed record was on that many
+members, and everybody who left them is on the list, so one of them has it unless they have all lost it. A shorter list
+was cleared, or begun late, and proves nothing: then every assigned replica must answer. Whoever never answers blocks,
+and the status says who; the way out is an operator.
+
+Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas count and may win, and a quorum
+member that is not acceptable is waited for, also with an answer on file: its log may be the best one.
+
+With the ELR feature off the last in-sync member keeps its seat, fenced: it counts as a fenced ELR member does.
+
+Source: KIP-966, "Unclean recovery".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from heirlog.controller.election import Acceptable
+from heirlog.controller.recovery.answers import Answer, best
+from heirlog.controller.recovery.strategy import Strategy
+from heirlog.metadata.state import Ids, PartitionState
+from heirlog.protocol.types import BrokerId
+
+
+class Phase(Enum):
+    """What a partition is in; the names are what DescribeRecovery tells."""
+
+    LED = "Led"
+    CLEAN_CANDIDATE = "CleanElection"
+    """Never for long: the election follows at once."""
+    WAITING_FOR_ELIGIBLE = "WaitingForEligible"
+    WAITING_FOR_QUORUM = "WaitingForQuorum"
+    RECOVERING = "Recovering"
+    MANUAL = "ManualElectionRequired"
+    WAITING_FOR_LAST_KNOWN = "WaitingForLastKnownLeader"
+    """Manager off."""
+    WAITING_FOR_ANY = "WaitingForAnyReplica"
+    """Manager off, and unclean elections are allowed."""
+
+
+class Quorum(NamedTuple):
+    members: Ids
+    reason: str
+
+
+class Verdict(NamedTuple):
+    phase: Phase
+    waits_for: Ids = ()
+    wait_ends_ms: int | None = None
+    """Controller's clock; None: no limit."""
+    winner: BrokerId | None = None
+
+
+@dataclass(slots=True)
+class Case:
+    """What is to be judged."""
+
+    state: PartitionState
+    strategy: Strategy
+    min_isr: int
+    """Effective."""
+    acceptable: Acceptable
+    valid: Mapping[BrokerId, Answer]
+    """Answers that count, of acceptable replicas."""
+    now_ms: int
+    began_ms: int
+    """When the recovery began; now, if it would begin now."""
+    window_ms: int
+    timeout_ms: int
+    skips_wait: bool = False
+
+
+def quorum_of(state: PartitionState, min_isr: int) -> Quorum:
+    """Who must answer before Balanced elects, and why they."""
+    known = state.last_known_elr
+    if len(known) >= min_isr:
+        return Quorum(known, f"LastKnownELR names {len(known)} replicas, min.insync.replicas is {min_isr}")
+    return Quorum(
+        state.replicas,
+        f"LastKnownELR names {len(known)} of the {min_isr} replicas (min.insync.replicas) that held every committed "
+        "record, so all assigned replicas must answer",
+    )
+
+
+def quorum_is_complete(members: Ids, there: Collection[BrokerId]) -> bool:
+    """Guard 13: Balanced waits for all members of its quorum.
+
+    Without it the one member that still has the lost records may be the one that was not waited for.
+    """
+    return all(member in there for member in members)
+
+
+def judge(case: Case) -> Verdict:
+    """With the manager on."""
+    state, acceptable = case.state, case.acceptable
+    if state.has_leader:
+        return Verdict(Phase.LED)
+    members = state.isr or state.elr
+    if any(acceptable(member) for member in members):
+        return Verdict(Phase.CLEAN_CANDIDATE)
+    if case.strategy is Strategy.AGGRESSIVE:
+        return _aggressive(case)
+    if members:
+        return Verdict(Phase.WAITING_FOR_ELIGIBLE, members)
+    if case.strategy is Strategy.NONE:
+        return Verdict(Phase.MANUAL)
+    return _balanced(case)
+
+
+def judge_without_manager(state: PartitionState, acceptable: Acceptable, allows_unclean: bool, elr: bool) -> Verdict:
+    """What the shipped rules wait for."""
+    if state.has_leader:
+        return Verdict(Phase.LED)
+    members = state.isr or state.elr
+    if any(acceptable(member) for member in members):
+        return Verdict(Phase.CLEAN_CANDIDATE)
+    if allows_unclean:
+        return Verdict(Phase.WAITING_FOR_ANY, state.replicas)
+    if members:
+        return Verdict(Phase.WAITING_FOR_ELIGIBLE, members)
+    if elr and len(state.last_known_elr) == 1:
+        return Verdict(Phase.WAITING_FOR_LAST_KNOWN, state.last_known_elr)
+    return Verdict(Phase.MANUAL)
+
+
+def _unanswered(case: Case) -> Ids:
+    return tuple([replica for replica in case.state.replicas if replica not in case.valid and case.acceptable(replica)])
+
+
+def _balanced(case: Case) -> Verdict:
+    quorum = quorum_of(case.state, case.min_isr).members
+    there = [member for member in quorum if case.acceptable(member)]
+    if not quorum_is_complete(quorum, there):
+        return Verdict(Phase.WAITING_FOR_QUORUM, tuple([member for member in quorum if member not in there]))
+    if not case.valid or not quorum_is_complete(quorum, case.valid):
+        return Verdict(Phase.RECOVERING, tuple([member for member in quorum if member not in case.valid]))
+    others, ends_ms = _unanswered(case), case.began_ms + case.timeout_ms
+    if others and not case.skips_wait and case.now_ms < ends_ms:
+        return Verdict(Phase.RECOVERING, others, ends_ms)
+    return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
+
+
+def _aggressive(case: Case) -> Verdict:
+    others, ends_ms = _unanswered(case), case.began_ms + case.window_ms
+    if not case.valid:
+        return Verdict(Phase.RECOVERING, others or case.state.replicas)
+    if others and case.now_ms < ends_ms:
+        return Verdict(Phase.RECOVERING, others, ends_ms)
+    return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
