@@ -57,7 +57,7 @@ def test_what_does_not_fit_into_a_batch_is_one_transaction(monkeypatch: pytest.M
     played = scenario(manager=True, partitions=3)
     monkeypatch.setattr(alter_configs, "MAX_RECORDS", 4)
     assert lists(played, "3") == ([], [2, 3])
-    written = [type(record) for record in played._written]
+    written = [type(record) for record in played.written]
     assert written[0] is BeginTransactionRecord and written[-1] is EndTransactionRecord
     assert written.index(ClearElrRecord) == 2 and len(written) == 7
     assert played.image.config(TOPIC_RESOURCE, "foo", "min.insync.replicas") == "3"

@@ -25,8 +25,6 @@ from heirlog.testing.conformance.catalogue import (
 from heirlog.testing.conformance.compare import Comparison
 
 CATALOGUE = catalogue()
-WAITING = {name for name, scenario in CATALOGUE.items() if scenario["layer"] == "recovery"} | {"X005"}
-"""What the unclean recovery manager will answer."""
 FILE = Path(__file__).parents[2] / "src/heirlog/testing/conformance/elr-scenarios.json"
 
 
@@ -35,21 +33,19 @@ def played(name: str) -> Result:
     return run(CATALOGUE[name])
 
 
-@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
 def test_the_product_answers_as_the_catalogue_says(name: str) -> None:
     result = played(name)
     assert result.passed, result.why
     assert result.deviates == (name in deviations())
 
 
-def test_the_whole_catalogue_but_the_recovery_manager_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(FILE)]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-2:] == [
+def test_the_whole_catalogue_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(FILE)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
         f"{len(deviations())} deviate",
-        f"{len(CATALOGUE) - len(WAITING)} passed, {len(WAITING)} failed",
+        f"{len(CATALOGUE)} passed, 0 failed",
     ]
-    assert {line.split(":")[0] for line in lines[:-2]} == WAITING
 
 
 def test_only_quirks_and_the_named_choices_deviate() -> None:
@@ -108,7 +104,7 @@ def symbolic(scenario: Any, expects: list[Any], path: tuple[Any, ...]) -> bool:
     return path[-1] == "error" and " " in str(value)
 
 
-@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
 def test_every_altered_expectation_fails(name: str) -> None:
     scenario = CATALOGUE[name]
     result = played(name)
@@ -131,7 +127,7 @@ def test_every_altered_copy_of_a_scenario_fails(name: str) -> None:
     assert not run(scenario).passed
 
 
-@pytest.mark.parametrize("name", sorted(set(CATALOGUE) - WAITING))
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
 def test_what_is_observed_does_not_depend_on_what_is_expected(name: str) -> None:
     scenario = copy.deepcopy(dict(CATALOGUE[name]))
     for step in scenario["steps"]:
@@ -169,9 +165,9 @@ def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) ->
     assert main([str(FILE), "--layer", "admin", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
     assert [set(result) for result in results] == [{"id", "passed", "why", "observed"}] * 7
-    assert main([str(FILE), "--id", "X005", "--json"]) == 1
+    assert main([str(FILE), "--id", "R001", "--json"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
-    assert not result["passed"] and "unclean_recovery_elects" in result["why"]
+    assert [step["action"] for step in result["observed"]] == ["query", "wait", "wait", "elect"]
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "nonsense", '{"scenarios": [{"id": "C001"}]}'])

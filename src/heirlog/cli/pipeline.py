@@ -68,8 +68,8 @@ def run(
 ) -> None:
     """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
     with _needs_spark():
-        from heirlog.spark.pipeline.run import run as run_pipeline
         from heirlog.spark.pipeline.load import load
+        from heirlog.spark.pipeline.run import run as run_pipeline
 
         pipeline = load(file)
         ended = threading.Event()

@@ -2,8 +2,8 @@
 
 A ClearElr record empties both lists: eligibility that was proven under one min ISR proves nothing under another one.
 With the recovery manager off that is all. With it on, a partition whose ISR is below its new effective min ISR keeps
-the cleared members as LastKnownELR, so that a recovery knows whom to ask. They are written after the ClearElr in the
-same batch; where a batch is too small, all of it is one metadata transaction, or half of the lists would be gone.
+the members of both lists as LastKnownELR, so that a recovery knows whom to ask. They are written after the ClearElr in
+the same batch; where a batch is too small, all of it is one metadata transaction, or half of the lists would be gone.
 
 Source: KIP-966, "Other behaviors", "Unclean recovery".
 """
@@ -48,8 +48,9 @@ def _losses(image: Image, static: StaticConfig, records: Sequence[Any]) -> Itera
             value = stored(BROKER_RESOURCE, "")
         min_isr = static.int(MIN_ISR) if value is None else int(value)
         for partition, state in sorted(image.partitions[topic_id].items()):
-            if state.elr and len(state.isr) < min(min_isr, len(state.replicas)):
-                yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, last_known_elr=list(state.elr))
+            remembered: list[int] = list(dict.fromkeys((*state.last_known_elr, *state.elr)))
+            if remembered and len(state.isr) < min(min_isr, len(state.replicas)):
+                yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, last_known_elr=remembered)
 
 
 def _cleared(image: Image, records: Sequence[Any]) -> list[Uuid]:

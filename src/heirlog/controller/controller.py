@@ -43,6 +43,7 @@ from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome, answer
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
 from heirlog.controller.recovery.manager import RecoveryManager
+from heirlog.controller.recovery.status import Counts, ask_replicas, count, describe_recovery
 from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
@@ -53,6 +54,7 @@ from heirlog.controller.refusals import (
     create_topics_refused,
     delete_acls_refused,
     delete_topics_refused,
+    describe_recovery_refused,
     elect_leaders_refused,
     heartbeat_refused,
     incremental_alter_configs_refused,
@@ -88,6 +90,7 @@ from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -239,8 +242,21 @@ class Controller:
 
     def elect_leaders(self, request: ElectLeadersRequest, context: Context) -> Any:
         return self.submit(
-            lambda: elect_leaders(self.image, self._static, request), partial(elect_leaders_refused, request)
+            lambda: elect_leaders(self.image, self._static, request, context.api_version, self.recovery),
+            partial(elect_leaders_refused, request),
         )
+
+    def describe_recovery(self, request: DescribeRecoveryRequest, context: Context) -> Any:
+        if self.is_active and request.ask_replicas:
+            ask_replicas(self.image, self._static, self.recovery, request)
+        return self.submit(
+            lambda: answer(describe_recovery(self.image, self._static, self.recovery, request, self._env.now_ms())),
+            describe_recovery_refused,
+        )
+
+    def recovery_counts(self) -> Counts:
+        """KIP-966's gauges, of this controller while it is active."""
+        return count(self.image, self._static, self.recovery)
 
     def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, context: Context) -> Any:
         return self.submit(lambda: alter_reassignments(self.image, self._static, request), alter_reassignments_refused)

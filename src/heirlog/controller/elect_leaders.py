@@ -1,108 +1,212 @@
 """Elections that nobody's coming or going caused: by an operator, and by the controller's own tasks.
 
-    type 0, preferred   not needed if the first replica leads; else a PREFERRED election, and
-                        PREFERRED_LEADER_NOT_AVAILABLE if that does not put the first replica in charge
-    type 1, unclean     not needed if anyone leads; else an UNCLEAN election whatever the topic allows (KIP-460), and
-                        ELIGIBLE_LEADERS_NOT_AVAILABLE if nobody can lead. A live ISR or ELR member goes first and then
-                        the election is clean
+    type 0, preferred    not needed if the first replica leads; else a PREFERRED election, and
+                         PREFERRED_LEADER_NOT_AVAILABLE if that does not put the first replica in charge
+    type 1, unclean      not needed if anyone leads; else an UNCLEAN election whatever the topic allows (KIP-460), and
+                         ELIGIBLE_LEADERS_NOT_AVAILABLE if nobody can lead. A live ISR or ELR member goes first and then
+                         the election is clean. Never starts a recovery
+    type 2, longest log  a recovery under Balanced, whatever the topic says; `SkipWait`: without the wait for replicas
+       balanced          outside the quorum
+    type 3, longest log  the same under Aggressive
+       aggressive
+    type 4, designation  the desired leader, and nobody else: INVALID_REQUEST if it is no replica or none was named,
+                         ELIGIBLE_LEADERS_NOT_AVAILABLE if it is fenced, shutting down or without its directory
 
-A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing. Any
-other type is INVALID_REQUEST for the whole request. Each partition is its own change: records may span several batches.
+Types 2 to 4 need version 3 and the recovery manager; else, and for any other number, INVALID_REQUEST for the whole
+request. They are not needed if anyone leads. A recovery takes its time: where it does not end at once the answer is
+ELIGIBLE_LEADERS_NOT_AVAILABLE with a sentence that says for whom it waits, and it goes on; DescribeRecovery tells how.
+
+A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing. One
+request serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. Each partition is
+its own change: records may span several batches.
 
 The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
 of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
-nothing to do. Both stop at a number of elections
-per run and say so.
+nothing to do. Both stop at a number of elections per run and say so.
 
-Source: KIP-460.
+Source: KIP-460; KIP-966, "ElectLeadersRequest" (the numbers of types 2 to 4 are ours: the KIP names none).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from heirlog.controller.election import Election
+from heirlog.controller.election import Elected, Election
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.recovery.manager import RecoveryManager
+from heirlog.controller.recovery.status import waiting_sentence
+from heirlog.controller.recovery.strategy import Strategy
 from heirlog.controller.refusals import elect_leaders_refused
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import LEADER_UNCHANGED, Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from heirlog.protocol.types import Uuid
+from heirlog.protocol.types import NO_LEADER, BrokerId, Uuid
 
-PREFERRED_TYPE = 0
-UNCLEAN_TYPE = 1
+PREFERRED_TYPE: Final = 0
+UNCLEAN_TYPE: Final = 1
+LONGEST_LOG_BALANCED_TYPE: Final = 2
+LONGEST_LOG_AGGRESSIVE_TYPE: Final = 3
+DESIGNATION_TYPE: Final = 4
 
+RECOVERY_TYPES_VERSION: Final = 3
+"""The first version that knows types 2 to 4."""
+MAX_PARTITIONS: Final = 1000
+"""KIP-966: of one request."""
 MAX_ELECTIONS_PER_RUN = 1000
 
 Result = ElectLeadersResponse.PartitionResult
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
 
-_SENTENCES = {
-    ErrorCode.NONE: None,
+_KINDS: Final = {PREFERRED_TYPE: Election.PREFERRED, UNCLEAN_TYPE: Election.UNCLEAN}
+_STRATEGIES: Final = {
+    LONGEST_LOG_BALANCED_TYPE: Strategy.BALANCED,
+    LONGEST_LOG_AGGRESSIVE_TYPE: Strategy.AGGRESSIVE,
+}
+_SENTENCES: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "No such topic or partition.",
     ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "No replica that may lead is available.",
+    ErrorCode.REQUEST_LIMIT_REACHED: f"A request can elect for {MAX_PARTITIONS} partitions; ask again for this one.",
 }
 
 
-def elect_leaders(image: Image, static: StaticConfig, request: ElectLeadersRequest) -> Outcome:
+class _Asked(NamedTuple):
+    topic: str
+    partition: int
+    desired: BrokerId | None
+    """For a designation."""
+
+
+class _Answered(NamedTuple):
+    code: ErrorCode
+    sentence: str | None = None
+    """None: the usual one of the code."""
+
+
+def elect_leaders(
+    image: Image, static: StaticConfig, request: ElectLeadersRequest, version: int, recovery: RecoveryManager
+) -> Outcome:
     """Records and results of one request."""
-    if request.election_type not in (PREFERRED_TYPE, UNCLEAN_TYPE):
+    known = request.election_type in _KINDS or (
+        request.election_type in (*_STRATEGIES, DESIGNATION_TYPE)
+        and version >= RECOVERY_TYPES_VERSION
+        and recovery.enabled
+    )
+    if not known:
         return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
-    kind = Election.PREFERRED if request.election_type == PREFERRED_TYPE else Election.UNCLEAN
-    leadership, changes = Leadership(image, static), Changes()
+    handling = _Handling(image, static, request, recovery)
     topics: dict[str, TopicResult] = {}
     seen: set[tuple[str, int]] = set()
-    for name, partition in _asked(image, request):
-        if (name, partition) in seen:
+    for asked in _asked(image, request):
+        if (asked.topic, asked.partition) in seen:
             continue
-        seen.add((name, partition))
-        code = _elect(image, leadership, changes, name, partition, kind)
+        seen.add((asked.topic, asked.partition))
+        code, sentence = handling.partition(asked)
         if request.topic_partitions is None and code is ErrorCode.ELECTION_NOT_NEEDED:
             continue
-        result = Result(partition_id=partition, error_code=code, error_message=_SENTENCES[code])
-        topics.setdefault(name, TopicResult(topic=name)).partition_result.append(result)
+        result = Result(partition_id=asked.partition, error_code=code, error_message=sentence or _SENTENCES.get(code))
+        topics.setdefault(asked.topic, TopicResult(topic=asked.topic)).partition_result.append(result)
     response = ElectLeadersResponse(replica_election_results=list(topics.values()))
-    return Outcome(lambda base_offset: response, [*changes.records], changes.elections)
+    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 
 
-def _asked(image: Image, request: ElectLeadersRequest) -> Iterator[tuple[str, int]]:
+def _asked(image: Image, request: ElectLeadersRequest) -> Iterator[_Asked]:
     if request.topic_partitions is None:
         for name in sorted(image.topic_ids):
             for partition in sorted(image.partitions[image.topic_ids[name]]):
-                yield name, partition
+                yield _Asked(name, partition, None)
         return
     for topic in request.topic_partitions:
-        for partition in topic.partitions:
-            yield topic.topic, partition
+        desired = topic.desired_leaders or ()
+        for position, partition in enumerate(topic.partitions):
+            named = desired[position] if position < len(desired) else NO_LEADER
+            yield _Asked(topic.topic, partition, None if named == NO_LEADER else BrokerId(named))
 
 
-def _elect(
-    image: Image, leadership: Leadership, changes: Changes, topic: str, partition: int, kind: Election
-) -> ErrorCode:
-    topic_id = image.topic_ids.get(topic)
-    state = None if topic_id is None else image.partitions[topic_id].get(partition)
-    if topic_id is None or state is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if state.leader == state.replicas[0] or (kind is Election.UNCLEAN and state.has_leader):
-        return ErrorCode.ELECTION_NOT_NEEDED
-    built = leadership.change(topic_id, partition, election=kind)
-    leader = state.leader
-    if built.record is not None and built.record.leader != LEADER_UNCHANGED:
-        leader = built.record.leader  # type: ignore[assignment]  # the codec's int is a broker id here
-    if kind is Election.PREFERRED and leader != state.replicas[0]:
-        if built.basis is not None and not state.has_leader:
-            # nobody led before and somebody can now: refusing that would serve no one
-            changes.add(built)
-        return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    if built.basis is None:
-        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
-    changes.add(built)
-    return ErrorCode.NONE
+class _Handling:
+    """One request at work."""
+
+    def __init__(
+        self, image: Image, static: StaticConfig, request: ElectLeadersRequest, recovery: RecoveryManager
+    ) -> None:
+        self._image = image
+        self._type = request.election_type
+        self._skips_wait = request.skip_wait
+        self._names_partitions = request.topic_partitions is not None
+        self._leadership = Leadership(image, static)
+        self._recovery = recovery
+        self._served = 0
+        self.changes = Changes()
+
+    def partition(self, asked: _Asked) -> _Answered:
+        topic_id = self._image.topic_ids.get(asked.topic)
+        state = None if topic_id is None else self._image.partitions[topic_id].get(asked.partition)
+        needed = state is not None and self._is_needed(state)
+        if self._names_partitions or needed:
+            if self._served == MAX_PARTITIONS:
+                return _Answered(ErrorCode.REQUEST_LIMIT_REACHED)
+            self._served += 1
+        if topic_id is None or state is None:
+            return _Answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not needed:
+            return _Answered(ErrorCode.ELECTION_NOT_NEEDED)
+        if self._type in _STRATEGIES:
+            return self._recover((topic_id, asked.partition), _STRATEGIES[self._type])
+        if self._type == DESIGNATION_TYPE:
+            return self._designate((topic_id, asked.partition), state, asked.desired)
+        return _Answered(self._elect((topic_id, asked.partition), state, _KINDS[self._type]))
+
+    def _is_needed(self, state: PartitionState) -> bool:
+        if self._type == PREFERRED_TYPE:
+            return state.leader != state.replicas[0]
+        return not state.has_leader
+
+    def _elect(self, key: tuple[Uuid, int], state: PartitionState, kind: Election) -> ErrorCode:
+        built = self._leadership.change(*key, election=kind, answers=self._recovery.recorded_answers(key, state))
+        leader = state.leader
+        if built.record is not None and built.record.leader != LEADER_UNCHANGED:
+            leader = BrokerId(built.record.leader)
+        if kind is Election.PREFERRED and leader != state.replicas[0]:
+            if built.basis is not None and not state.has_leader:
+                # nobody led before and somebody can now: refusing that would serve no one
+                self.changes.add(built)
+            return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        if built.basis is None:
+            return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        self.changes.add(built)
+        return ErrorCode.NONE
+
+    def _recover(self, key: tuple[Uuid, int], strategy: Strategy) -> _Answered:
+        elected = len(self.changes.records)
+        verdict = self._recovery.request(key, strategy, self._skips_wait, self._leadership, self.changes)
+        if len(self.changes.records) > elected:
+            return _Answered(ErrorCode.NONE)
+        return _Answered(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, waiting_sentence(verdict))
+
+    def _designate(self, key: tuple[Uuid, int], state: PartitionState, desired: BrokerId | None) -> _Answered:
+        if desired is None:
+            return _Answered(ErrorCode.INVALID_REQUEST, "No leader was named: a designation needs desiredLeader.")
+        if desired not in state.replicas:
+            replicas = ", ".join(str(replica) for replica in state.replicas)
+            return _Answered(
+                ErrorCode.INVALID_REQUEST, f"Broker {desired} has no replica of it; the replicas are {replicas}."
+            )
+        if not self._leadership.acceptable(state)(desired):
+            return _Answered(
+                ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                f"Broker {desired} cannot lead now: it is fenced, shutting down, or its log directory is offline.",
+            )
+        chosen = Elected(desired, Basis.DESIGNATED)
+        self.changes.add(
+            self._leadership.change(*key, chosen=chosen, answers=self._recovery.recorded_answers(key, state))
+        )
+        return _Answered(ErrorCode.NONE)
 
 
 def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
@@ -118,7 +222,7 @@ def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_R
 
 
 def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
-    """Elect for leaderless partitions of topics that allow unclean elections; whether the limit cut the run short."""
+    """Elect for leaderless partitions of topics that allow it; whether the limit cut the run short."""
     leadership, changes = Leadership(image, static), Changes()
     if leadership.manager_enabled:
         return changes, False

@@ -19,6 +19,7 @@ from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateT
 from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.messages.describe_quorum import DescribeQuorumResponse
+from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -124,6 +125,10 @@ def delete_acls_refused(request: DeleteAclsRequest, code: ErrorCode) -> DeleteAc
             for _ in request.filters
         ]
     )
+
+
+def describe_recovery_refused(code: ErrorCode) -> DescribeRecoveryResponse:
+    return DescribeRecoveryResponse(error_code=code, error_message=sentence(code))
 
 
 def describe_quorum_refused(code: ErrorCode) -> DescribeQuorumResponse:

@@ -20,6 +20,7 @@ from typing import Any
 
 from heirlog.protocol.api import (
     API_VERSIONS,
+    DESCRIBE_RECOVERY,
     ELECT_LEADERS,
     ELECT_LEADERS_OURS,
     GET_REPLICA_LOG_INFO,
@@ -111,6 +112,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (74, "list_config_resources", 0, 1),
         (75, "describe_topic_partitions", 0, 0),
         (GET_REPLICA_LOG_INFO, "get_replica_log_info", 0, 0),
+        (DESCRIBE_RECOVERY, "describe_recovery", 0, 0),
     ),
     Role.CONTROLLER: _routes(
         (1, "fetch_metadata", 4, 18),
@@ -138,6 +140,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (64, "unregister_broker", 0, 0),
         (67, "allocate_producer_ids", 0, 0),
         (73, "assign_replicas_to_dirs", 0, 0),
+        (DESCRIBE_RECOVERY, "describe_recovery", 0, 0),
     ),
 }
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heirlog.controller.leadership import RECOVERY_MANAGER, UNCLEAN_ELECTION_ENABLE
+from heirlog.controller.recovery.strategy import MANAGER_ENABLED, UNCLEAN_ELECTION_ENABLE
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.configs import topic_value
 from heirlog.metadata.journal import Journal
@@ -29,7 +29,7 @@ from heirlog.sim.succession import is_lossy
 class RecordJudge:
     def __init__(self, bystander: Bystander) -> None:
         self._seen = bystander
-        self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
+        self._rules = succession.Rules(bool(bystander.static[MANAGER_ENABLED]), bystander.is_whole)
         self._cleared: dict[Key, PartitionState] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
 

@@ -12,13 +12,13 @@ Source: KIP-966, "Unclean recovery", verification and election rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heirlog.metadata.basis import ReplicaAnswer
 from heirlog.metadata.state import Ids
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.types import BrokerEpoch, BrokerId
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,7 @@ def best(replicas: Ids, valid: Mapping[BrokerId, Answer]) -> BrokerId:
     return winner
 
 
-def as_recorded(valid: Iterable[tuple[BrokerId, Answer]]) -> list[ReplicaAnswer]:
-    """As the record of the election keeps them."""
-    return [
-        ReplicaAnswer(broker, BrokerEpoch(answer.broker_epoch), answer.last_written_epoch, answer.end_offset)
-        for broker, answer in valid
-    ]
+def recorded(broker: BrokerId, answer: Answer, it_counts: bool) -> ReplicaAnswer:
+    """As the record of an election keeps it. One that does not count keeps its figures without a broker epoch."""
+    epoch = BrokerEpoch(answer.broker_epoch) if it_counts else NO_BROKER_EPOCH
+    return ReplicaAnswer(broker, epoch, answer.last_written_epoch, answer.end_offset)

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.partition_change import Built
-from heirlog.controller.recovery.answers import Answer, as_recorded, counts
+from heirlog.controller.recovery.answers import Answer, counts, knows_the_leader_epoch, recorded
 from heirlog.controller.recovery.sender import PartitionKey, RecoverySender
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
@@ -41,6 +41,7 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch
 
 AGGRESSIVE_WINDOW_MS: Final = 5000
@@ -324,8 +325,18 @@ class RecoveryManager:
         return found
 
     def recorded_answers(self, key: PartitionKey, state: PartitionState) -> list[ReplicaAnswer]:
-        """What an election that may lose records writes down."""
-        return as_recorded(self.answers_that_count(key, state).items())
+        """What an election that may lose records writes down: also what a replica said in an earlier life.
+
+        That bounds what it can still hold, and it counts as not having answered.
+        """
+        recovery, counting = self.recoveries.get(key), self.answers_that_count(key, state)
+        if recovery is None or recovery.leader_epoch != state.leader_epoch:
+            return []
+        return [
+            recorded(replica, answer, replica in counting)
+            for replica, answer in recovery.answers.items()
+            if answer.error is ErrorCode.NONE and knows_the_leader_epoch(answer, state.leader_epoch)
+        ]
 
     def survey(self, keys: Iterable[PartitionKey]) -> None:
         """An operator wants to know what the replicas of these partitions hold; `settle` asks them."""
@@ -392,8 +403,9 @@ class RecoveryManager:
     def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None:
         self.failures.pop(broker, None)
         for key, answer in answers:
-            recovery = self.recoveries.get(key)
-            if recovery is not None:
+            recovery, state = self.recoveries.get(key), self._image.partition(*key)
+            # the partition may have gone, or gone on, and the replica with it
+            if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer
                 self._unjudged[key] = None
         self.settle()

@@ -7,8 +7,8 @@
 
     Balanced     elects when the whole quorum has answered, and every other acceptable replica too or the time limit
                  has passed (an operator may skip that second wait)
-    Aggressive   elects when every acceptable replica has answered, or the window is over; if nobody has answered by
-                 then, the first answer decides
+    Aggressive   elects when every replica has answered, or the window is over; if nobody has answered by then, the
+                 first answer decides. A fenced replica may be back within the window, so it is waited for so long
 
 The quorum of Balanced is LastKnownELR if that names at least min ISR replicas: a committed record was on that many
 members, and everybody who left them is on the list, so one of them has it unless they have all lost it. A shorter list
@@ -156,9 +156,10 @@ def _balanced(case: Case) -> Verdict:
 
 
 def _aggressive(case: Case) -> Verdict:
-    others, ends_ms = _unanswered(case), case.began_ms + case.window_ms
+    others = tuple([replica for replica in case.state.replicas if replica not in case.valid])
+    ends_ms = case.began_ms + case.window_ms
     if not case.valid:
-        return Verdict(Phase.RECOVERING, others or case.state.replicas)
+        return Verdict(Phase.RECOVERING, others)
     if others and case.now_ms < ends_ms:
         return Verdict(Phase.RECOVERING, others, ends_ms)
     return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))

@@ -1,6 +1,7 @@
 """ElectLeaders (key 43): on a controller listener executed, on a broker listener forwarded (KIP-460, KIP-590).
 
-v0 preferred only, v1 election type, v2 flexible. The rules are in `controller.elect_leaders`.
+v0 preferred only, v1 election type, v2 flexible; v3 is ours: longest log, designation, DesiredLeaders, SkipWait. The
+rules are in `controller.elect_leaders`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heirlog.context import CLOSE, Context
 from heirlog.node import forwarding
 from heirlog.pending import Pending
+from heirlog.protocol.api import DESCRIBE_RECOVERY
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import decode_request, parse_header
 from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -20,10 +21,10 @@ from heirlog.protocol.primitives import Malformed
 if TYPE_CHECKING:
     from heirlog.node.node import Node
 
-FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 46, 55, 57, 64))
+FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 46, 55, 57, 64, DESCRIBE_RECOVERY))
 """CreateTopics, DeleteTopics, CreateAcls, DeleteAcls, AlterConfigs, CreatePartitions, ElectLeaders,
 IncrementalAlterConfigs, AlterPartitionReassignments, ListPartitionReassignments, DescribeQuorum, UpdateFeatures,
-UnregisterBroker."""
+UnregisterBroker, DescribeRecovery."""
 
 
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:

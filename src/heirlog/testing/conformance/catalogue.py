@@ -22,6 +22,7 @@ from heirlog.testing.conformance.broker_layer import ReplicaScenario
 from heirlog.testing.conformance.compare import Comparison
 from heirlog.testing.conformance.controller_layer import ControllerScenario
 from heirlog.testing.conformance.kip_layer import KipScenario
+from heirlog.testing.conformance.recovery_layer import RecoveryScenario
 from heirlog.testing.conformance.startup_layer import StartupScenario
 from heirlog.testing.conformance.vocabulary import UnknownName, check
 
@@ -123,6 +124,8 @@ def _player(scenario: Scenario) -> Player:
             return ReplicaScenario(setup)
         case "admin":
             return AdminScenario(setup)
+        case "recovery":
+            return RecoveryScenario(setup)
         case layer:
             raise UnknownName(f"layer {layer} is not implemented")
 

@@ -1,6 +1,8 @@
 """What a file expects against what was observed.
 
-    lists that are sets     ELR, LastKnownELR, adding, removing; in the broker layer also both ISRs
+    lists that are sets     ELR, LastKnownELR, adding, removing; in the broker layer also both ISRs, in the recovery
+                            layer the brokers that are asked
+    ...AnyOf                one of the values, for the member of that name
     records                 in order, whole, only fields that are set; a run of PartitionChange records that touch
                             different partitions is a set, because Apache Kafka visits partitions in hash order
     partitions, brokers     all of them, complete; adding and removing are empty where the file leaves them out
@@ -21,9 +23,10 @@ from heirlog.protocol.errors import ErrorCode
 _SETS: Final = frozenset(
     ("elr", "lastKnownElr", "adding", "removing", "eligibleLeaderReplicas", "addingReplicas", "removingReplicas")
 )
-_BROKER_SETS: Final = frozenset(("isr", "maximalIsr"))
+_SETS_OF: Final = {"broker": frozenset(("isr", "maximalIsr")), "recovery": frozenset(("brokers",))}
 _EPOCHS: Final = ("epoch", "brokerEpoch")
 _NEW: Final = "new"
+_ANY_OF: Final = "AnyOf"
 _CHANGE: Final = "PartitionChangeRecord"
 
 
@@ -31,7 +34,7 @@ class Comparison:
     """All steps of one scenario, one after another."""
 
     def __init__(self, scenario: Mapping[str, Any]) -> None:
-        self._sets = _SETS | _BROKER_SETS if scenario["layer"] == "broker" else _SETS
+        self._sets = _SETS | _SETS_OF.get(scenario["layer"], frozenset())
         brokers = scenario["setup"].get("brokers", [])
         self._taken = {broker.get("epoch", 100 + broker["id"]) for broker in brokers}
         self._bound: dict[int, int] = {}
@@ -43,7 +46,11 @@ class Comparison:
             self._bound.pop(broker, None)
         found = []
         for name, wanted in expect.items():
-            if name not in observed:
+            if name.endswith(_ANY_OF):
+                seen = observed.get(name.removesuffix(_ANY_OF))
+                if seen not in wanted:
+                    found.append(f"{name}: expected one of {_text(wanted)}, observed {_text(seen)}")
+            elif name not in observed:
                 found.append(f"{name}: expected {_text(wanted)}, there is none")
             elif not self._holds(name, wanted, observed[name], broker):
                 found.append(f"{name}: expected {_text(wanted)}, observed {_text(observed[name])}")

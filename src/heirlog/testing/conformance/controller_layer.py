@@ -20,7 +20,7 @@ from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED
 from heirlog.metadata.config_def import StaticConfig, parse_static
-from heirlog.metadata.features import SUPPORTED_FEATURES
+from heirlog.metadata.features import REGISTERED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
@@ -55,6 +55,9 @@ Observed = dict[str, Any]
 
 CLUSTER_ID: Final = "conformance"
 CONTROLLER_ID: Final = 3000
+LISTENER: Final = "PLAINTEXT"
+PORT: Final = 9092
+"""Where brokers listen."""
 FAR: Final = 1_000_000
 """A metadata offset that every broker has applied."""
 FIRST_OFFSET: Final = 100_000
@@ -127,6 +130,8 @@ class ControllerScenario:
         self._limit: int = setup.get("maxElectionsPerImbalance", MAX_ELECTIONS_PER_RUN)
         self._lives: dict[int, int] = {}
         self._names: dict[bytes, str] = {}
+        self.written: list[Any] = []
+        """By the last event."""
         self._set_up(setup, config)
 
     @property
@@ -139,29 +144,29 @@ class ControllerScenario:
         # a level that is there: a controller without one would bootstrap; its own registration comes before any step
         self._load([FeatureLevelRecord(name=METADATA_VERSION, feature_level=29)])
         self.controller.on_leader_change(CONTROLLER_ID, self.quorum.epoch, True)
-        self._commit()
+        self.commit()
         levels = setup.get("features", {})
         records: list[Any] = [
             FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
         ]
-        records += [self._broker_record(broker) for broker in setup.get("brokers", [])]
+        records += [self.broker_record(broker) for broker in setup.get("brokers", [])]
         topics: dict[str, Uuid] = {}
         for partition in setup.get("partitions", []):
             name = partition.get("topic", "foo")
             if name not in topics:
                 topics[name] = Uuid(len(topics).to_bytes(16, "big"))
                 records.append(TopicRecord(name=name, topic_id=topics[name]))
-            records.append(_partition_record(partition, topics[name]))
+            records.append(partition_record(partition, topics[name]))
         for name, values in {"": config.get("cluster", {}), **config.get("broker", {})}.items():
             records += _config_records(BROKER_RESOURCE, name, values)
         for name, values in config.get("topic", {}).items():
             records += _config_records(TOPIC_RESOURCE, name, values)
-        self._append(records)
+        self.append(records)
         self.quorum.log_end_offset = FIRST_OFFSET
         self.image.offset = FIRST_OFFSET - 1
         self.controller.sessions.clear()
 
-    def _broker_record(self, broker: Members) -> RegisterBrokerRecord:
+    def broker_record(self, broker: Members) -> RegisterBrokerRecord:
         number, state = broker["id"], broker.get("state", "unfenced")
         if state not in BROKER_STATES:
             raise UnknownName(f"setup: broker state {state}")
@@ -171,6 +176,7 @@ class ControllerScenario:
             broker_epoch=broker.get("epoch", 100 + number),
             fenced=state == "fenced",
             in_controlled_shutdown=state == "controlled_shutdown",
+            end_points=[RegisterBrokerRecord.BrokerEndpoint(name=LISTENER, host=f"broker-{number}", port=PORT)],
             features=[
                 RegisterBrokerRecord.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in _broker_features().items()
@@ -182,11 +188,12 @@ class ControllerScenario:
         self.quorum.append(records)
         self.controller.on_commit(self.quorum.take())
 
-    def _append(self, records: Sequence[Any]) -> None:
+    def append(self, records: Sequence[Any]) -> list[Any]:
+        """As if the controller had made them; all that this has written."""
         self.controller.submit(lambda: Outcome(lambda _: None, list(records)), lambda code: code)
-        self._commit()
+        return self.commit()
 
-    def _commit(self) -> list[Any]:
+    def commit(self) -> list[Any]:
         batches = self.quorum.take()
         self.controller.on_commit(batches)
         return [record for batch in batches for record in batch.records]
@@ -198,13 +205,13 @@ class ControllerScenario:
         if handler is None:
             raise UnknownName(f"event {event['type']} is not implemented")
         self._names |= {topic.id: topic.name for topic in self.image.topics.values()}
-        self._written: list[Any] = []
+        self.written = []
         observed = handler(event)
-        self._written += self._commit()
+        self.written += self.commit()
         names = self._names | {topic.id: topic.name for topic in self.image.topics.values()}
         observed["records"] = [
             shown
-            for record in self._written
+            for record in self.written
             if (shown := record_shown(record, self.image.metadata_version, names, self.epochs.shown)) is not None
         ]
         observed["partitions"] = partitions_shown(self.image)
@@ -219,7 +226,7 @@ class ControllerScenario:
             return given
         responses: list[Any] = []
         given.then(responses.append)
-        self._written += self._commit()
+        self.written += self.commit()
         (response,) = responses
         return response
 
@@ -406,6 +413,7 @@ class ControllerScenario:
             broker_id=number,
             cluster_id=event.get("clusterId", CLUSTER_ID),
             incarnation_id=incarnation(number, self._lives.get(number, 0)),
+            listeners=[BrokerRegistrationRequest.Listener(name=LISTENER, host=f"broker-{number}", port=PORT)],
             features=[
                 BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
                 for name, (low, high) in features.items()
@@ -495,11 +503,11 @@ def _ids(given: Sequence[int] | None) -> Ids | None:
 
 def _broker_features() -> dict[str, tuple[int, int]]:
     """What every broker here supports. From the oldest metadata.version on that there is: a setup may begin there."""
-    ranges = {name: (levels.min_version, levels.max_version) for name, levels in SUPPORTED_FEATURES.items()}
-    return ranges | {METADATA_VERSION: (7, SUPPORTED_FEATURES[METADATA_VERSION].max_version)}
+    ranges = {name: (levels.min_version, levels.max_version) for name, levels in REGISTERED_FEATURES.items()}
+    return ranges | {METADATA_VERSION: (7, REGISTERED_FEATURES[METADATA_VERSION].max_version)}
 
 
-def _partition_record(partition: Members, topic_id: Uuid) -> PartitionRecord:
+def partition_record(partition: Members, topic_id: Uuid) -> PartitionRecord:
     replicas = partition["replicas"]
     indexes = partition.get("dirIndex", [0] * len(replicas))
     return PartitionRecord(

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION
 from heirlog.metadata.state import PartitionState
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
+from heirlog.protocol.types import BrokerId
 from heirlog.testing.conformance.controller_layer import ControllerScenario, Members, Observed
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 MIN_ISR: Final = "min.insync.replicas"
+RECOVERED: Final = "unclean_recovery_elects"
 _LEADER_EPOCH: Final = 10
 _PARTITION_EPOCH: Final = 20
 
@@ -41,8 +45,15 @@ class KipScenario:
         translate = _TRANSLATIONS.get(event["type"])
         if translate is None:
             raise UnknownName(f"event {event['type']} is not implemented")
+        if event["type"] == RECOVERED:
+            # everybody comes back, so that there is nobody to wait for
+            for replica in self._state().replicas:
+                if replica != event["leader"]:
+                    self._controller.play({"type": "heartbeat", "broker": replica})
         before = self._state()
         seen = self._controller.play(translate(event))
+        if event["type"] == RECOVERED:
+            _answers(self._controller, event["leader"])
         after = self._state()
         observed = {
             "error": seen["error"],
@@ -77,9 +88,41 @@ def _alter_config(event: Members) -> Members:
     return {"type": "alter_config", **where, "op": "SET", "name": MIN_ISR, "value": str(event["value"])}
 
 
+def _answers(scenario: ControllerScenario, winner: int) -> None:
+    """Every replica that is asked answers; the longest log is the winner's."""
+    env = scenario.env
+    while waiting := [sent for sent in env.sent if sent.channel == CHANNEL]:
+        sent = waiting[0]
+        env.sent.remove(sent)
+        broker = BrokerId(sent.request.broker_id)
+        sent.on_result(
+            GetReplicaLogInfoResponse(
+                broker_epoch=scenario.image.brokers[broker].epoch,
+                topic_partition_log_info_list=[
+                    GetReplicaLogInfoResponse.TopicPartitionLogInfo(
+                        topic_id=topic.topic_id,
+                        partition_log_info=[
+                            GetReplicaLogInfoResponse.PartitionLogInfo(
+                                partition=partition,
+                                last_written_leader_epoch=0,
+                                current_leader_epoch=scenario.image.partitions[topic.topic_id][partition].leader_epoch,
+                                log_end_offset=100 if broker == winner else 10,
+                                error_message=None,
+                            )
+                            for partition in topic.partitions
+                        ],
+                    )
+                    for topic in sent.request.topic_partitions
+                ],
+            )
+        )
+        scenario.commit()
+
+
 _TRANSLATIONS: Final[Mapping[str, Callable[[Members], Members]]] = {
     "alter_partition": lambda event: event,
     "alter_reassignment": lambda event: {"type": "alter_reassignment", "replicas": event.get("replicas")},
     "alter_config": _alter_config,
     "register_broker": _register,
+    RECOVERED: lambda event: {"type": "heartbeat", "broker": event["leader"]},
 }

@@ -1,0 +1,225 @@
+"""DescribeRecovery (key 10094): what becomes of partitions without a leader, for people and tools to read.
+
+    Led                        nothing to recover
+    WaitingForEligible         a member of ISR or ELR has everything and is away: it leads as soon as it is back
+    WaitingForQuorum           Balanced: a replica that may hold the lost records is away
+    Recovering                 replicas are asked; `WaitsFor` and `WaitEndsInMs` say whose answers are missing
+    ManualElectionRequired     the strategy is None, or no rule elects anybody: an operator decides
+    WaitingForLastKnownLeader  manager off: the shipped rule
+    WaitingForAnyReplica       manager off, unclean elections allowed: the first replica that is back
+
+Topics go by name, ascending, in pages with a cursor as in DescribeTopicPartitions. Without topics in the request all
+partitions without a leader are described, with a topic and no partitions those of the topic; a partition that is named
+is described in any state. `AskReplicas` has those asked whose answers do not count yet; the answer does not wait for
+them: ask again while `IsBeingAsked`.
+
+Reads the controller's image and the manager's memory; decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from heirlog.controller.leadership import Leadership
+from heirlog.controller.recovery.answers import Answer
+from heirlog.controller.recovery.manager import Recovery, RecoveryManager
+from heirlog.controller.recovery.sender import PartitionKey
+from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.types import BrokerId
+
+Topic = DescribeRecoveryResponse.RecoveryTopic
+Partition = DescribeRecoveryResponse.RecoveryPartition
+Report = DescribeRecoveryResponse.ReplicaReport
+Cursor = DescribeRecoveryResponse.Cursor
+
+
+class _Wanted(NamedTuple):
+    topic: str
+    partition: int
+    """-1: the topic itself is unknown."""
+
+
+class Counts(NamedTuple):
+    """KIP-966, "Metrics": of all partitions of the image, now."""
+
+    recovery_partitions: int
+    """Recovering, or Balanced and waiting for its quorum."""
+    manual_election_required: int
+
+
+def describe_recovery(
+    image: Image, static: StaticConfig, manager: RecoveryManager, request: DescribeRecoveryRequest, now_ms: int
+) -> DescribeRecoveryResponse:
+    """One page."""
+    try:
+        page, rest = _page(image, static, request)
+    except KafkaError as error:
+        return DescribeRecoveryResponse(error_code=error.code, error_message=error.message)
+    describing = _Describing(image, static, manager, now_ms)
+    topics: dict[str, DescribeRecoveryResponse.RecoveryTopic] = {}
+    for topic, partition in page:
+        described = topics.setdefault(topic, describing.topic(topic))
+        if partition >= 0 and not described.error_code:
+            described.partitions.append(describing.partition(topic, partition))
+    return DescribeRecoveryResponse(
+        error_message=None,
+        manager_enabled=manager.enabled,
+        topics=list(topics.values()),
+        next_cursor=Cursor(topic_name=rest[0].topic, partition_index=rest[0].partition) if rest else None,
+    )
+
+
+def ask_replicas(
+    image: Image, static: StaticConfig, manager: RecoveryManager, request: DescribeRecoveryRequest
+) -> None:
+    """Before the page is described, so that it can say who is being asked."""
+    try:
+        page, _ = _page(image, static, request)
+    except KafkaError:
+        return
+    manager.survey((image.topic_ids[topic], partition) for topic, partition in page if topic in image.topic_ids)
+    manager.settle()
+
+
+def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Counts:
+    """Looks at every partition without a leader."""
+    leadership, recovering, manual = Leadership(image, static), 0, 0
+    for topic_id, partition in image.leaderless():
+        phase = manager.judge((topic_id, partition), image.partitions[topic_id][partition], leadership).phase
+        recovering += phase in (Phase.RECOVERING, Phase.WAITING_FOR_QUORUM)
+        manual += phase is Phase.MANUAL
+    return Counts(recovering, manual)
+
+
+def waiting_sentence(verdict: Verdict) -> str:
+    """For whom a recovery waits that was asked for and has not ended at once."""
+    brokers = ", ".join(str(broker) for broker in verdict.waits_for)
+    match verdict.phase:
+        case Phase.WAITING_FOR_ELIGIBLE:
+            return f"It waits for one of the brokers {brokers}, which have every committed record."
+        case Phase.WAITING_FOR_QUORUM:
+            return f"It waits for the brokers {brokers} to come back: they may have the lost records."
+        case _:
+            return f"The replicas are asked what they hold; it waits for the answers of the brokers {brokers}."
+
+
+def _page(image: Image, static: StaticConfig, request: DescribeRecoveryRequest) -> tuple[list[_Wanted], list[_Wanted]]:
+    """What this answer describes, and what is left for the next ones."""
+    wanted = _from_cursor(_wanted(image, request), request.cursor)
+    limit = max(1, min(static.int("max.request.partition.size.limit"), request.response_partition_limit))
+    return wanted[:limit], wanted[limit:]
+
+
+def _wanted(image: Image, request: DescribeRecoveryRequest) -> list[_Wanted]:
+    """In order of topic and partition."""
+    if not request.topics:
+        return sorted(_Wanted(image.topics[topic_id].name, partition) for topic_id, partition in image.leaderless())
+    return sorted({wanted for asked in request.topics for wanted in _wanted_of(image, asked)})
+
+
+def _wanted_of(image: Image, asked: DescribeRecoveryRequest.TopicRequest) -> Iterator[_Wanted]:
+    topic_id = image.topic_ids.get(asked.name)
+    if topic_id is None:
+        yield _Wanted(asked.name, -1)
+    elif asked.partitions is not None:
+        yield from (_Wanted(asked.name, partition) for partition in asked.partitions)
+    else:
+        states = image.partitions[topic_id]
+        yield from (_Wanted(asked.name, partition) for partition in states if not states[partition].has_leader)
+
+
+def _from_cursor(wanted: list[_Wanted], cursor: DescribeRecoveryRequest.Cursor | None) -> list[_Wanted]:
+    if cursor is None:
+        return wanted
+    if cursor.partition_index < -1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition is negative")
+    first = _Wanted(cursor.topic_name, cursor.partition_index)
+    return [row for row in wanted if row >= first]
+
+
+class _Describing:
+    """One answer in the making."""
+
+    def __init__(self, image: Image, static: StaticConfig, manager: RecoveryManager, now_ms: int) -> None:
+        self._image = image
+        self._manager = manager
+        self._now_ms = now_ms
+        self._leadership = Leadership(image, static)
+
+    def topic(self, name: str) -> DescribeRecoveryResponse.RecoveryTopic:
+        topic_id = self._image.topic_ids.get(name)
+        if topic_id is None:
+            return Topic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+        return Topic(name=name, topic_id=topic_id)
+
+    def partition(self, topic: str, index: int) -> DescribeRecoveryResponse.RecoveryPartition:
+        topic_id = self._image.topic_ids[topic]
+        state = self._image.partition(topic_id, index)
+        if state is None:
+            return Partition(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition_index=index)
+        key = (topic_id, index)
+        recovery = self._manager.recoveries.get(key)
+        if recovery is not None and recovery.leader_epoch != state.leader_epoch:
+            recovery = None
+        verdict = self._manager.judge(key, state, self._leadership)
+        min_isr = min(self._leadership.min_isr(topic_id), len(state.replicas))
+        quorum = quorum_of(state, min_isr)
+        began_ms = None if recovery is None else recovery.began_ms
+        return Partition(
+            partition_index=index,
+            leader_id=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            min_isr=min_isr,
+            replica_nodes=list(state.replicas),
+            isr_nodes=list(state.isr),
+            eligible_leader_replicas=list(state.elr),
+            last_known_elr=list(state.last_known_elr),
+            state=verdict.phase.value,
+            strategy=self._manager.strategy(key, self._leadership).value,
+            is_requested=recovery is not None and recovery.requested is not None,
+            quorum=list(quorum.members),
+            quorum_reason=quorum.reason,
+            waits_for=list(verdict.waits_for),
+            runs_for_ms=-1 if began_ms is None else self._now_ms - began_ms,
+            wait_ends_in_ms=-1 if verdict.wait_ends_ms is None else max(0, verdict.wait_ends_ms - self._now_ms),
+            replicas=[self._replica(key, state, recovery, replica) for replica in state.replicas],
+        )
+
+    def _replica(
+        self, key: PartitionKey, state: PartitionState, recovery: Recovery | None, replica: BrokerId
+    ) -> DescribeRecoveryResponse.ReplicaReport:
+        broker = self._image.brokers.get(replica)
+        report = Report(
+            broker_id=replica,
+            is_registered=broker is not None,
+            is_fenced=broker is not None and broker.fenced,
+            is_acceptable=self._leadership.acceptable(state)(replica),
+            serves_recovery=self._manager.endpoint_of(replica) is not None,
+            registered_epoch=-1 if broker is None else broker.epoch,
+            is_being_asked=not state.has_leader and self._manager.sender.is_asking(replica, key),
+            is_valid=replica in self._manager.answers_that_count(key, state),
+            error_message=None,
+        )
+        answer = None if recovery is None else recovery.answers.get(replica)
+        failure = self._manager.failures.get(replica)
+        if answer is not None:
+            self._tell(report, answer)
+        if failure is not None and (answer is None or failure.at_ms > answer.at_ms):
+            report.error_code, report.error_message = ErrorCode.NETWORK_EXCEPTION, failure.what
+        return report
+
+    def _tell(self, report: DescribeRecoveryResponse.ReplicaReport, answer: Answer) -> None:
+        report.answer_age_ms = self._now_ms - answer.at_ms
+        report.error_code, report.error_message = answer.error, answer.message or None
+        if answer.error is ErrorCode.NONE:
+            report.broker_epoch = answer.broker_epoch
+            report.current_leader_epoch = answer.current_leader_epoch
+            report.last_written_leader_epoch = answer.last_written_epoch
+            report.log_end_offset = answer.end_offset
