@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "interop"
 JARS = CACHE / "jars"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 TRIES = 4
 
 
@@ -43,9 +45,28 @@ def fetch() -> Path:
 
 
 def wrong_jars() -> list[str]:
+    return wrong(JARS, HERE / "jars.sha256")
+
+
+def fetch_single(artifacts: Sequence[str], place: Path, sums: Path) -> list[Path]:
+    """Artifacts one by one, without what they depend on, in a directory that holds nothing else.
+
+    Raises Missing; RuntimeError where a download fails, or has other content than `sums` says.
+    """
+    need("java", "mvn", install="a JDK and Maven (on Debian: apt install openjdk-17-jdk-headless maven)")
+    if wrong(place, sums):
+        shutil.rmtree(place, ignore_errors=True)
+        for artifact in artifacts:
+            retried(["mvn", "-B", "-q", COPY_ONE, f"-Dartifact={artifact}", f"-DoutputDirectory={place}"], cwd=HERE)
+    if wrong(place, sums):
+        raise RuntimeError(f"not the jars that interop/{sums.name} names: {', '.join(wrong(place, sums))}")
+    return sorted(place.glob("*.jar"))
+
+
+def wrong(place: Path, sums: Path) -> list[str]:
     """Names of jars that are missing, too many, or have another checksum."""
-    expected = dict(reversed(line.split()) for line in (HERE / "jars.sha256").read_text().splitlines())
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in JARS.glob("*.jar")}
+    expected = dict(reversed(line.split()) for line in sums.read_text().splitlines())
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in place.glob("*.jar")}
     return sorted({name for name, _ in expected.items() ^ found.items()})
 
 

@@ -6,9 +6,7 @@ spark-jars.sha256. They stay in .cache/interop/spark-jars. Newest complete set: 
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,7 +30,6 @@ JARS = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.0",
 )
-COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 RECORDS = 600
 PARTITIONS = 3
 TIME_MS = 1_700_000_000_000
@@ -71,21 +68,8 @@ REFUSED: list[dict[str, str]] = [
 
 
 def fetch_connector() -> list[Path]:
-    """Raises jars.Missing; RuntimeError where a download fails or has other content."""
-    jars.need("java", "mvn", install="a JDK and Maven (on Debian: apt install openjdk-17-jdk-headless maven)")
-    if _wrong():
-        shutil.rmtree(CACHE, ignore_errors=True)
-        for artifact in JARS:
-            jars.retried(["mvn", "-B", "-q", COPY, f"-Dartifact={artifact}", f"-DoutputDirectory={CACHE}"], cwd=HERE)
-    if _wrong():
-        raise RuntimeError(f"not the jars that interop/spark-jars.sha256 names: {', '.join(_wrong())}")
-    return sorted(CACHE.glob("*.jar"))
-
-
-def _wrong() -> list[str]:
-    expected = dict(reversed(line.split()) for line in (HERE / "spark-jars.sha256").read_text().splitlines())
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in CACHE.glob("*.jar")}
-    return sorted({name for name, _ in expected.items() ^ found.items()})
+    """Raises as jars.fetch_single does."""
+    return jars.fetch_single(JARS, CACHE, HERE / "spark-jars.sha256")
 
 
 def connector() -> str:
