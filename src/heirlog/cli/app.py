@@ -37,6 +37,7 @@ from heirlog.cli import (
     up,
 )
 from heirlog.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.node import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
@@ -115,7 +116,9 @@ def run(arguments: list[str]) -> int:
         return _fail(message.replace("Value error, ", ""), EXIT_USAGE)
     except CommandError as error:
         return _fail(str(error), error.exit_code)
-    except (ConfigError, KafkaError) as error:
+    except KafkaError as error:
+        return _fail(with_next_step(str(error), error.code), EXIT_FAILED)
+    except ConfigError as error:
         return _fail(str(error), EXIT_FAILED)
     except BrokenPipeError:
         # the reader of our output has seen enough (`| head`); nothing may be written to it any more

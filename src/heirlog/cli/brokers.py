@@ -9,8 +9,9 @@ import typer
 from heirlog.cli.cleared import warn, warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
@@ -33,7 +34,8 @@ def _registered(client: BlockingClient) -> list[dict[str, Any]]:
 
     answer = client.admin(DescribeClusterRequest(include_fenced_brokers=True))
     if answer.error_code:
-        raise CommandError(f"the cluster cannot be described: {error_code(answer.error_code).name}")
+        failure = error_code(answer.error_code)
+        raise CommandError(with_next_step(f"the cluster cannot be described: {failure.name}", failure))
     return [
         {
             "broker": broker.broker_id,
@@ -60,9 +62,8 @@ def unregister(
             warn(f"broker {broker_id} is running and will register again; stop it first if it is to be gone")
         warn_of_cleared_elr(client, f"unregistering broker {broker_id}", only=[broker_id])
         answer = client.run(to_controller(UnregisterBrokerRequest(broker_id=broker_id), lambda got: [got.error_code]))
-    if answer.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED:
-        raise CommandError(f"broker {broker_id} is not registered; heirlog broker list shows who is")
     if answer.error_code:
-        reason = f"{error_code(answer.error_code).name}, {answer.error_message or ''}".rstrip(", ")
-        raise CommandError(f"cannot unregister broker {broker_id}: {reason}; ask again once a controller is active")
+        failure = error_code(answer.error_code)
+        reason = f"{failure.name}, {answer.error_message or ''}".rstrip(", ")
+        raise CommandError(with_next_step(f"cannot unregister broker {broker_id}: {reason}", failure))
     print(f"Broker {broker_id} is no longer registered.")

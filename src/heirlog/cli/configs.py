@@ -17,6 +17,7 @@ from heirlog.cli import properties
 from heirlog.cli.cleared import warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
 
@@ -167,11 +168,9 @@ def _described(client: BlockingClient, kind: EntityType, name: str, everything: 
 
 def _check(verb: str, kind: EntityType, name: str, result: Any) -> None:
     if result.error_code:
-        reason = f"{error_code(result.error_code).name}, {result.error_message or ''}".rstrip(", .")
-        raise CommandError(
-            f"cannot {verb} {kind} {name or '<default>'}: {reason}; heirlog configs describe --all shows the names and "
-            "values there are"
-        )
+        code = error_code(result.error_code)
+        reason = f"{code.name}, {result.error_message or ''}".rstrip(", .")
+        raise CommandError(with_next_step(f"cannot {verb} {kind} {name or '<default>'}: {reason}", code))
 
 
 @app.command("alter")

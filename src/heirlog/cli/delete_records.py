@@ -10,8 +10,9 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
@@ -34,7 +35,10 @@ def delete_records(
         rows = [_delete(client, *one) for one in wanted]
     columns = {"topic": "Topic", "partition": "Partition", "low_watermark": "LowWatermark", "error": "Error"}
     show_rows(columns, rows, as_json)
-    if any(row["error"] != "NONE" for row in rows):
+    failed = [row for row in rows if row["error"] != ErrorCode.NONE.name]
+    if failed:
+        sentence = f"{failed[0]['topic']}-{failed[0]['partition']}: {failed[0]['error']}"
+        typer.echo(f"heirlog: {with_next_step(sentence, ErrorCode[failed[0]['error']])}", err=True)
         raise typer.Exit(EXIT_FAILED)
 
 

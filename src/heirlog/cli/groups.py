@@ -13,6 +13,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 
@@ -56,7 +57,8 @@ def _listed(client: BlockingClient, states: list[str]) -> list[dict[str, Any]]:
     for broker in sorted(client.brokers()):
         answer = client.send_to_broker(broker, ListGroupsRequest(states_filter=states))
         if answer.error_code:
-            raise CommandError(f"broker {broker} cannot list its groups: {error_code(answer.error_code).name}")
+            failure = error_code(answer.error_code)
+            raise CommandError(with_next_step(f"broker {broker} cannot list its groups: {failure.name}", failure))
         rows += [
             {"group": group.group_id, "protocol": group.protocol_type, "state": group.group_state}
             for group in answer.groups
@@ -112,7 +114,8 @@ def _described(client: BlockingClient, group: str) -> Any:
     if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not answer.error_code and answer.group_state == DEAD):
         raise CommandError(f"there is no group {group}; heirlog groups list shows which there are")
     if answer.error_code:
-        raise CommandError(f"cannot describe group {group}: {error_code(answer.error_code).name}")
+        failure = error_code(answer.error_code)
+        raise CommandError(with_next_step(f"cannot describe group {group}: {failure.name}", failure))
     return answer
 
 
@@ -182,7 +185,8 @@ def committed_offsets(client: BlockingClient, group: str) -> dict[TopicPartition
 
     answer = client.send_to_coordinator(group, request, error_code=code, newest=NAMED_OFFSET_FETCH)
     if code(answer):
-        raise CommandError(f"cannot read the offsets of group {group}: {error_code(code(answer)).name}")
+        failure = error_code(code(answer))
+        raise CommandError(with_next_step(f"cannot read the offsets of group {group}: {failure.name}", failure))
     topics = answer.groups[0].topics if answer.groups else answer.topics
     return {
         (topic.name, partition.partition_index): partition.committed_offset
@@ -206,10 +210,9 @@ def delete(
         for name in group or [row["group"] for row in _listed(client, [])]:
             request = DeleteGroupsRequest(groups_names=[name])
             answer = client.send_to_coordinator(name, request, error_code=lambda got: int(got.results[0].error_code))
-            code = answer.results[0].error_code
+            code = error_code(answer.results[0].error_code)
             failed += bool(code)
-            hint = "; stop its members first" if code == ErrorCode.NON_EMPTY_GROUP else ""
-            print(f"{name}: {f'not deleted, {error_code(code).name}{hint}' if code else 'deleted'}")
+            print(with_next_step(f"{name}: not deleted, {code.name}", code) if code else f"{name}: deleted")
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -234,10 +237,8 @@ def delete_offsets(
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
         answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.error_code))
     if answer.error_code:
-        raise CommandError(
-            f"cannot delete offsets of group {group}: {error_code(answer.error_code).name}; heirlog groups list shows "
-            "which groups there are"
-        )
+        failure = error_code(answer.error_code)
+        raise CommandError(with_next_step(f"cannot delete offsets of group {group}: {failure.name}", failure))
     rows = [
         {"topic": found.name, "partition": partition.partition_index, "result": error_code(partition.error_code).name}
         for found in answer.topics

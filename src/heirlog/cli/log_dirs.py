@@ -9,6 +9,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
 
@@ -60,7 +61,8 @@ def _replicas(client: BlockingClient, broker: int, topics: list[str] | None) -> 
         ]
     answer = client.send_to_broker(broker, DescribeLogDirsRequest(topics=wanted))
     if answer.error_code:
-        raise CommandError(f"broker {broker} refuses: {error_code(answer.error_code).name}")
+        code = error_code(answer.error_code)
+        raise CommandError(with_next_step(f"broker {broker} refuses: {code.name}", code))
     for directory in answer.results:
         row = {"broker": broker, "log_dir": directory.log_dir, "topic": None, "partition": None}
         row |= {"size_bytes": None, "offset_lag": None, "error": error_code(directory.error_code).name}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -121,10 +122,8 @@ def replicas_now(
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_is_fine:
             continue
         if topic.error_code:
-            raise CommandError(
-                f"topic {topic.name} cannot be described: {error_code(topic.error_code).name}; heirlog topics list "
-                "shows what there is"
-            )
+            failure = error_code(topic.error_code)
+            raise CommandError(with_next_step(f"topic {topic.name} cannot be described: {failure.name}", failure))
         for partition in topic.partitions:
             found[str(topic.name), partition.partition_index] = list(partition.replica_nodes)
     return found

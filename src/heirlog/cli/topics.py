@@ -9,6 +9,7 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
@@ -249,7 +250,7 @@ def _raise_first(verb: str, results: Iterable[tuple[str | None, int, str | None]
     """One sentence for the first topic that failed."""
     for name, code, message in results:
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CommandError(f"cannot {verb} topic {name}: it does not exist; heirlog topics list shows what does")
+            raise CommandError(with_next_step(f"cannot {verb} topic {name}: it does not exist", error_code(code)))
         if code:
             reason = f"{error_code(code).name}, {message}" if message else error_code(code).name
-            raise CommandError(f"cannot {verb} topic {name}: {reason}")
+            raise CommandError(with_next_step(f"cannot {verb} topic {name}: {reason}", error_code(code)))

@@ -1,0 +1,57 @@
+"""What to do about an error of the cluster: one clause for each code that a person can do something about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heirlog.protocol.errors import ErrorCode
+
+_ACLS: Final = "an administrator can allow it (heirlog acls add), heirlog acls list shows what is allowed"
+_CONFIGS: Final = "heirlog configs describe --all shows names and values"
+_BROKERS: Final = "heirlog broker list shows which brokers there are and which of them run"
+_LEADERS: Final = (
+    "heirlog topics describe --unavailable-partitions shows where nobody leads; start the brokers it names"
+)
+_MIN_ISR: Final = "heirlog topics describe --under-min-isr-partitions shows who is missing; start those brokers"
+_AGAIN: Final = "ask again; if it stays so, look whether a controller runs"
+
+NEXT_STEPS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "heirlog topics list shows what there is",
+    ErrorCode.UNKNOWN_TOPIC_ID: "heirlog topics list shows what there is",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "heirlog topics describe shows it, heirlog topics alter gives it more partitions",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "names are of at most 249 letters, digits, dots, dashes and underscores",
+    ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe)",
+    ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: _BROKERS,
+    ErrorCode.BROKER_NOT_AVAILABLE: _BROKERS,
+    ErrorCode.BROKER_ID_NOT_REGISTERED: _BROKERS,
+    ErrorCode.INVALID_CONFIG: _CONFIGS,
+    ErrorCode.LEADER_NOT_AVAILABLE: _LEADERS,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: _AGAIN,
+    ErrorCode.NOT_ENOUGH_REPLICAS: _MIN_ISR,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _MIN_ISR,
+    ErrorCode.KAFKA_STORAGE_ERROR: "heirlog log-dirs shows which directories are offline",
+    ErrorCode.NOT_CONTROLLER: _AGAIN,
+    ErrorCode.REQUEST_TIMED_OUT: _AGAIN,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: _AGAIN,
+    ErrorCode.NOT_COORDINATOR: _AGAIN,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
+    ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows which groups there are",
+    ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe --members)",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe --members)",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACLS,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,
+    ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "an offset between the log start and the high watermark can be named, or -1",
+    ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic)",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows which there are",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: "wait for it, or stop it with heirlog reassign --cancel",
+    ErrorCode.UNSUPPORTED_VERSION: "this cluster does not know that request; an older or newer one might",
+}
+
+
+def with_next_step(sentence: str, code: ErrorCode) -> str:
+    """The sentence, and behind it what to do; as it is where there is no general advice."""
+    step = NEXT_STEPS.get(code)
+    return f"{sentence.rstrip(' .,;')}; {step}" if step else sentence

@@ -1,0 +1,38 @@
+"""An error of the cluster ends in what to do about it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from cli.conftest import Heirlog
+
+from heirlog.cli.next_steps import NEXT_STEPS, with_next_step
+from heirlog.protocol.errors import ErrorCode
+
+
+def test_a_step_follows_the_sentence_and_where_there_is_none_nothing_does() -> None:
+    told = with_next_step("cannot alter topic t: INVALID_CONFIG, no such name.", ErrorCode.INVALID_CONFIG)
+    assert told.startswith("cannot alter topic t: INVALID_CONFIG, no such name; heirlog configs describe")
+    assert with_next_step("a sentence.", ErrorCode.UNKNOWN_SERVER_ERROR) == "a sentence."
+
+
+def test_every_command_that_is_named_is_there(heirlog: Heirlog) -> None:
+    named = {command for step in NEXT_STEPS.values() for command in re.findall(r"heirlog ([a-z-]+(?: [a-z-]+)*)", step)}
+    assert len(named) > 8
+    for command in sorted(named):
+        words = shlex.split(command)
+        options = [word for word in words if word.startswith("--")]
+        known = [word for word in words if not word.startswith("--")]
+        # behind the command the sentence goes on
+        found = next(
+            (
+                help_.out
+                for size in (2, 1)
+                if (help_ := heirlog(*known[:size], "--help")).code == 0
+                and f"heirlog {' '.join(known[:size])}" in help_.out
+            ),
+            "",
+        )
+        assert found, f"heirlog {command}"
+        assert all(option in found for option in options), f"heirlog {command}"
