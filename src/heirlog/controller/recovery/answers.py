@@ -61,6 +61,13 @@ def counts(answer: Answer | None, registered_epoch: int, leader_epoch: int) -> b
     )
 
 
+def bounds(answer: Answer, leader_epoch: int) -> bool:
+    """Whether it tells how much the replica can hold at most: true also of an earlier incarnation, whose log was not
+    shorter.
+    """
+    return answer.error is ErrorCode.NONE and knows_the_leader_epoch(answer, leader_epoch)
+
+
 def length_may_decide(one: Answer, other: Answer) -> bool:
     """Guard 12: lengths are compared only between logs whose last record was written in one leader epoch.
 

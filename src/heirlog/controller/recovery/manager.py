@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.partition_change import Built
-from heirlog.controller.recovery.answers import Answer, counts, knows_the_leader_epoch, recorded
+from heirlog.controller.recovery.answers import Answer, bounds, counts, recorded
 from heirlog.controller.recovery.sender import PartitionKey, RecoverySender
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
@@ -41,7 +41,6 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
-from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch
 
 AGGRESSIVE_WINDOW_MS: Final = 5000
@@ -335,7 +334,7 @@ class RecoveryManager:
         return [
             recorded(replica, answer, replica in counting)
             for replica, answer in recovery.answers.items()
-            if answer.error is ErrorCode.NONE and knows_the_leader_epoch(answer, state.leader_epoch)
+            if bounds(answer, state.leader_epoch)
         ]
 
     def survey(self, keys: Iterable[PartitionKey]) -> None:
