@@ -131,6 +131,9 @@ def test_no_more_is_remembered_than_there_is_room_for() -> None:
     for number in range(DECISIONS_MAX + 10):
         asked.may(ALICE, HOST, Operation.READ, TOPIC, f"name-{number}")
     assert len(asked._decisions) <= DECISIONS_MAX
+    before = len(asked._decisions)
+    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t" * 30_000) is False
+    assert len(asked._decisions) == before
 
 
 @pytest.mark.parametrize(

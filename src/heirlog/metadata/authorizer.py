@@ -9,8 +9,8 @@
 An ACL speaks of this request if its principal is the client's or `User:*`, and its host the client's or `*`. Allowing
 READ, WRITE, DELETE or ALTER allows DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denying implies nothing.
 
-Decisions are remembered until the next change of any ACL, at most `DECISIONS_MAX` of them: clients choose the names
-that they ask for.
+Decisions are remembered until the next change of any ACL, at most `DECISIONS_MAX` of them and none about a long name:
+clients choose the names that they ask for.
 
 Source: KIP-11, KIP-290, KIP-801; KIP-679 for "any resource of a type".
 """
@@ -18,7 +18,7 @@ Source: KIP-11, KIP-290, KIP-801; KIP-679 for "any resource of a type".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from heirlog.metadata.acls import (
     ANY_HOST,
@@ -35,8 +35,12 @@ from heirlog.metadata.acls import (
 )
 
 DECISIONS_MAX: Final = 10_000
+REMEMBERED_NAME_MAX: Final = 256
+"""Characters: a topic's name has at most 249."""
 HARDCODED_NAME: Final = "hardcode"
 """The name that Kafka asks about where it wants to know whether any name would do."""
+_Decisions: TypeAlias = dict[tuple[str, str, int, int, str | None], bool]
+"""By principal, host, operation, resource type and name; without a name: of any resource of the type."""
 _IMPLIED_BY: Final = {
     Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
     Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
@@ -103,7 +107,7 @@ class Authorizer:
         self._allows_by_default = allows_by_default
         self._acls = acls
         self.is_loaded = False
-        self._decisions: dict[tuple[str, str, int, int, str], bool] = {}
+        self._decisions: _Decisions = {}
         self._decided_on: Acls | None = None
         self._version = -1
 
@@ -113,20 +117,27 @@ class Authorizer:
     def may(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         if principal in self._super_users:
             return True
-        acls, decisions = self._acls(), self._remembered()
+        decisions = self._remembered()
         key = (principal, host, operation, resource_type, name)
         decision = decisions.get(key)
         if decision is None:
-            concerning = acls.concerning(resource_type, name)
+            concerning = self._acls().concerning(resource_type, name)
             decision = decide(concerning, principal, host, operation, self._allows_by_default)
-            decisions[key] = decision
+            if len(name) <= REMEMBERED_NAME_MAX:
+                decisions[key] = decision
         return decision
 
     def may_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there is some resource of this type that the principal may `operation`."""
         if self.may(principal, host, operation, resource_type, HARDCODED_NAME):
             return True
-        return decide_any(self._acls().by_id.values(), principal, host, operation, resource_type)
+        decisions = self._remembered()
+        key = (principal, host, operation, resource_type, None)
+        decision = decisions.get(key)
+        if decision is None:
+            decision = decide_any(self._acls().by_id.values(), principal, host, operation, resource_type)
+            decisions[key] = decision
+        return decision
 
     def operations(self, principal: str, host: str, resource_type: ResourceType, name: str) -> int:
         """Every operation that is allowed on the resource, as a bit field."""
@@ -135,7 +146,7 @@ class Authorizer:
     def _allowed(self, principal: str, host: str, resource_type: ResourceType, name: str) -> Iterator[Operation]:
         return (each for each in OPERATIONS[resource_type] if self.may(principal, host, each, resource_type, name))
 
-    def _remembered(self) -> dict[tuple[str, str, int, int, str], bool]:
+    def _remembered(self) -> _Decisions:
         """What was decided on the ACLs as they are now, with room for one more decision."""
         acls = self._acls()
         if acls is not self._decided_on or acls.version != self._version or len(self._decisions) >= DECISIONS_MAX:
