@@ -64,6 +64,8 @@ def test_a_file_of_partitions_that_is_no_such_file_is_refused(heirlog: Heirlog, 
     assert outcome.code == 1
     assert "partitions.json is not of the form" in outcome.err
     assert "nowhere.json: No such file" in heirlog(*command, str(tmp_path / "nowhere.json")).err
+    file.write_text('{"partitions": [{"topic": "t", "partition": 1}, {"topic": "t", "partition": 1}]}')
+    assert "partitions.json names t-1 twice" in heirlog(*command, str(file)).err
 
 
 def test_the_version_is_shown_without_a_command(heirlog: Heirlog) -> None:

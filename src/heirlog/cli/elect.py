@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,11 +110,15 @@ def _from_file(file: Path, designates: bool) -> dict[TopicPartition, int]:
     form = FORM_WITH_LEADER if designates else FORM
     try:
         content: Any = json.loads(file.read_text(encoding="utf-8"))
-        return {
-            (str(entry["topic"]), int(entry["partition"])): int(entry["desiredLeader"]) if designates else 0
+        entries = [
+            ((str(entry["topic"]), int(entry["partition"])), int(entry["desiredLeader"]) if designates else 0)
             for entry in content["partitions"]
-        }
+        ]
     except OSError as error:
         raise CommandError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(f"{file} is not of the form {form}") from error
+    twice = [name for name, times in Counter(name for name, _ in entries).items() if times > 1]
+    if twice:
+        raise CommandError(f"{file} names {twice[0][0]}-{twice[0][1]} twice; name each partition once")
+    return dict(entries)
