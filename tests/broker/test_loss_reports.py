@@ -235,3 +235,13 @@ def test_operators_read_of_it_in_the_log(told: str) -> None:
     rig.env.advance(1)
     (values,) = [values for event, values in rig.env.events if event == "records-given-up"]
     assert values[told] == {"first_offset": 150, "end_offset": 200, "exact": True}[told]
+
+
+def test_an_election_that_lost_nothing_is_no_warning() -> None:
+    rig = Rig().started()
+    lead_reports(rig)
+    whole = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(7), 200, 12, 0, given_up().replicas)
+    rig.show(state([1, 2], [1], leader=2, leader_epoch=7, basis=whole))
+    rig.env.advance(1)
+    assert keys(rig) == [(0, 7)] and written(rig)[0].loss.records_max == 0
+    assert "records-given-up" not in [event for event, _ in rig.env.events]

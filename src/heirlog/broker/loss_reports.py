@@ -1,4 +1,4 @@
-"""The internal topic `__heirlog_recoveries`: one report for every election that gave something up or may have.
+"""The internal topic `__heirlog_recoveries`: one report for every election that may have given something up.
 
 What is reported stands in the image (`metadata/basis.py`), so nothing has to be remembered or handed over. The broker
 that leads the topic's one partition compares: what the log has already is never written again, what is missing is.
@@ -226,8 +226,8 @@ class _Writer:
     def _tell(self, report: LossReport) -> None:
         election, loss = report.election, report.loss
         self._env.log(
-            "warning",
-            "records-given-up",
+            "info" if loss.records_max == 0 else "warning",
+            "nothing-given-up" if loss.records_max == 0 else "records-given-up",
             topic=report.topic,
             partition=report.partition,
             leader=election.leader,

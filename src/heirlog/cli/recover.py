@@ -232,7 +232,7 @@ def report(
         show_json([each.as_json() for each in found])
         return
     if not found:
-        print("no election has given anything up")
+        print("every leader was elected cleanly: nothing was given up")
         return
     columns = {
         "time": "Time",
