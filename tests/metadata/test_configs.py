@@ -134,9 +134,24 @@ def test_describe_shows_sources_and_synonyms() -> None:
     assert (entry.value, entry.source) == ("7", Source.DYNAMIC_TOPIC)
     assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
         ("retention.ms", "7", Source.DYNAMIC_TOPIC),
-        ("log.retention.hours", "2", Source.STATIC_BROKER),
-        ("log.retention.hours", "168", Source.DEFAULT),
     ]
+
+
+def test_synonyms_of_a_topic_begin_with_the_finest_unit_as_on_kafka() -> None:
+    def told(static: StaticConfig) -> tuple[str | None, Source, list[tuple[str, str | None, Source]]]:
+        (entry,) = [e for e in describe_topic(image_of(), static, "foo") if e.name == "retention.ms"]
+        return entry.value, entry.source, [(s.name, s.value, s.source) for s in entry.synonyms]
+
+    assert told(node(log_retention_hours="2")) == ("7200000", Source.DEFAULT, [])
+    assert told(node(log_retention_hours="2", log_retention_ms="5")) == (
+        "5",
+        Source.STATIC_BROKER,
+        [
+            ("log.retention.ms", "5", Source.STATIC_BROKER),
+            ("log.retention.hours", "2", Source.STATIC_BROKER),
+            ("log.retention.hours", "168", Source.DEFAULT),
+        ],
+    )
 
 
 def test_describe_of_a_broker_says_what_can_change() -> None:

@@ -278,8 +278,14 @@ def test_a_topics_configuration_names_its_sources(node: Any) -> None:
 
 def test_a_synonym_is_told_in_its_own_unit_and_the_value_in_the_topics(node: Any) -> None:
     (entry,) = ask_config(node, 2, "a", ["retention.ms"]).configs
-    assert (entry.value, entry.config_source) == ("604800000", 5)
-    assert [(s.name, s.value) for s in entry.synonyms] == [("log.retention.hours", "168")]
+    assert (entry.value, entry.config_source, entry.synonyms) == ("604800000", 5, [])
+    node.image = image_with(ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="60000"))
+    (entry,) = ask_config(node, 2, "a", ["retention.ms"]).configs
+    assert (entry.value, entry.config_source) == ("60000", 3)
+    assert [(s.name, s.value) for s in entry.synonyms] == [
+        ("log.retention.ms", "60000"),
+        ("log.retention.hours", "168"),
+    ]
 
 
 def test_no_keys_ask_for_every_configuration_and_internal_ones_are_never_told(node: Any) -> None:

@@ -14,9 +14,10 @@ A topic configuration takes its server-level values from the synonyms of its def
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import dropwhile
 from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
@@ -101,11 +102,21 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
         if definition.is_internal:
             continue
         levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
-        entry = _entry(definition, tuple(synonym for synonym, _ in levels), read_only=False)
-        if levels and entry.value is not None:
-            entry = replace(entry, value=_scaled(entry.value, levels[0][1]))
+        entry = _entry(definition, _told(definition, [synonym for synonym, _ in levels]), read_only=False)
+        if levels and levels[0][0].value is not None:
+            entry = replace(entry, value=_scaled(levels[0][0].value, levels[0][1]))
         entries.append(entry)
     return entries
+
+
+def _told(definition: Definition, levels: Sequence[Synonym]) -> tuple[Synonym, ...]:
+    """As Kafka tells them: the server's begin with the first of the finest unit, so that often none is left.
+
+    `log.retention.hours` alone is not told, although its value counts.
+    """
+    own = [one for one in levels if one.source is Source.DYNAMIC_TOPIC]
+    finest = definition.synonyms[0][0] if definition.synonyms else None
+    return (*own, *dropwhile(lambda one: one.name != finest, levels[len(own) :]))
 
 
 def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[ConfigEntry]:
