@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clients
 import clock
+import configs
 import jars
 import messages
 import schemas
@@ -44,6 +45,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("schemas in Kafka's jars", compare_schemas),
     ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
+    ("configurations beside Kafka's", configs.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("Kafka's tools", tools.check),
     ("kcat", clients.kcat),

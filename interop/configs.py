@@ -1,0 +1,102 @@
+"""What Apache Kafka 4.2 and heirlog tell of their configurations, started from the same server.properties.
+
+Every configuration of a broker, a topic and a group that Kafka describes has to be described here, with the same type,
+value, source and synonyms, sensitive where Kafka's is, and changeable where Kafka's is. `DIFFERENT` names those that
+are not, each with what differs. Then each broker configuration that can be changed is set to the value it has, for one
+broker and for all, without effect: both have to agree on whether that may be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from suites.nodes import NODE_ID, heirlog_node, kafka_node
+
+from heirlog.blocking.cluster import BlockingClient
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+TOPIC, BROKER, GROUP = 2, 4, 32
+NAME = "described"
+RESOURCES = {TOPIC: NAME, BROKER: str(NODE_ID), GROUP: NAME}
+SET = 0
+DIFFERENT = {
+    "listeners": "needs a restart",
+    "listener.security.protocol.map": "needs a restart; a list here",
+    "metric.reporters": "none here",
+    "broker.id": "has no default here",
+    "ssl.keystore.type": "Kafka then looks for the store",
+    "ssl.truststore.type": "Kafka then looks for the store",
+    "log.dirs": "another directory",
+    "advertised.listeners": "another port",
+    "controller.quorum.voters": "another port",
+}
+Told = Mapping[str, Mapping[str, Any]]
+"""Name -> what is told of it."""
+
+
+def check() -> str:
+    """For `make interop`. Raises AssertionError with every difference."""
+    with kafka_node() as address:
+        theirs, their_answers = told_by(address)
+    with heirlog_node() as address:
+        ours, our_answers = told_by(address)
+    problems = [
+        f"{name}: {what} is {ours[name].get(what)!r} here and {value!r} there" if name in ours else f"{name} is unknown"
+        for name, told in theirs.items()
+        for what, value in told.items()
+        if name.split(" ")[-1] not in DIFFERENT and ours.get(name, {}).get(what) != value
+    ]
+    problems += [
+        f"{asked}: {our_answers.get(asked)} here and {code} there"
+        for asked, code in their_answers.items()
+        if asked[1] not in DIFFERENT and our_answers.get(asked) != code
+    ]
+    if problems:
+        raise AssertionError("\n".join(problems))
+    return f"{len(theirs)} configurations, {len(their_answers)} changes"
+
+
+def told_by(address: str) -> tuple[Told, Mapping[tuple[str, str], int]]:
+    with BlockingClient(address, timeout_s=30) as client:
+        topic = CreateTopicsRequest.CreatableTopic(name=NAME, num_partitions=1, replication_factor=1)
+        created = client.admin(CreateTopicsRequest(topics=[topic])).topics[0]
+        assert created.error_code == 0, created.error_message
+        asked = [
+            DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name)
+            for kind, name in RESOURCES.items()
+        ]
+        results = client.admin(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
+        told: dict[str, dict[str, Any]] = {}
+        for result in results:
+            assert result.error_code == 0, result.error_message
+            for entry in result.configs:
+                told[f"{result.resource_type} {entry.name}"] = {
+                    "type": entry.config_type,
+                    "value": entry.value,
+                    "read-only": entry.read_only,
+                    "sensitive": entry.is_sensitive,
+                    "source": entry.config_source,
+                    "synonyms": [(one.name, one.value, one.source) for one in entry.synonyms],
+                }
+        changes = {
+            (resource, name): changed(client, resource, name, entry["value"])
+            for full_name, entry in told.items()
+            for kind, name in [full_name.split(" ")]
+            if kind == str(BROKER) and not entry["read-only"] and entry["value"] is not None
+            for resource in (str(NODE_ID), "")
+        }
+    return told, changes
+
+
+def changed(client: BlockingClient, resource: str, name: str, value: str) -> int:
+    """The error code of setting what is there already; nothing is changed."""
+    one = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=SET, value=value)
+    asked = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=BROKER, resource_name=resource, configs=[one]
+    )
+    answer = client.admin(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True)).responses[0]
+    code: int = answer.error_code
+    return code
