@@ -30,6 +30,7 @@ from heirlog.protocol.types import Endpoint, Uuid
 
 CHANNEL: Final = "assign-directories"
 RETRY_BACKOFF_MS: Final = 100
+RETRY_BACKOFF_MAX_MS: Final = 5_000
 REPLICAS_PER_REQUEST: Final = 2000
 
 _FINAL: Final = (
@@ -55,6 +56,7 @@ class DirectoryReports:
         self._waiting: dict[_Key, Uuid] = {}
         self._in_flight = False
         self._send_is_due = False
+        self._backoff_ms = RETRY_BACKOFF_MS
 
     def report(self, key: _Key, directory: Uuid) -> None:
         """The replica lies there, which the image does not say."""
@@ -78,7 +80,7 @@ class DirectoryReports:
             return
         controller = self._controller_endpoint()
         if controller is None:
-            self._send_in(RETRY_BACKOFF_MS)
+            self._send_later()
             return
         self._in_flight = True
         sent = dict(islice(self._waiting.items(), REPLICAS_PER_REQUEST))
@@ -94,7 +96,7 @@ class DirectoryReports:
         if isinstance(result, SendFailure) or result.error_code:
             error = result.kind if isinstance(result, SendFailure) else error_code(result.error_code).name
             self._env.log("info", "directory-report-failed", error=error)
-            self._send_in(RETRY_BACKOFF_MS)
+            self._send_later()
             return
         told = 0
         for directory in result.directories:
@@ -105,8 +107,16 @@ class DirectoryReports:
                         told += 1
                         if self._waiting.get(key) == directory.id:
                             del self._waiting[key]
+        if told < len(sent):
+            self._send_later()
+            return
+        self._backoff_ms = RETRY_BACKOFF_MS
         if self._waiting:
-            self._send_in(0 if told == len(sent) else RETRY_BACKOFF_MS)
+            self._send_in(0)
+
+    def _send_later(self) -> None:
+        self._send_in(self._backoff_ms)
+        self._backoff_ms = min(2 * self._backoff_ms, RETRY_BACKOFF_MAX_MS)
 
 
 def _by_directory(
