@@ -76,6 +76,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
+from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -254,7 +255,7 @@ class Controller:
             describe_recovery_refused,
         )
 
-    def recovery_counts(self) -> Counts:
+    def recovery_counts(self) -> Survey[Counts]:
         """KIP-966's gauges, of this controller while it is active."""
         return count(self.image, self._static, self.recovery)
 

@@ -87,6 +87,8 @@ ABSENT = {
 """What Apache Kafka shows and heirlog does not, by the beginning of the name, and why."""
 OURS = {
     "kafka_controller_global_under_min_isr_partition_count": "KIP-966",
+    "kafka_controller_unclean_recovery_": "KIP-966",
+    "kafka_controller_manual_leader_election_required_partition_count": "KIP-966",
     "kafka_replication_electable_replicas_count": "KIP-966",
     "kafka_network_requestmetrics_": "..._count, as exporters before 1.0 called it",
     "kafka_server_raft_metrics_current_state_info": "as exporters before 1.0 called it",
@@ -389,3 +391,6 @@ def test_an_election_from_the_elr_is_never_counted_as_unclean(three: Cluster) ->
     assert found("heirlog_controller_elections_total", basis="elr") == 3
     assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 0
     assert found("kafka_controller_kafkacontroller_offlinepartitionscount") == 0
+    assert found("kafka_controller_unclean_recovery_partitions_count") == 0
+    assert found("kafka_controller_unclean_recovery_finished_count") == 0
+    assert found("kafka_controller_manual_leader_election_required_partition_count") == 0

@@ -29,6 +29,7 @@ from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
+from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId
@@ -87,13 +88,18 @@ def ask_replicas(
     manager.settle()
 
 
-def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Counts:
+def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Survey[Counts]:
     """Looks at every partition without a leader."""
-    leadership, recovering, manual = Leadership(image, static), 0, 0
-    for topic_id, partition in image.leaderless():
-        phase = manager.judge((topic_id, partition), image.partitions[topic_id][partition], leadership).phase
-        recovering += phase in (Phase.RECOVERING, Phase.WAITING_FOR_QUORUM)
-        manual += phase is Phase.MANUAL
+    recovering = manual = 0
+    for group in in_groups(image.leaderless()):
+        leadership = Leadership(image, static)  # records may have been applied since the last one
+        for topic_id, partition in group:
+            state = image.partition(topic_id, partition)
+            if state is not None and not state.has_leader:
+                phase = manager.judge((topic_id, partition), state, leadership).phase
+                recovering += phase in (Phase.RECOVERING, Phase.WAITING_FOR_QUORUM)
+                manual += phase is Phase.MANUAL
+        yield
     return Counts(recovering, manual)
 
 

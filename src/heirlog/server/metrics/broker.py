@@ -188,10 +188,16 @@ def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
 
 
 def _partitions(broker: Broker) -> Iterator[Family | None]:
-    """One sample per partition and family: what a broker has most of."""
-    partitions = list(broker.replicas.all_partitions())
-    for prefix, name, text, of in PER_PARTITION:
-        yield gauges(f"{prefix}_{name}", text, _of_partitions(partitions, of))
+    """One sample per partition and family: what a broker has most of. What leaders know is shown where it is led."""
+    here: list[Partition] = []
+    led: list[Partition] = []
+    for group in in_groups(broker.replicas.all_partitions()):
+        here += group
+        led += [partition for partition in group if partition.role is Role.LEADER]
+        yield None
+    for partitions, prefix, per_partition in ((led, CLUSTER, PER_LED_PARTITION), (here, LOG, PER_PARTITION)):
+        for name, text, of in per_partition:
+            yield gauges(f"{prefix}_{name}", text, _of_partitions(partitions, of))
 
 
 def _of_partitions(partitions: Sequence[Partition], of: Callable[[Partition], float]) -> Iterator[Sample]:
@@ -199,18 +205,16 @@ def _of_partitions(partitions: Sequence[Partition], of: Callable[[Partition], fl
         yield {"topic": partition.topic, "partition": str(partition.index)}, of(partition)
 
 
-def _if_led(of: Callable[[Partition], float]) -> Callable[[Partition], float]:
-    return lambda partition: of(partition) if partition.role is Role.LEADER else 0
-
-
-PER_PARTITION: Sequence[tuple[str, str, str, Callable[[Partition], float]]] = (
-    (CLUSTER, "underreplicated", "1 if led here, with too few in sync.", attrgetter("is_under_replicated")),
-    (CLUSTER, "underminisr", "1 if led here, with fewer in sync than the min ISR.", attrgetter("is_under_min_isr")),
-    (CLUSTER, "atminisr", "1 if led here, with as many in sync as the min ISR.", attrgetter("is_at_min_isr")),
-    (CLUSTER, "insyncreplicascount", "Size of the ISR, 0 if not led here.", _if_led(lambda p: len(p.isr.committed))),
-    (CLUSTER, "replicascount", "Assigned replicas, 0 if not led here.", _if_led(lambda p: len(p.replicas))),
-    (LOG, "size", "Bytes of the log here.", attrgetter("log.size_bytes")),
-    (LOG, "logstartoffset", "First offset of the log here.", attrgetter("log.log_start_offset")),
-    (LOG, "logendoffset", "Offset after the last record here.", attrgetter("log.log_end_offset")),
-    (LOG, "numlogsegments", "Segments of the log here.", attrgetter("log.segment_count")),
+PER_LED_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (
+    ("underreplicated", "1 with fewer replicas in sync than assigned.", attrgetter("is_under_replicated")),
+    ("underminisr", "1 with fewer replicas in sync than the min ISR.", attrgetter("is_under_min_isr")),
+    ("atminisr", "1 with as many replicas in sync as the min ISR.", attrgetter("is_at_min_isr")),
+    ("insyncreplicascount", "Size of the ISR.", lambda partition: len(partition.isr.committed)),
+    ("replicascount", "Assigned replicas.", lambda partition: len(partition.replicas)),
+)
+PER_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (
+    ("size", "Bytes of the log here.", attrgetter("log.size_bytes")),
+    ("logstartoffset", "First offset of the log here.", attrgetter("log.log_start_offset")),
+    ("logendoffset", "Offset after the last record here.", attrgetter("log.log_end_offset")),
+    ("numlogsegments", "Segments of the log here.", attrgetter("log.segment_count")),
 )

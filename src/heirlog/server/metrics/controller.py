@@ -74,6 +74,22 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
         "Members of ISR and ELR of all partitions: replicas that may lead without a loss (KIP-966).",
         census.electable_replicas,
     )
+    counts = (yield from controller.recovery_counts()) if controller.is_active else None
+    yield gauge(
+        "kafka_controller_unclean_recovery_partitions_count",
+        "Partitions in unclean recovery, at the active controller; those that wait for replicas too (KIP-966).",
+        0 if counts is None else counts.recovery_partitions,
+    )
+    yield gauge(
+        "kafka_controller_manual_leader_election_required_partition_count",
+        "Partitions that wait for an operator's election, at the active controller (KIP-966).",
+        0 if counts is None else counts.manual_election_required,
+    )
+    yield gauge(
+        "kafka_controller_unclean_recovery_finished_count",
+        "Unclean recoveries that elected a leader since this controller started (KIP-966).",
+        controller.elections[Basis.RECOVERED],
+    )
 
 
 def _elections(controller: Controller) -> Iterator[Family | None]:

@@ -1,6 +1,6 @@
 """Families as text, written by prometheus-client, in pieces of bounded work.
 
-A family of ten thousand partitions is written two hundred samples at a time; prometheus-client puts its two lines of
+A family of ten thousand partitions is written a hundred samples at a time; prometheus-client puts its two lines of
 help and type before each piece, and all but the first lose them again.
 """
 
@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from heirlog.server.metrics.family import Family, Kind
 
-SAMPLES_PER_PIECE = 200
+SAMPLES_PER_PIECE = 100
 HEADER_LINES = 2
 
 

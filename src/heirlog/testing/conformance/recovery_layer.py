@@ -36,6 +36,7 @@ from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE
 from heirlog.metadata.state import PartitionState
+from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
@@ -205,7 +206,7 @@ class RecoveryScenario:
         return self._scenario.image.partitions[_TOPIC_ID][0]
 
     def _state_shown(self) -> Observed:
-        state, counts = self._state(), self._controller.recovery_counts()
+        state, counts = self._state(), at_once(self._controller.recovery_counts())
         return {
             "leader": state.leader,
             "isr": list(state.isr),
