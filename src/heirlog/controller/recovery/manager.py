@@ -78,6 +78,8 @@ class Recovery:
     surveyed_until_ms: int = -1
     due_ms: int | None = None
     """When its wait ends."""
+    awaited: set[BrokerId] = field(default_factory=set)
+    """Nothing can be decided before all of these have answered; empty where any answer may decide."""
 
 
 @dataclass(slots=True)
@@ -193,7 +195,8 @@ class RecoveryManager:
 
     def judge(self, key: PartitionKey, state: PartitionState, leadership: Leadership) -> Verdict:
         """Whom the partition waits for, or who wins it, as things are now."""
-        acceptable, recovery = leadership.acceptable(state), self.recoveries.get(key)
+        is_acceptable, recovery = leadership.acceptable(state), self.recoveries.get(key)
+        acceptable = tuple([replica for replica in state.replicas if is_acceptable(replica)])
         if not self.enabled:
             return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)
         now_ms = self._env.now_ms()
@@ -210,7 +213,7 @@ class RecoveryManager:
         )
         if recovery is not None:
             case.valid = {
-                broker: answer for broker, answer in self.answers_that_count(key, state).items() if acceptable(broker)
+                broker: answer for broker, answer in self.answers_that_count(key, state).items() if broker in acceptable
             }
             case.skips_wait = recovery.skips_wait
             if recovery.began_ms is not None:
@@ -250,15 +253,17 @@ class RecoveryManager:
 
     def _act(self, key: PartitionKey, state: PartitionState, turn: _Turn) -> bool:
         """Begin, go on, end or decide; whether somebody was elected."""
+        recovery, strategy = self.recoveries.get(key), self.strategy(key, turn.leadership)
+        if recovery is not None and recovery.strategy is not strategy:
+            # another strategy, another beginning
+            recovery.began_ms = recovery.due_ms = None
         verdict = self.judge(key, state, turn.leadership)
-        recovery = self.recoveries.get(key)
         if verdict.phase is Phase.RECOVERING:
             recovery = recovery or self.recoveries.setdefault(key, Recovery(state.leader_epoch))
-            strategy = self.strategy(key, turn.leadership)
-            if recovery.began_ms is None or recovery.strategy is not strategy:
+            if recovery.began_ms is None:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
                 turn.began += 1
-                verdict = self.judge(key, state, turn.leadership)
+            recovery.awaited = set() if verdict.any_decides else set(verdict.waits_for)
         elif recovery is not None and recovery.began_ms is not None:
             # answers stay: without a leader no log changes
             recovery.began_ms = recovery.due_ms = None
@@ -406,8 +411,16 @@ class RecoveryManager:
             # the partition may have gone, or gone on, and the replica with it
             if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer
-                self._unjudged[key] = None
+                if self._may_decide(broker, answer, recovery, state):
+                    self._unjudged[key] = None
         self.settle()
+
+    def _may_decide(self, broker: BrokerId, answer: Answer, recovery: Recovery, state: PartitionState) -> bool:
+        """Not before the last of those that the partition waits for: of three answers one is worth a look."""
+        registered = self._image.brokers.get(broker)
+        if registered is not None and counts(answer, registered.epoch, state.leader_epoch):
+            recovery.awaited.discard(broker)
+        return not recovery.awaited
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None:
         what = f"{failure.kind}: {failure.detail}" if failure.detail else failure.kind

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from heirlog.controller.election import Acceptable
 from heirlog.controller.recovery.answers import Answer, best
 from heirlog.controller.recovery.strategy import Strategy
 from heirlog.metadata.state import Ids, PartitionState
@@ -64,6 +63,8 @@ class Verdict(NamedTuple):
     wait_ends_ms: int | None = None
     """Controller's clock; None: no limit."""
     winner: BrokerId | None = None
+    any_decides: bool = False
+    """The next answer may decide; else nothing changes before all of `waits_for` have answered, or the wait ends."""
 
 
 @dataclass(slots=True)
@@ -74,7 +75,8 @@ class Case:
     strategy: Strategy
     min_isr: int
     """Effective."""
-    acceptable: Acceptable
+    acceptable: Ids
+    """Which replicas may lead now."""
     valid: Mapping[BrokerId, Answer]
     """Answers that count, of acceptable replicas."""
     now_ms: int
@@ -85,13 +87,18 @@ class Case:
     skips_wait: bool = False
 
 
+def quorum_members(state: PartitionState, min_isr: int) -> Ids:
+    """Who must answer before Balanced elects."""
+    return state.last_known_elr if len(state.last_known_elr) >= min_isr else state.replicas
+
+
 def quorum_of(state: PartitionState, min_isr: int) -> Quorum:
-    """Who must answer before Balanced elects, and why they."""
-    known = state.last_known_elr
+    """The same, and why they."""
+    known, members = state.last_known_elr, quorum_members(state, min_isr)
     if len(known) >= min_isr:
-        return Quorum(known, f"LastKnownELR names {len(known)} replicas, min.insync.replicas is {min_isr}")
+        return Quorum(members, f"LastKnownELR names {len(known)} replicas, min.insync.replicas is {min_isr}")
     return Quorum(
-        state.replicas,
+        members,
         f"LastKnownELR names {len(known)} of the {min_isr} replicas (min.insync.replicas) that held every committed "
         "record, so all assigned replicas must answer",
     )
@@ -107,11 +114,11 @@ def quorum_is_complete(members: Ids, there: Collection[BrokerId]) -> bool:
 
 def judge(case: Case) -> Verdict:
     """With the manager on."""
-    state, acceptable = case.state, case.acceptable
+    state = case.state
     if state.has_leader:
         return Verdict(Phase.LED)
     members = state.isr or state.elr
-    if any(acceptable(member) for member in members):
+    if members and any(member in case.acceptable for member in members):
         return Verdict(Phase.CLEAN_CANDIDATE)
     if case.strategy is Strategy.AGGRESSIVE:
         return _aggressive(case)
@@ -122,12 +129,12 @@ def judge(case: Case) -> Verdict:
     return _balanced(case)
 
 
-def judge_without_manager(state: PartitionState, acceptable: Acceptable, allows_unclean: bool, elr: bool) -> Verdict:
+def judge_without_manager(state: PartitionState, acceptable: Ids, allows_unclean: bool, elr: bool) -> Verdict:
     """What the shipped rules wait for."""
     if state.has_leader:
         return Verdict(Phase.LED)
     members = state.isr or state.elr
-    if any(acceptable(member) for member in members):
+    if any(member in acceptable for member in members):
         return Verdict(Phase.CLEAN_CANDIDATE)
     if allows_unclean:
         return Verdict(Phase.WAITING_FOR_ANY, state.replicas)
@@ -138,18 +145,14 @@ def judge_without_manager(state: PartitionState, acceptable: Acceptable, allows_
     return Verdict(Phase.MANUAL)
 
 
-def _unanswered(case: Case) -> Ids:
-    return tuple([replica for replica in case.state.replicas if replica not in case.valid and case.acceptable(replica)])
-
-
 def _balanced(case: Case) -> Verdict:
-    quorum = quorum_of(case.state, case.min_isr).members
-    there = [member for member in quorum if case.acceptable(member)]
-    if not quorum_is_complete(quorum, there):
-        return Verdict(Phase.WAITING_FOR_QUORUM, tuple([member for member in quorum if member not in there]))
+    quorum = quorum_members(case.state, case.min_isr)
+    if not quorum_is_complete(quorum, case.acceptable):
+        return Verdict(Phase.WAITING_FOR_QUORUM, tuple([member for member in quorum if member not in case.acceptable]))
     if not case.valid or not quorum_is_complete(quorum, case.valid):
         return Verdict(Phase.RECOVERING, tuple([member for member in quorum if member not in case.valid]))
-    others, ends_ms = _unanswered(case), case.began_ms + case.timeout_ms
+    others = tuple([replica for replica in case.acceptable if replica not in case.valid])
+    ends_ms = case.began_ms + case.timeout_ms
     if others and not case.skips_wait and case.now_ms < ends_ms:
         return Verdict(Phase.RECOVERING, others, ends_ms)
     return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
@@ -158,8 +161,8 @@ def _balanced(case: Case) -> Verdict:
 def _aggressive(case: Case) -> Verdict:
     others = tuple([replica for replica in case.state.replicas if replica not in case.valid])
     ends_ms = case.began_ms + case.window_ms
-    if not case.valid:
-        return Verdict(Phase.RECOVERING, others)
     if others and case.now_ms < ends_ms:
         return Verdict(Phase.RECOVERING, others, ends_ms)
+    if not case.valid:
+        return Verdict(Phase.RECOVERING, others, any_decides=True)
     return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
