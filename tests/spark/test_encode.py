@@ -95,7 +95,10 @@ def test_a_partition_that_the_topic_does_not_have_is_refused(wrong: int) -> None
 def test_records_without_a_key_fill_one_partition_after_the_other() -> None:
     records = Records.of(batch_of([(None, bytes(93), None)] * 100))
     chosen = Partitioner(4, start=2, batch_bytes=1000).choose(records)
-    assert list(chosen) == [(2 + row // 10) % 4 for row in range(100)]
+    assert list(chosen) == [(2 + row // 8) % 4 for row in range(100)]
+    # what one visit leaves fits into one batch
+    (whole,) = encode_batches(records, range(8), 0, batch_bytes=1000)
+    assert len(whole) > 800
 
 
 def test_rows_keep_their_order_within_a_partition() -> None:

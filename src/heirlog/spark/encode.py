@@ -176,7 +176,14 @@ class Partitioner:
             chosen[valid_rows(given).astype(bool)] = named
         key, value = records.key, records.value
         kernels.choose_partitions(
-            chosen, self._count, key.data, key.bounds, key.valid, value.bounds, self._sticky, self._batch_bytes
+            chosen,
+            self._count,
+            key.data,
+            key.bounds,
+            key.valid,
+            value.bounds,
+            self._sticky,
+            self._batch_bytes - HEADER_SIZE,
         )
         return chosen
 

@@ -50,6 +50,8 @@ MICROSECONDS = 1000
 LAST_MILLISECOND = (2**63 - 1) // MICROSECONDS
 SMALLEST_RECORD_BYTES = 7
 """Size, attributes, timestamp, offset, key size, value size, header count: a byte each."""
+KEYLESS_OVERHEAD_BYTES = 10
+"""What a record without key and headers takes beside its value: the same, its size and offset in three bytes each."""
 
 
 def compiled(function: F) -> F:
@@ -400,7 +402,8 @@ def choose_partitions(
     sticky: Longs,
     sticky_bytes_max: int,
 ) -> None:
-    """Fill in `chosen` where it is -1: by the key, else the sticky partition, which moves on once it got its bytes."""
+    """Fill in `chosen` where it is -1: by the key, else the sticky partition, which moves on before a record that would
+    begin another batch: `sticky_bytes_max` is what the records of one may take."""
     for row in range(chosen.size):
         if chosen[row] >= 0:
             continue
@@ -408,8 +411,9 @@ def choose_partitions(
             start = key_bounds[row]
             chosen[row] = (murmur2(key_data, start, key_bounds[row + 1] - start) & 0x7FFFFFFF) % count
             continue
-        if sticky[STICKY_BYTES] >= sticky_bytes_max:
+        size = KEYLESS_OVERHEAD_BYTES + field_size(value_bounds[row + 1] - value_bounds[row])
+        if sticky[STICKY_BYTES] + size > sticky_bytes_max and sticky[STICKY_BYTES] > 0:
             sticky[STICKY_PARTITION] += 1
             sticky[STICKY_BYTES] = 0
         chosen[row] = sticky[STICKY_PARTITION] % count
-        sticky[STICKY_BYTES] += value_bounds[row + 1] - value_bounds[row] + SMALLEST_RECORD_BYTES
+        sticky[STICKY_BYTES] += size

@@ -32,6 +32,7 @@ from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
 
 INPUT = "input"
+LAKES = ("delta", "iceberg")
 _SENSITIVE = re.compile(r"passw|jaas|secret|token|credential|sasl|\.key\b|account\.key", re.IGNORECASE)
 Step = Callable[[str, int], None]
 
@@ -48,6 +49,8 @@ class BatchBody:
     on_step: Step = no_step
     prepared: bool = False
     """The rows are what is written: with a query over the stream, parsing and SQL have happened before."""
+    begun: bool = False
+    """A batch has run here, so the next one has never run anywhere."""
 
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         pipeline, started = self.pipeline, time.time()
@@ -64,13 +67,16 @@ class BatchBody:
                 Journal(pipeline.checkpoint).add(Batch(**tables[-1].manifest(batch_id)))
             return
         before, after = (offset_log(pipeline.checkpoint, number) for number in (batch_id - 1, batch_id))
+        # a lake that knows the batch passes over it, and nothing is counted on the way to nowhere
+        on_the_way = self.begun or not (isinstance(pipeline.sink, Table) and pipeline.sink.format in LAKES)
+        self.begun = True
         if self.prepared:
-            counted = _Counted(Parsed(rows, False), None, [])
+            counted = _Counted(Parsed(rows, False), None, [], on_the_way)
         else:
             # with the option `columns` the rows may not say where they come from
             located = {"topic", "partition", "offset"} <= set(rows.columns)
             fresh = sorted(set(after.offsets) - set(before.offsets)) if located else []
-            counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh)
+            counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh, on_the_way)
         self._write(pipeline.sink, counted.out, batch_id, tables)
         self._write_rejected(counted, batch_id, tables)
         for table in tables:
@@ -126,11 +132,15 @@ class BatchBody:
 
 
 class _Counted:
-    """The rows to write, counted on their way; the counts are there once the rows are written."""
+    """The rows to write, counted on their way; the counts are there once the rows are written.
 
-    def __init__(self, parsed: Parsed, query: Query | None, fresh: list[TopicPartition]) -> None:
+    on_the_way: False where they may not be written after all; they are read once more to be counted then.
+    """
+
+    def __init__(self, parsed: Parsed, query: Query | None, fresh: list[TopicPartition], on_the_way: bool) -> None:
         self._fresh = fresh
-        self._input, self._output = Observation(), Observation()
+        self._input = Observation() if on_the_way else None
+        self._output = Observation() if on_the_way else None
         self._uncounted = parsed.rows
         self._counts = counts = [f.count(f.lit(1)).alias("rows")]
         if parsed.may_reject:
@@ -138,7 +148,7 @@ class _Counted:
         for index, (topic, partition) in enumerate(fresh):
             here = (f.col("topic") == topic) & (f.col("partition") == partition)
             counts.append(f.min(f.when(here, f.col("offset"))).alias(f"first_{index}"))
-        self.parsed = Parsed(parsed.rows.observe(self._input, *counts), parsed.may_reject)
+        self.parsed = Parsed(_watched(parsed.rows, self._input, counts), parsed.may_reject)
         out = self.parsed.good
         self._kept: DataFrame | None = None
         if query is not None:
@@ -147,7 +157,7 @@ class _Counted:
                 out = self._kept = out.persist()
             out = apply_sql(out, query)
         self._uncounted_out = out
-        self.out = out.observe(self._output, f.count(f.lit(1)).alias("rows"))
+        self.out = _watched(out, self._output, counts[:1])
 
     @cached_property
     def _seen(self) -> dict[str, Any]:
@@ -176,15 +186,21 @@ class _Counted:
             self._kept.unpersist()
 
 
-def _observed(observation: Observation, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
+def _watched(rows: DataFrame, observation: Observation | None, counts: list[Column]) -> DataFrame:
+    return rows if observation is None else rows.observe(observation, *counts)
+
+
+def _observed(observation: Observation | None, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
     """What was counted on the way. Where the optimiser saw that nothing can come of the rows (none are left to group or
     join, a condition is never true) it took the counting out with them, and they are counted now."""
-    try:
-        return observation.get
-    except (Py4JJavaError, PySparkAssertionError):
-        counted = rows.agg(*counts).first()
-        assert counted is not None
-        return counted.asDict()
+    if observation is not None:
+        try:
+            return observation.get
+        except (Py4JJavaError, PySparkAssertionError):
+            pass
+    counted = rows.agg(*counts).first()
+    assert counted is not None
+    return counted.asDict()
 
 
 def _refuse_missing(table: BatchTable, batch_id: int, rows: int) -> None:
