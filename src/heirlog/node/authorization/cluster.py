@@ -29,8 +29,10 @@ def open_to_all(call: Call) -> Any:
 
 def whole(call: Call) -> Any:
     """Refused by the error code of the answer."""
-    if call.may(CLUSTER):
-        return call.handle()
+    return call.handle() if call.may(CLUSTER) else whole_refusal(call)
+
+
+def whole_refusal(call: Call) -> Any:
     answer: Any = response_class(call.route.key)()
     answer.error_code = DENIED
     if "error_message" in answer.FIELDS:
@@ -64,14 +66,19 @@ def log_info_refused(request: GetReplicaLogInfoRequest, code: ErrorCode) -> GetR
     )
 
 
-def describe_cluster(call: Call) -> Any:
-    """Everybody sees the nodes; who may not describe the cluster is told of no operations on it."""
+def describe_brokers(call: Call) -> Any:
+    """Everybody sees the brokers; who may not describe the cluster is told of no operations on it."""
 
     def tell(response: DescribeClusterResponse) -> None:
         if response.cluster_authorized_operations != NOT_ASKED:
             response.cluster_authorized_operations = cluster_operations(call)
 
     return changed(call.handle(), tell)
+
+
+def describe_controllers(call: Call) -> Any:
+    """Only operators speak to controllers."""
+    return describe_brokers(call) if call.may(CLUSTER) else whole_refusal(call)
 
 
 def cluster_operations(call: Call) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import ResourceType
+from heirlog.metadata.acls import Operation, ResourceType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.node.authorization.call import Call, parted
 from heirlog.node.authorization.topics import split
@@ -48,26 +48,36 @@ def describe_configs(call: Call) -> Any:
 
 
 def alter_configs(call: Call) -> Any:
-    return _alter(call, AlterConfigsResponse.AlterConfigsResourceResponse, lambda kind: True)
+    return _alter(call, AlterConfigsResponse.AlterConfigsResourceResponse, lambda resource: _denial(call, resource))
 
 
 def incremental_alter_configs(call: Call) -> Any:
-    return _alter(call, IncrementalAlterConfigsResponse.AlterConfigsResourceResponse, lambda kind: True)
+    """On a controller, whose loggers are changed as its peers may: CLUSTER_ACTION."""
+
+    def denial(resource: Any) -> ErrorCode:
+        if resource.resource_type != BROKER_LOGGER:
+            return _denial(call, resource)
+        is_peer = call.may_also(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        return ErrorCode.NONE if is_peer else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+    return _alter(call, IncrementalAlterConfigsResponse.AlterConfigsResourceResponse, denial)
 
 
 def alter_loggers(call: Call) -> Any:
     """On a broker: its loggers are its own to change, the rest goes to the active controller, which asks."""
-    result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    return _alter(call, result, lambda kind: kind == BROKER_LOGGER)
+
+    def denial(resource: Any) -> ErrorCode:
+        return _denial(call, resource) if resource.resource_type == BROKER_LOGGER else ErrorCode.NONE
+
+    return _alter(call, IncrementalAlterConfigsResponse.AlterConfigsResourceResponse, denial)
 
 
-def _alter(call: Call, result: Callable[..., Any], is_judged: Callable[[int], bool]) -> Any:
+def _alter(call: Call, result: Callable[..., Any], denial: Callable[[Any], ErrorCode]) -> Any:
     """A resource that is named twice is invalid, whoever asks."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in call.request.resources)
 
-    def denial(resource: Any) -> ErrorCode:
-        kind, name = resource.resource_type, resource.resource_name
-        return _denial(call, resource) if is_judged(kind) and times[kind, name] == 1 else ErrorCode.NONE
+    def is_left(resource: Any) -> bool:
+        return times[resource.resource_type, resource.resource_name] > 1 or denial(resource) is ErrorCode.NONE
 
     def refused(resource: Any) -> Any:
         code = denial(resource)
@@ -78,5 +88,5 @@ def _alter(call: Call, result: Callable[..., Any], is_judged: Callable[[int], bo
             resource_name=resource.resource_name,
         )
 
-    left, denied = parted(call.request.resources, lambda resource: denial(resource) is ErrorCode.NONE)
+    left, denied = parted(call.request.resources, is_left)
     return split(call, "resources", "responses", left, denied, refused)

@@ -43,8 +43,6 @@ _ALTER_CONFIGS: Final = (
     Need(Operation.ALTER_CONFIGS, GROUP),
     Need(Operation.ALTER_CONFIGS, CLUSTER),
 )
-_DESCRIBE_CLUSTER_NODES: Final = Rule(cluster.describe_cluster, also=(Need(Operation.DESCRIBE, CLUSTER),))
-
 RULES: Final[Mapping[Role, Mapping[int, Rule]]] = {
     Role.BROKER: {
         0: Rule(topics.produce, (Need(Operation.WRITE, TOPIC), Need(Operation.WRITE, TRANSACTIONAL_ID))),
@@ -97,7 +95,7 @@ RULES: Final[Mapping[Role, Mapping[int, Rule]]] = {
         47: Rule(groups.offset_delete, (Need(Operation.DELETE, GROUP), Need(Operation.READ, TOPIC))),
         55: FORWARDED,
         57: FORWARDED,
-        60: _DESCRIBE_CLUSTER_NODES,
+        60: Rule(cluster.describe_brokers, also=(Need(Operation.DESCRIBE, CLUSTER),)),
         61: Rule(topics.describe_producers, (Need(Operation.READ, TOPIC),)),
         64: FORWARDED,
         66: Rule(cluster.list_transactions, (Need(Operation.DESCRIBE, TRANSACTIONAL_ID),)),
@@ -129,7 +127,7 @@ RULES: Final[Mapping[Role, Mapping[int, Rule]]] = {
         37: Rule(topics.create_partitions, (Need(Operation.ALTER, TOPIC),)),
         # ALTER is what Kafka shipped, CLUSTER_ACTION what KIP-966 asks for
         43: Rule(cluster.elect_leaders, (Need(Operation.ALTER, CLUSTER), Need(Operation.CLUSTER_ACTION, CLUSTER))),
-        44: Rule(configs.incremental_alter_configs, _ALTER_CONFIGS),
+        44: Rule(configs.incremental_alter_configs, _ALTER_CONFIGS, also=(Need(Operation.CLUSTER_ACTION, CLUSTER),)),
         45: ALTER_CLUSTER,
         46: DESCRIBE_CLUSTER,
         52: NODES_ONLY,
@@ -140,7 +138,11 @@ RULES: Final[Mapping[Role, Mapping[int, Rule]]] = {
         57: Rule(cluster.update_features, (Need(Operation.ALTER, CLUSTER),)),
         58: NODES_ONLY,
         59: NODES_ONLY,
-        60: _DESCRIBE_CLUSTER_NODES,
+        60: Rule(
+            cluster.describe_controllers,
+            (Need(Operation.ALTER, CLUSTER),),
+            also=(Need(Operation.DESCRIBE, CLUSTER),),
+        ),
         62: NODES_ONLY,
         63: NODES_ONLY,
         64: ALTER_CLUSTER,
