@@ -67,8 +67,9 @@ class BatchBody:
                 Journal(pipeline.checkpoint).add(Batch(**tables[-1].manifest(batch_id)))
             return
         before, after = (offset_log(pipeline.checkpoint, number) for number in (batch_id - 1, batch_id))
+        is_lake = isinstance(pipeline.sink, Table) and pipeline.sink.format in LAKES
         # a lake that knows the batch passes over it, and nothing is counted on the way to nowhere
-        on_the_way = self.begun or not (isinstance(pipeline.sink, Table) and pipeline.sink.format in LAKES)
+        on_the_way = self.begun or not is_lake
         self.begun = True
         if self.prepared:
             counted = _Counted(Parsed(rows, False), None, [], on_the_way)
@@ -76,7 +77,11 @@ class BatchBody:
             # with the option `columns` the rows may not say where they come from
             located = {"topic", "partition", "offset"} <= set(rows.columns)
             fresh = sorted(set(after.offsets) - set(before.offsets)) if located else []
-            counted = _Counted(parsed_by(pipeline, rows), pipeline.query, fresh, on_the_way)
+            parsed = parsed_by(pipeline, rows)
+            if is_lake and pipeline.dead_letters is None:
+                # its commit cannot be held back until the rejected rows are counted
+                parsed = Parsed(parsed.strict, False)
+            counted = _Counted(parsed, pipeline.query, fresh, on_the_way)
         self._write(pipeline.sink, counted.out, batch_id, tables)
         self._write_rejected(counted, batch_id, tables)
         for table in tables:
