@@ -16,7 +16,7 @@ from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.api import APIS, request_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.frames import RequestHeader, decode_response
+from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.create_acls import CreateAclsRequest
 from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
@@ -653,6 +653,26 @@ def test_until_the_acls_are_known_only_super_users_are_served(node: Guarded) -> 
     node.wait(lambda: bool(wire.answers))
     assert authorizer.is_loaded, "the next commit shows that this node has everything"
     connection.closed()
+
+
+@pytest.mark.parametrize(
+    "principal", [b"", b"\0", b"\0\1", b"\0\0", b"\0\0\x05User", b"\0\0\x05User\x09al", b"\0\0\x05User\x02\xff\0\0"]
+)
+def test_an_envelope_whose_principal_cannot_be_read_is_refused(node: Guarded, principal: bytes) -> None:
+    inner = b"".join(encode_request(RequestHeader(19, 7, 1, "c"), creating("t")))[4:]  # type: ignore[arg-type]
+    envelope = EnvelopeRequest(request_data=inner, request_principal=principal, client_host_address=bytes(4))
+    code = node.ask(envelope, listener=CONTROLLER, principal=ADMIN).error_code
+    assert code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
+    envelope.client_host_address = b"\0"
+    assert node.ask(envelope, listener=CONTROLLER, principal=ADMIN).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_broker_that_may_not_forward_tells_its_clients_nothing_of_permissions() -> None:
+    alone = Guarded(super_users="User:admin", allow_everyone_if_no_acl_found="true")
+    alone.allow(Operation.CREATE, CLUSTER, CLUSTER_NAME)
+    answer = alone.ask(creating("t"), principal=ADMIN)
+    assert shown(answer) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert any(line.event == "forwarding-denied" for line in alone.log)
 
 
 def test_what_is_denied_is_told_in_the_log_with_who_asked_for_what(node: Guarded) -> None:

@@ -26,6 +26,9 @@ FORWARDABLE = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 46, 55, 57, 64, DES
 IncrementalAlterConfigs, AlterPartitionReassignments, ListPartitionReassignments, DescribeQuorum, UpdateFeatures,
 UnregisterBroker, DescribeRecovery."""
 
+ADDRESS_BYTES = (4, 16)
+"""IPv4, IPv6."""
+
 
 def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
     if not node.controller.is_active:
@@ -40,6 +43,8 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not route.min_version <= header.api_version <= route.max_version:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if request.request_principal is not None and len(request.client_host_address) not in ADDRESS_BYTES:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     try:
         client = forwarding.context_of(header, request, context)
     except Malformed:
