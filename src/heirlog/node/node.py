@@ -367,15 +367,17 @@ class Node:
         if listener.role is Role.BROKER and not self._serves_clients:
             # from an empty image clients would learn that their topics are gone
             return self._hold(route, request, context, self._held)
-        if self.authorizer is not None and not self.authorizer.is_loaded and not self._is_early(context):
+        authorizer = self.authorizer
+        if authorizer is None:
+            return route.handle(self, request, context)
+        if not authorizer.is_loaded and not self._is_early(authorizer, context):
             return self._hold(route, request, context, self._held_for_acls)
-        return self.serve(route, request, context)
+        return self._serve_guarded(self, authorizer, route, request, context)
 
-    def _is_early(self, context: Context) -> bool:
+    def _is_early(self, authorizer: Authorizer, context: Context) -> bool:
         """Served although the ACLs are not known yet: a quorum needs its nodes before it has any."""
-        assert self.authorizer is not None
         on_early_listener = context.listener in self.config.early_start_listeners
-        return on_early_listener and self.authorizer.is_super_user(context.principal)
+        return on_early_listener and authorizer.is_super_user(context.principal)
 
     def serve(self, route: Route, request: Any, context: Context) -> Any:
         """The handler's answer, as far as the client may have it."""
