@@ -70,5 +70,5 @@ def metadata_version_named(name: str) -> int:
 
 
 def metadata_version_name(level: int) -> str:
-    """"4.1-IV1" for 27; the bare number where heirlog has no name for it."""
+    """The name of a level ("4.1-IV1" for 27); the bare number where heirlog has no name for it."""
     return next((name for name, known in _NAMES.items() if known == level and "-IV" in name), str(level))
