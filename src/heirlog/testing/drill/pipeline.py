@@ -283,7 +283,8 @@ def _parents() -> dict[int, int]:
 
 def _is_worker(pid: int) -> bool:
     listed = subprocess.run(["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True)
-    return "pyspark.daemon" in listed.stdout
+    # other daemons plan
+    return "pyspark.daemon pyspark.worker" in listed.stdout
 
 
 def _judge(folder: Path, truth: dict[str, tuple[int, int, int]], verdict: Verdict) -> None:
