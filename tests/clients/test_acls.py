@@ -167,17 +167,6 @@ def test_a_client_may_do_what_an_acl_allows_its_address_from_then_on_and_until_i
     world.eventually(lambda: topics_seen(world) == [])
 
 
-def test_acls_outlive_their_nodes(world: World) -> None:
-    world.ask("create_acls", 3, creations=[acl(TOPIC, "kept", READ)])
-    before = world.eventually(lambda: described(world, host_filter=THERE))
-    for node in world.cluster.node_ids:
-        world.cluster.kill(node)
-    for node in world.cluster.node_ids:
-        world.cluster.start(node)
-    world.cluster.wait_until_ready()
-    assert world.eventually(lambda: described(world, host_filter=THERE)) == before
-
-
 def test_confluent_kafka_administers_acls(world: World) -> None:
     admin = kinds.AdminClient({"bootstrap.servers": world.cluster.bootstrap_servers})
     binding = kinds.AclBinding(

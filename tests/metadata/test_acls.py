@@ -41,7 +41,7 @@ names = st.sampled_from(["*", "a", "aa", "ab", "aab", "b", "*a"])
 acls = st.builds(on, names, st.sampled_from([LITERAL, PREFIXED]), st.sampled_from([TOPIC, GROUP]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(acls, max_size=12), st.sets(st.integers(0, 11)), names)
 def test_what_concerns_a_name_is_found_after_any_additions_and_removals(
     given: list[Acl], removed: set[int], name: str

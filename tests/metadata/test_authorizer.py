@@ -75,7 +75,7 @@ def naive(given: list[Acl], principal: str, host: str, operation: Operation, nam
     return any(acl.permission == ALLOW and acl.operation in enough for acl in mine)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(acls, max_size=12), principals, hosts, operations, names, st.booleans())
 def test_decisions_are_those_of_a_naive_definition(
     given: list[Acl], principal: str, host: str, operation: Operation, name: str, by_default: bool

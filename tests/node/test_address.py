@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from heirlog.node.address import UNNAMED_HOST, host_bytes, host_text, kafka_host
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.ip_addresses(), st.booleans())
 def test_every_address_is_read_as_it_is_meant_and_written_as_java_does(address: object, short: bool) -> None:
     assert isinstance(address, ipaddress.IPv4Address | ipaddress.IPv6Address)

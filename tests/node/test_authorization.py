@@ -675,6 +675,21 @@ def test_a_broker_that_may_not_forward_tells_its_clients_nothing_of_permissions(
     assert any(line.event == "forwarding-denied" for line in alone.log)
 
 
+@pytest.mark.parametrize("by_snapshot", [False, True])
+def test_acls_outlive_their_node(by_snapshot: bool) -> None:
+    limits = {"metadata_log_max_record_bytes_between_snapshots": "1"} if by_snapshot else {}
+    guarded = Guarded(**limits)
+    guarded.create_topics("t", "u")
+    guarded.allow(Operation.DESCRIBE, TOPIC, "t")
+    before = dict(guarded.node.image.acls.by_id)
+    guarded.world.run_for(2000)
+    guarded.cluster.kill("broker-1")
+    guarded.cluster.start("broker-1")
+    guarded.wait(lambda: guarded.cluster.broker(1).node is not None and bool(guarded.node.image.topic_ids))
+    assert shown(guarded.ask(MetadataRequest(topics=None))) == {"t": 0}
+    assert guarded.node.image.acls.by_id == before
+
+
 def test_what_is_denied_is_told_in_the_log_with_who_asked_for_what(node: Guarded) -> None:
     node.world.run_for(20_000)
     node.log.clear()
