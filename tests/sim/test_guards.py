@@ -12,6 +12,10 @@ NEEDED = {
     6: ("kip-903-race", {"T2", "T4", "T11"}),
     8: ("last-replica-standing", {"T4", "T5"}),
     9: ("last-replica-standing", {"T4", "T5", "T11"}),
+    10: ("U3", {"recovery-answers", "recovery-choice"}),
+    11: ("U13-old-leader", {"recovery-answers", "loss-report"}),
+    12: ("U1", {"recovery-choice"}),
+    13: ("U2", {"recovery-quorum"}),
     14: ("controller-power-cut", {"R1"}),
 }
 SEEDS = range(1, 31)

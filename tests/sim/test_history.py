@@ -75,6 +75,14 @@ def test_another_lineage_may_hold_another_value_at_the_same_offset() -> None:
     assert inconsistent_offsets([Acknowledged("t-0", 3, "a", time_ms=15)], [before, after], losses) != []
 
 
+def test_the_winner_of_a_lossy_election_may_have_an_older_tail() -> None:
+    before, after = Observed("t-0", 3, "a", leader_epoch=2), Observed("t-0", 3, "b", leader_epoch=1)
+    losses = [Loss("t-0", 3, 5, time_ms=10)]
+    assert inconsistent_offsets([], [before, after], losses) == []
+    assert inconsistent_offsets([], [before, after]) != []
+    assert inconsistent_offsets([], [after, before], losses) != []
+
+
 def test_the_latest_offset_must_not_go_back_for_one_client() -> None:
     answers = [Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 2, "c")]
     (finding,) = latest_went_back(answers)
@@ -102,3 +110,11 @@ def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
     assert poll_skip([read(0), read(1), read(2, epoch=6)], losses) == []
     (finding,) = poll_skip([*before, read(4, epoch=5)], losses)
     assert "what stands at 2 it never saw" in finding.sentence
+
+
+def test_records_that_the_winner_has_are_of_the_new_lineage() -> None:
+    older_tail = [read(2, epoch=0), read(3, epoch=0), read(4, epoch=5)]
+    losses = [Loss("t-0", 2, 5, time_ms=0, winner=((0, 0), (5, 4)))]
+    assert poll_skip([read(0, epoch=0), read(1, epoch=0), *older_tail], losses) == []
+    of_another_log = [read(2, epoch=1), read(3, epoch=1), read(4, epoch=5)]
+    assert poll_skip([read(0, epoch=0), read(1, epoch=0), *of_another_log], losses) != []

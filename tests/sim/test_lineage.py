@@ -62,16 +62,25 @@ def test_epochs_that_begin_at_the_watermark_are_not_yet_of_the_lineage() -> None
     assert [known.epoch_at(offset) for offset in (0, 9, 10, 29)] == [0, 0, 2, 2]
 
 
-def test_a_new_lineage_begins_at_the_winners_end() -> None:
+def begun(end: int, *entries: tuple[int, int]) -> tuple[int, Lineage]:
+    """After the election of a winner whose log ends there; it has begun epoch 7 since."""
     known = lineage(40, *COMMITTED)
     known.begins_at_epoch = 7
-    known.begin(35, [*COMMITTED, (7, 35)])
-    assert (known.true.offset, known.true.epoch, known.began_at_epoch, known.begins_at_epoch) == (35, 5, 7, None)
+    return known.begin(end, log(end, *entries, (7, end))), known
+
+
+def test_a_new_lineage_begins_at_the_winners_end() -> None:
+    start, known = begun(35, *COMMITTED)
+    assert (start, known.true.offset, known.true.epoch) == (35, 35, 5)
+    assert (known.began_at_epoch, known.begins_at_epoch) == (7, None)
     assert known.common_end(log(40, *COMMITTED)) == 35
 
 
-def test_a_winner_with_a_longer_log_exposes_nothing_new() -> None:
-    known = lineage(40, *COMMITTED)
-    known.begins_at_epoch = 7
-    known.begin(50, [*COMMITTED, (7, 50)])
-    assert known.true.offset == 40
+def test_it_begins_where_a_longer_log_of_the_winner_has_left_the_one_before() -> None:
+    start, known = begun(60, (0, 0), (2, 10))
+    assert (start, known.true.offset) == (30, 30)
+
+
+def test_a_winner_with_everything_and_more_exposes_nothing_new() -> None:
+    start, known = begun(50, *COMMITTED)
+    assert (start, known.true.offset) == (50, 40)

@@ -10,7 +10,7 @@ from sim.test_lineage import COMMITTED, Log, log
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
 from heirlog.sim.lineage import Lineage
-from heirlog.sim.oracle import ANSWERS, CHOICE, REPORT, WAITING, Witness, judge_election, last_written_epoch
+from heirlog.sim.oracle import ANSWERS, CHOICE, QUORUM, REPORT, WAITING, Witness, judge_election, last_written_epoch
 
 WHOLE = log(40, *COMMITTED)
 SHORT = log(20, (0, 0), (2, 10))
@@ -30,12 +30,17 @@ def election(leader: int, *answers: ReplicaAnswer, basis: Basis = Basis.RECOVERE
 
 
 def check(
-    held: Mapping[int, Log], one: ElectionBasis, *, down: tuple[int, ...] = (), impatient_ms: int = 0
+    held: Mapping[int, Log],
+    one: ElectionBasis,
+    *,
+    down: tuple[int, ...] = (),
+    quorum: tuple[int, ...] = (),
+    impatient_ms: int = 0,
 ) -> str | None:
     known = Lineage("t-0")
     known.expose(40, COMMITTED)
     witnesses = {broker: Witness(its, broker not in down) for broker, its in held.items()}
-    finding = judge_election(known, one, witnesses, impatient_ms)
+    finding = judge_election(known, one, witnesses, quorum, impatient_ms)
     return None if finding is None else finding.check
 
 
@@ -62,11 +67,18 @@ def test_whoever_could_have_been_asked_is_waited_for() -> None:
     assert check(held, replace(left_out, basis=Basis.DESIGNATED), impatient_ms=1) is None
 
 
+def test_a_member_of_the_quorum_is_waited_for_wherever_it_is() -> None:
+    one = election(2, answer(1, None), answer(2, WHOLE))
+    assert check({2: WHOLE}, one, quorum=(1, 2)) == QUORUM
+    assert check({2: WHOLE}, one, quorum=(2,)) is None
+
+
 def test_an_answer_is_what_the_disk_holds() -> None:
     held = {1: SHORT, 2: WHOLE}
     lied = election(1, answer(1, log(50, (0, 0), (2, 10))), answer(2, WHOLE))
     assert check(held, lied) == ANSWERS
     assert check({2: WHOLE}, election(2, answer(1, SHORT), answer(2, WHOLE))) is None
+    assert check({2: WHOLE}, election(2, answer(1, SHORT), answer(2, None))) == ANSWERS
 
 
 def test_the_report_covers_what_the_winner_lacks() -> None:

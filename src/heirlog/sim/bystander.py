@@ -104,15 +104,12 @@ class Bystander:
             return False
         return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
 
-    def started_whole(self, machine: Machine) -> bool:
-        """What runs there was started after a clean stop."""
-        process = machine.process
-        if process is None or machine.name in self.hurt:
+    def started_whole(self, machine: Machine, former: Process | None) -> bool:
+        """What runs there was started right after `former` had stopped cleanly."""
+        now = machine.process
+        if now is None or former is None or machine.name in self.hurt:
             return False
-        return any(
-            former.host is process.host and former.number == process.number - 1 and _was_clean(former)
-            for former in self._process_of.values()
-        )
+        return now.number == former.number + 1 and _was_clean(former)
 
     def check_member(
         self, me: BrokerId, node: Node, state: PartitionState, partition: Partition, lineage: Lineage

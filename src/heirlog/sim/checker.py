@@ -38,6 +38,7 @@ SWEEP_EVENTS = 400
 class _Seen(NamedTuple):
     """A replica when it was last looked at."""
 
+    process: Process | None
     partition: Partition
     role: Role
     leader_epoch: int
@@ -63,6 +64,8 @@ class Checker:
         self._contents: dict[Key, Contents] = {}
         self._seen: dict[tuple[str, Key], _Seen] = {}
         self._until_sweep = SWEEP_EVENTS
+        self._controller: Process | None = None
+        """Which was seen last."""
         self.world.on_log = self._on_log
 
     @property
@@ -126,10 +129,20 @@ class Checker:
 
     def _look_at(self, machine: Machine, node: Node, *, everything: bool = False) -> None:
         if machine.config.is_controller:
+            self._count_failover(machine)
             self.truth.observe(node.quorum)
             self._records.batches_end()
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
+
+    def _count_failover(self, machine: Machine) -> None:
+        process, self._controller = self._controller, machine.process
+        if process is machine.process or process is None:
+            return
+        image = self.bystander.image
+        states = [image.partitions[topic_id][index] for topic_id, index in image.leaderless()]
+        if any(not state.isr and not state.elr for state in states):
+            self.world.counters["failover_mid_recovery"] += 1
 
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
         broker = node.broker
@@ -141,6 +154,7 @@ class Checker:
         for partition in broker.replicas.all_partitions():
             log = partition.log
             now = _Seen(
+                machine.process,
                 partition,
                 partition.role,
                 partition.leader_epoch,
@@ -180,7 +194,7 @@ class Checker:
         """T8a: the end of the log went back. Was anything of the lineage above it?"""
         if lineage.begins_at_epoch is not None or before.end == 0:
             return
-        if now.partition is not before.partition and not self.bystander.started_whole(machine):
+        if now.partition is not before.partition and not self.bystander.started_whole(machine, before.process):
             return
         held_end = min(before.end, lineage.true.offset)
         if lineage.epoch_at(held_end - 1) == before.last_epoch:
@@ -230,12 +244,11 @@ class Checker:
             )
 
     def _begin_lineage(self, key: Key, partition: Partition, lineage: Lineage, epoch: int) -> None:
-        start = partition.leader_epoch_start_offset
-        lineage.begin(start, partition.log.epochs.entries)
+        start = lineage.begin(partition.leader_epoch_start_offset, partition.log)
         self._contents_of(key).lineage_begins(start)
         now_ms = self.history.now_ms()
         self.history.lineage_began(lineage.name, start, now_ms)
-        self.losses.append(Loss(lineage.name, start, epoch, now_ms))
+        self.losses.append(Loss(lineage.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
         self.world.counters["lossy_lineage"] += 1
 
     def _check_all_members(self, state: PartitionState, partition: Partition, lineage: Lineage) -> None:

@@ -33,6 +33,7 @@ CONTROLLER_ID = 100
 LOG_DIR = "/data/log"
 CLIENT_PORT = 9092
 CONTROLLER_PORT = 9093
+RECOVERY_MANAGER = "unclean.recovery.manager.enabled"
 
 FAST: Mapping[str, str] = {
     "broker.session.timeout.ms": "2500",

@@ -54,6 +54,30 @@ GUARDS: Mapping[int, Guard] = {
             "an unclean registration leaves ISR and ELR before it can be unfenced (KIP-966)",
         ),
         Guard(
+            10,
+            "heirlog.controller.recovery.answers",
+            "is_of_this_registration",
+            "a GetReplicaLogInfo answer carries the registered broker epoch (KIP-966)",
+        ),
+        Guard(
+            11,
+            "heirlog.controller.recovery.answers",
+            "knows_the_leader_epoch",
+            "a GetReplicaLogInfo answer carries the controller's current leader epoch (KIP-966)",
+        ),
+        Guard(
+            12,
+            "heirlog.controller.recovery.answers",
+            "length_may_decide",
+            "the last written leader epoch decides before the length of a log (KIP-966)",
+        ),
+        Guard(
+            13,
+            "heirlog.controller.recovery.verdict",
+            "quorum_is_complete",
+            "Balanced waits for every member of its quorum (KIP-966)",
+        ),
+        Guard(
             14,
             "heirlog.raft.commit",
             "flush_reached",

@@ -62,6 +62,8 @@ class Loss:
     start_offset: int
     leader_epoch: int
     time_ms: int
+    winner: tuple[tuple[int, int], ...] = ()
+    """(leader epoch, first offset) of the winner's log, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +164,22 @@ def inconsistent_offsets(
     acknowledged: Iterable[Acknowledged], observed: Iterable[Observed], losses: Collection[Loss] = ()
 ) -> list[Finding]:
     """Offsets at which two reads, or a read and an acknowledgement, name different values within one lineage."""
+    first: dict[tuple[str, int], list[Observed]] = {}
     values: dict[tuple[str, int, int], Hashable] = {}
     found = []
     for seen in observed:
-        key = (seen.partition, seen.offset, _lineage(seen, losses))
-        before = values.setdefault(key, seen.value)
-        if before != seen.value:
-            sentence = f"{seen.partition}: offset {seen.offset} held {before!r} and then {seen.value!r}"
-            found.append(Finding(INCONSISTENT_OFFSETS, sentence))
+        others = first.setdefault((seen.partition, seen.offset), [])
+        if all(other.value != seen.value or other.leader_epoch != seen.leader_epoch for other in others):
+            found += [
+                Finding(
+                    INCONSISTENT_OFFSETS,
+                    f"{seen.partition}: offset {seen.offset} held {other.value!r} and then {seen.value!r}",
+                )
+                for other in others
+                if other.value != seen.value and not any(_explains(loss, other, seen) for loss in losses)
+            ]
+            others.append(seen)
+        values[seen.partition, seen.offset, _lineage(seen, losses)] = seen.value
     for one in acknowledged:
         if excused(one, losses):
             continue
@@ -181,6 +191,18 @@ def inconsistent_offsets(
             )
             found.append(Finding(INCONSISTENT_OFFSETS, sentence))
     return found
+
+
+def _explains(loss: Loss, before: Observed, seen: Observed) -> bool:
+    """Why one offset has two values: one of them was written after the loss; or the winner had a tail of an older
+    epoch there, which nobody had read before.
+    """
+    if not _touches(loss, seen.partition, seen.offset) or before.leader_epoch == seen.leader_epoch:
+        return False
+    older, newer = sorted((before.leader_epoch, seen.leader_epoch))
+    if loss.leader_epoch <= newer:
+        return older < loss.leader_epoch
+    return seen.leader_epoch < before.leader_epoch
 
 
 def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) -> list[Finding]:
@@ -218,7 +240,11 @@ def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> li
 
 
 def _enters(loss: Loss, before: Observed, seen: Observed) -> bool:
-    return loss.partition == seen.partition and before.leader_epoch < loss.leader_epoch <= seen.leader_epoch
+    """From a record that the winner does not have to one that was written after the loss."""
+    if loss.partition != seen.partition or not before.leader_epoch < loss.leader_epoch <= seen.leader_epoch:
+        return False
+    holds = next((epoch for epoch, start in reversed(loss.winner) if start <= before.offset), None)
+    return holds != before.leader_epoch
 
 
 def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:

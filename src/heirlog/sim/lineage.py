@@ -1,8 +1,8 @@
 """What a bystander knows of one partition: what is committed, since when, and who gave it up.
 
 A *lineage* is the history that clients were told: it grows with the true high watermark, the highest one that a leader
-exposed. A lossy-basis election ends it; the next one begins at the winner's log end, which is known once the winner has
-taken over.
+exposed. A lossy-basis election ends it; the next one begins where the winner's log ends or has left it, which is known
+once the winner has taken over.
 
 By log matching (same offset, same leader epoch: same records up to there) two logs need not be compared record by
 record: `common_end` says up to where a log holds what the lineage holds.
@@ -77,11 +77,16 @@ class Lineage:
         self.entries = below
         self.true = Watermark(high_watermark, below[-1][0] if below else -1)
 
-    def begin(self, start: int, epochs: Entries) -> None:
-        """The winner of a lossy-basis election has taken over, with a log that ends at `start`."""
+    def begin(self, end: int, log: LogView) -> int:
+        """The winner of a lossy-basis election has taken over, with a log that ended at `end`. Where the new lineage
+        begins: there, or where the winner's log has left the one before (a tail of an older leader may be longer).
+        """
         assert self.begins_at_epoch is not None
+        kept_end = self.common_end(log)
+        start = end if kept_end == self.true.offset else kept_end
         self.began_at_epoch, self.begins_at_epoch = self.begins_at_epoch, None
-        self.expose(min(self.true.offset, start), epochs)
+        self.expose(min(self.true.offset, start), log.epochs.entries)
+        return start
 
     def epoch_at(self, offset: int) -> int:
         """Of a record below the true high watermark; -1 where it is not known any more."""

@@ -16,6 +16,7 @@ delivery with what it was when sent. With `wire=True` every message is encoded a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -46,6 +47,8 @@ class Network:
         self.low_us = 150
         self.span_us = 1500
         """The latency of a link that no fault has touched: low to low + span."""
+        self.sent: Counter[type] = Counter()
+        """Requests, by their class."""
         self._links: dict[tuple[str, str], Link] = {}
         self._listening: dict[Endpoint, Listening] = {}
         self._hosts: dict[Endpoint, str] = {}
@@ -89,6 +92,7 @@ class Network:
     def send(
         self, client: Process, endpoint: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_us: int
     ) -> None:
+        self.sent[type(request)] += 1
         opened = self._opened.setdefault(client, {})
         connection = opened.get((endpoint, channel))
         if connection is None:

@@ -1,7 +1,8 @@
 """What a bystander who can read every disk says of an election on a lossy basis.
 
     choice    no replica that could be asked had more of what was committed than the winner
-    waiting   nobody who could have been asked was left out before the time to wait for answers was over
+    quorum    under Balanced everybody who may have the lost records has answered
+    waiting   nobody else who could have been asked was left out before the time to wait for answers was over
     answers   what the record says a replica answered is what its disk holds
     report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
 
@@ -11,7 +12,7 @@ nobody can choose or report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
@@ -20,6 +21,7 @@ from heirlog.sim.history import Finding
 from heirlog.sim.lineage import Lineage, LogView
 
 CHOICE = "recovery-choice"
+QUORUM = "recovery-quorum"
 WAITING = "recovery-waiting"
 ANSWERS = "recovery-answers"
 REPORT = "loss-report"
@@ -31,20 +33,33 @@ class Witness:
 
     log: LogView
     """Of the process that runs, or of the last one: then an upper limit of what the disk holds."""
-    could_answer: bool
-    """It runs as the registered incarnation, which is unfenced."""
+    reachable: bool
+    """It runs as the registered incarnation, which is unfenced and stays: it can be asked, and it can lead."""
 
 
 def judge_election(
-    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, Witness], impatient_ms: int
+    lineage: Lineage,
+    election: ElectionBasis,
+    witnesses: Mapping[int, Witness],
+    quorum: Collection[int],
+    impatient_ms: int,
 ) -> Finding | None:
-    """impatient_ms: how much sooner than it may leave somebody out the election was held; 0: it may by now."""
+    """quorum: who has to have answered. impatient_ms: how much sooner than it may leave somebody else out the election
+    was held; 0: it may by now.
+    """
+    silent = [answer.broker for answer in election.replicas if not answer.answered and answer.broker in quorum]
+    if silent:
+        return Finding(QUORUM, f"broker {election.leader} was elected without an answer of {silent}")
+    if election.basis is Basis.RECOVERED and not any(
+        answer.answered for answer in election.replicas if answer.broker == election.leader
+    ):
+        return Finding(ANSWERS, f"broker {election.leader} was elected without an answer of its own")
     winner = witnesses.get(election.leader)
     if winner is None:
         return None
     for answer in election.replicas:
         witness = witnesses.get(answer.broker)
-        if witness is None or not witness.could_answer:
+        if witness is None or not witness.reachable:
             continue
         if answer.answered:
             sentence = _answer_is_true(answer, witness.log)
@@ -77,7 +92,7 @@ def _judge_loss(
             f"broker {election.leader} was elected ({election.basis.value}) with what was committed up to {kept_end}; "
             f"broker {broker} has it up to {held_end}"
         )
-        if election.basis is Basis.RECOVERED and broker in answered:
+        if election.basis is Basis.RECOVERED and witness.reachable and broker in answered:
             return Finding(CHOICE, f"{lacks}, and had answered")
         if loss.end_offset is not None and loss.end_offset < held_end:
             return Finding(REPORT, f"{lacks}; the report ends at {loss.end_offset}")

@@ -11,25 +11,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED, UNCLEAN_ELECTION_ENABLE
+from heirlog.controller.recovery.manager import AGGRESSIVE_WINDOW_MS
+from heirlog.controller.recovery.strategy import TIMEOUT, Strategy, strategy_of
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.configs import topic_value
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import BrokerState, Ids, PartitionState
 from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import invariants, succession
 from heirlog.sim.bystander import Bystander, Key
+from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.lineage import Lineage
 from heirlog.sim.oracle import Witness, judge_election
 from heirlog.sim.succession import is_lossy
+
+COMMIT_MS = 200
+"""A record takes less from being appended to being committed."""
 
 
 class RecordJudge:
     def __init__(self, bystander: Bystander) -> None:
         self._seen = bystander
-        self._rules = succession.Rules(bool(bystander.static[MANAGER_ENABLED]), bystander.is_whole)
+        self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
         self._cleared: dict[Key, PartitionState] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
 
@@ -97,12 +101,18 @@ class RecordJudge:
             counters["recovery_missing_answer"] += not election.all_answered
         if lineage.begins_at_epoch is not None:
             return  # nobody knows where the lineage before begins
+        quorum: Ids = ()
         impatient_ms = 0
         if election.basis is Basis.RECOVERED and not self._seen.operator_elects:
-            # the recovery cannot have begun before there was something to recover
-            waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms
-            impatient_ms = max(0, self._patience_ms(key) - waited_ms)
-        finding = judge_election(lineage, election, self._witnesses(key, event), impatient_ms)
+            strategy = self._strategy(key)
+            if strategy is Strategy.NONE:
+                self._seen.broken(
+                    "T8b", f"{lineage.name}: None leaves it to an operator, {election.leader} was elected"
+                )
+            if strategy is Strategy.BALANCED:
+                quorum = _quorum(event)
+            impatient_ms = self._impatient_ms(lineage, strategy)
+        finding = judge_election(lineage, election, self._witnesses(key, event), quorum, impatient_ms)
         if finding is not None:
             self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
 
@@ -116,25 +126,31 @@ class RecordJudge:
             if node is None or partition is None or partition.offline:
                 continue
             registered = self._seen.image.brokers.get(broker)
-            could_answer = (
+            reachable = (
                 machine.running is node
                 and registered is not None
-                and not registered.fenced
+                and registered.is_active
                 and self._seen.runs_as_registered(broker, node)
             )
-            found[int(broker)] = Witness(partition.log, could_answer)
+            found[int(broker)] = Witness(partition.log, reachable)
         return found
 
-    def _patience_ms(self, key: Key) -> int:
-        """How long a recovery waits for replicas that do not answer."""
-        return int(self._seen.static["unclean.recovery.timeout.ms"])
+    def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
+        """How much too early it would be to leave out somebody who could be asked; 0 if it is not.
+
+        A recovery cannot have begun before there was something to recover, which is some time before that is committed.
+        """
+        patience_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
+        waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms + COMMIT_MS
+        return max(0, int(patience_ms) - waited_ms)
+
+    def _strategy(self, key: Key) -> Strategy:
+        image = self._seen.image
+        return strategy_of(image, self._seen.static, image.topics[key[0]].name)
 
     def _forbids_loss(self, key: Key) -> bool:
         """Nobody has allowed an election on a lossy basis."""
-        topic = self._seen.image.topics[key[0]].name
-        return not self._seen.operator_elects and not topic_value(
-            self._seen.image, self._seen.static, topic, UNCLEAN_ELECTION_ENABLE
-        )
+        return not self._seen.operator_elects and self._strategy(key) is not Strategy.AGGRESSIVE
 
     def batches_end(self) -> None:
         """T10, once the batch with a ClearElr is complete."""
@@ -180,3 +196,9 @@ class RecordJudge:
             counters["lossy_election"] += 1
         elif after.leader in before.elr:
             counters["elr_election"] += 1
+
+
+def _quorum(event: succession.Event) -> Ids:
+    """Who may have what was committed: everybody lost since the ISR had its min ISR, if that many are remembered."""
+    known = event.before.last_known_elr
+    return known if len(known) >= event.min_isr else event.before.replicas

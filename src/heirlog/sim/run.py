@@ -42,7 +42,7 @@ class Report:
     acknowledged_by_leader: int
     readable: int
     lost: int
-    """Acknowledged with acks=all and not readable at the end, excused or not."""
+    """Acknowledged with acks=all and not readable in the end, excused or not."""
     violation: Finding | None
     faults: list[str]
     last_events: list[str]
@@ -69,8 +69,8 @@ class Report:
         verdict = "passed" if self.violation is None else f"FAILED {self.violation.check}: {self.violation.sentence}"
         lines = [
             f"seed {self.seed} ({self.scenario}) {verdict}",
-            f"  {self.acknowledged} acknowledged, {self.events} events, {self.virtual_ms / 1000:.1f} virtual seconds, "
-            f"hash {self.hash}",
+            f"  {self.acknowledged} acknowledged, {self.lost} of them lost, {self.events} events, "
+            f"{self.virtual_ms / 1000:.1f} virtual seconds, hash {self.hash}",
         ]
         if self.violation is not None:
             lines += ["  faults:", *(f"    {fault}" for fault in self.faults)]

@@ -5,6 +5,7 @@
     kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     broken-disks            log directories fill up or answer EIO, wholly or for one replica; clocks are set back
+    U1 ... U18              unclean recovery (`heirlog.sim.recoveries`)
 
 A script has an order, and chance in everything else: who is A, how long it takes, what the network does meanwhile.
 """
@@ -16,10 +17,13 @@ from dataclasses import dataclass
 from random import Random
 
 from heirlog.broker.isr import PendingExpand
+from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId
+from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.faults import Mix, Swarm, draw_mix
+from heirlog.sim.recoveries import RECOVERIES
 from heirlog.sim.stage import Plan, Stage
 
 STEP_LIMIT_MS = 30_000
@@ -37,7 +41,7 @@ class Scenario:
 
 
 def _swarm_plan(random: Random) -> Plan:
-    return Plan(
+    plan = Plan(
         partitions=random.randrange(1, 4),
         min_isr=(1, 2, 2, 2, 3)[random.randrange(0, 5)],
         idempotent=bool(random.randrange(0, 2)),
@@ -49,6 +53,19 @@ def _swarm_plan(random: Random) -> Plan:
         remade=not random.randrange(0, 3),
         min_isr_changes=not random.randrange(0, 3),
     )
+    _draw_recovery(plan, random)
+    return plan
+
+
+def _draw_recovery(plan: Plan, random: Random) -> None:
+    """Three runs of four have the recovery manager; what its topic's strategy is, and how patient recoveries are."""
+    plan.manager = bool(random.randrange(0, 4))
+    if not plan.manager:
+        return
+    drawn = random.randrange(0, 8)
+    plan.topic_config = {STRATEGY: (BALANCED, BALANCED, BALANCED, BALANCED, AGGRESSIVE, AGGRESSIVE, NONE)[drawn % 7]}
+    plan.strategy_changes = drawn == 7
+    plan.config = {**plan.config, TIMEOUT: str((1000, 4000, 300_000)[random.randrange(0, 3)])}
 
 
 def _swarm(stage: Stage) -> None:
@@ -329,4 +346,5 @@ SCENARIOS: Mapping[str, Scenario] = {
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
+    **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }

@@ -18,12 +18,20 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim import groups, history
 from heirlog.sim.bystander import Violation
 from heirlog.sim.checker import Checker
-from heirlog.sim.clients.admin import MinIsrChanger, Operator, TopicChurn, TopicMaker
+from heirlog.sim.clients.admin import (
+    NONE,
+    STRATEGY,
+    MinIsrChanger,
+    Operator,
+    StrategyChanger,
+    TopicChurn,
+    TopicMaker,
+)
 from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.member import Member, OffsetsReader
 from heirlog.sim.clients.producer import ACKS_ALL, Producer
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import RECOVERY_MANAGER, Cluster
 from heirlog.sim.compacted import lost_key
 from heirlog.sim.groups import GroupBook
 from heirlog.sim.history import Acknowledged, Finding, History, Observed
@@ -40,6 +48,8 @@ COMPACTED_CONFIG = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "3600000",
 }
+AUDITOR = "auditor"
+"""Reads everything once more in the end."""
 GROUP_LIMIT_MS = 30_000
 ELECTION_ATTEMPTS = 5
 DELETION_LIMIT_MS = 10_000
@@ -72,6 +82,10 @@ class Plan:
     """The unclean recovery manager is on."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
     """Of the topic, besides min ISR."""
+    strategy_changes: bool = False
+    """Of unclean.recovery.strategy, all the time."""
+    keeps_everything: bool = False
+    """Whatever elections are held: nothing that was acknowledged may be lost."""
 
 
 class Stage:
@@ -83,7 +97,14 @@ class Stage:
         self.world = World(seed)
         self.random: Random = self.world.stream("scenario")
         self.cluster = Cluster(
-            self.world, elr=plan.elr, wire=plan.wire, config={"min.insync.replicas": str(plan.min_isr), **plan.config}
+            self.world,
+            elr=plan.elr,
+            wire=plan.wire,
+            config={
+                "min.insync.replicas": str(plan.min_isr),
+                RECOVERY_MANAGER: str(plan.manager).lower(),
+                **plan.config,
+            },
         )
         self.history = History(lambda: self.world.now_us // 1000)
         self.checker = Checker(self.cluster, self.history)
@@ -156,6 +177,11 @@ class Stage:
                 self.cluster.run_client("min-isr", lambda env: MinIsrChanger(env, "min-isr", bootstrap, [TOPIC]))
             )
 
+        if plan.strategy_changes:
+            self._admins.append(
+                self.cluster.run_client("strategy", lambda env: StrategyChanger(env, "strategy", bootstrap, [TOPIC]))
+            )
+
     def _member(self, name: str) -> Member:
         return self.cluster.run_client(
             name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.book, self.history.now_ms)
@@ -216,12 +242,16 @@ class Stage:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._bring_back(name)
-        if self.plan.min_isr_changes:
+        if self.plan.min_isr_changes or self.plan.topic_config.get(STRATEGY) == NONE:
             self._elect_the_forgotten()
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
 
     def _elect_the_forgotten(self) -> None:
-        """A change of min ISR empties the ELR. Where the ISR was empty, nobody may lead until an operator says so."""
+        """Where nobody may lead until an operator says so.
+
+        Without the recovery manager a change of min ISR empties the ELR, and where the ISR was empty nothing is left.
+        With it that is what the strategy None means.
+        """
         for client in self._admins:
             client.stop()
         operator = self.cluster.run_client(
@@ -230,18 +260,24 @@ class Stage:
         self.wait("brokers are unfenced", self.all_unfenced, HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
             self.cluster.run_for(2000)
-            forgotten = [
-                index
-                for topic_id, partitions in self.checker.truth.image.partitions.items()
-                if self.checker.truth.image.topics[topic_id].name == TOPIC
-                for index, state in partitions.items()
-                if not (state.isr or state.elr or state.last_known_elr)
-            ]
+            forgotten = self._forgotten()
             if not forgotten:
                 return
             self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
             self.checker.bystander.operator_elects = True
             operator.elect({TOPIC: forgotten})
+
+    def _forgotten(self) -> list[int]:
+        image = self.checker.truth.image
+        topic_id = image.topic_ids.get(TOPIC)
+        if topic_id is None:
+            return []
+        waits_for_an_operator = self.plan.manager and self.plan.topic_config.get(STRATEGY) == NONE
+        return [
+            index
+            for index, state in sorted(image.partitions[topic_id].items())
+            if not (state.isr or state.elr) and (waits_for_an_operator or not state.last_known_elr)
+        ]
 
     def _bring_back(self, name: str) -> None:
         if self.cluster.is_up(name) and self.cluster.machine(name).stopping:
@@ -261,7 +297,7 @@ class Stage:
         self._audit_group()
         if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):
             raise Violation("T14", self.checker.misplaced() or "")
-        auditor = self._reader("auditor")
+        auditor = self._reader(AUDITOR)
         ends = self._ends()
         self.wait(
             "everything was read",
@@ -322,6 +358,8 @@ class Stage:
             *groups.findings(self.book, losses),
         ]
         self._count()
+        if self.plan.keeps_everything and self.lost():
+            findings.append(Finding(history.LOST_WRITE, f"{self.lost()} acknowledged records cannot be read any more"))
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
 
@@ -350,9 +388,17 @@ class Stage:
         counters["topic.remade"] += 0 if self.churn is None else self.churn.made
 
     def lost(self) -> int:
-        """Acknowledged records that nobody can read, excused or not."""
-        readable = {(one.partition, one.value) for one in self.history.observed}
-        return sum(1 for one in self.history.acknowledged if (one.partition, one.value) not in readable)
+        """Acknowledged records that nobody can read in the end, excused or not; of topics that are not compacted."""
+        readable = {
+            (one.partition, one.value)
+            for one in self.history.observed
+            if one.client == AUDITOR or one.partition not in self._audited
+        }
+        return sum(
+            1
+            for one in self.history.acknowledged
+            if not _is_compacted(one) and (one.partition, one.value) not in readable
+        )
 
 
 def _is_compacted(one: Acknowledged | Observed) -> bool:
