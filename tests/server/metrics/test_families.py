@@ -278,6 +278,11 @@ def test_many_partitions_are_written_in_pieces_under_one_heading(brain: Brain) -
 
 @pytest.fixture(scope="module")
 def three() -> Cluster:
+    return started()
+
+
+def started(**more: str) -> Cluster:
+    """With a topic of three partitions, each led by another broker."""
     config = {
         "heirlog.metrics.listener": "127.0.0.1:0",
         "min.insync.replicas": "2",
@@ -286,15 +291,20 @@ def three() -> Cluster:
         "replica.lag.time.max.ms": "2000",
         "broker.session.timeout.ms": "2000",
         "broker.heartbeat.interval.ms": "300",
+        **more,
     }
     cluster = Cluster(World(11), brokers=3, config=config)
     cluster.format()
     cluster.start_all()
     assert cluster.run_until(lambda: _active_brokers(cluster) == 3, 30_000)
     topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=3, replication_factor=3)
-    said(cluster, _any_broker(cluster), CreateTopicsRequest(topics=[topic], timeout_ms=5000), 4)
+    said(cluster, _running(cluster)[0], CreateTopicsRequest(topics=[topic], timeout_ms=5000), 4)
     assert cluster.run_until(lambda: all(_leads(cluster, broker) for broker in (1, 2, 3)), 30_000)
     return cluster
+
+
+def _running(cluster: Cluster) -> list[Node]:
+    return [node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None]
 
 
 def _node(cluster: Cluster, broker: int) -> Node:
@@ -314,10 +324,6 @@ def _active_brokers(cluster: Cluster) -> int:
     return sum(not broker.fenced for broker in node.image.brokers.values()) if node is not None else 0
 
 
-def _any_broker(cluster: Cluster) -> Node:
-    return next(node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None)
-
-
 def _leads(cluster: Cluster, broker: int) -> int:
     return _node(cluster, broker).broker.gauges().leader_count
 
@@ -332,8 +338,7 @@ def said(cluster: Cluster, node: Node, request: Any, version: int) -> None:
 
 
 def sums(cluster: Cluster, name: str) -> float:
-    nodes = [node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None]
-    return sum(scrape(node)(f"kafka_server_replicamanager_{name}") for node in nodes)
+    return sum(scrape(node)(f"kafka_server_replicamanager_{name}") for node in _running(cluster))
 
 
 def test_copies_between_brokers_count_as_replication_and_a_lost_broker_shows_everywhere(three: Cluster) -> None:
@@ -393,4 +398,40 @@ def test_an_election_from_the_elr_is_never_counted_as_unclean(three: Cluster) ->
     assert found("kafka_controller_kafkacontroller_offlinepartitionscount") == 0
     assert found("kafka_controller_unclean_recovery_partitions_count") == 0
     assert found("kafka_controller_unclean_recovery_finished_count") == 0
+    assert found("kafka_controller_manual_leader_election_required_partition_count") == 0
+
+
+def test_recoveries_show_until_they_end() -> None:
+    """The last two lose their processes, and with them their seats; who is back first has to wait for the other."""
+    cluster = started(**{"unclean.recovery.manager.enabled": "true"})
+    watched = watch(_controller(cluster))
+
+    def becomes(name: str, value: float) -> bool:
+        for _ in range(60):
+            if watched()(name) == value:
+                return True
+            cluster.run_for(500)
+        return False
+
+    prefix = "kafka_controller_"
+    offline, fenced = (f"{prefix}kafkacontroller_{name}" for name in ("offlinepartitionscount", "fencedbrokercount"))
+    waiting, finished = (f"{prefix}unclean_recovery_{name}_count" for name in ("partitions", "finished"))
+    for gone, broker in enumerate((2, 3, 1), 1):
+        cluster.kill(f"broker-{broker}")
+        assert becomes(fenced, gone)
+    assert becomes(offline, 3)
+    cluster.start("broker-3")
+    assert becomes(fenced, 2)
+    assert watched()(waiting) == 0, "broker 1 is eligible still, and waited for"
+    cluster.kill("broker-3")
+    assert becomes(fenced, 3)
+    cluster.start("broker-1")
+    assert becomes(waiting, 3)
+    assert watched()(finished) == 0
+    cluster.start("broker-3")
+    assert becomes(finished, 3)
+    found: Scrape = watched()
+    assert found(waiting) == found(offline) == 0
+    assert found("heirlog_controller_elections_total", basis="recovered") == 3
+    assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 3
     assert found("kafka_controller_manual_leader_election_required_partition_count") == 0
