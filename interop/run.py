@@ -22,6 +22,7 @@ import jars
 import messages
 import schemas
 import secured
+import exported
 import spark
 import spark_cluster
 import tools
@@ -53,6 +54,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("kafkajs", clients.kafkajs),
     ("group of Java clients", clients.java_group),
     ("group of kcat", clients.kcat_group),
+    ("metrics beside Kafka's", exported.check),
     ("group of franz-go", clients.franz_go_group),
     ("group of kafkajs", clients.kafkajs_group),
     ("compacted topic of the Java client", clients.java_table),
