@@ -4,7 +4,17 @@ import random
 
 import pytest
 
-from heirlog.node.request_meter import TIMED_ALL, TIMED_EVERY, Recent, RequestMeter, no_times, quantiles_ms
+from heirlog.node.request_meter import (
+    _BUCKET,
+    _DIRECT,
+    TIMED_ALL,
+    TIMED_EVERY,
+    Recent,
+    RequestMeter,
+    _bucket_of,
+    no_times,
+    quantiles_ms,
+)
 from heirlog.protocol.api import FETCH
 from heirlog.protocol.messages.fetch import FetchRequest
 from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -106,3 +116,7 @@ def test_only_the_last_minutes_count_where_somebody_looks_every_minute() -> None
     assert seen[-3:] == [50, 50, 50]
     assert recent.since(counts, 12 * 60_000 + 1) == [20, 20]
     assert recent.since(counts, 100 * 60_000) == [0, 0], "the look before this one is long ago"
+
+
+def test_the_table_of_buckets_is_the_rule_written_out() -> None:
+    assert list(_BUCKET) == [_bucket_of(units) for units in range(_DIRECT)]

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context
 from heirlog.node import wire
-from heirlog.node.request_meter import ApiMeter
 from heirlog.pending import Pending
 from heirlog.protocol.api import PRODUCE
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
+    from heirlog.node.request_meter import ApiMeter
     from heirlog.node.router import Listener
 
 QUEUE_LIMIT = 100

@@ -31,7 +31,6 @@ from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
-from heirlog.node.request_meter import RequestMeter
 from heirlog.node.router import Listener, Role, Route
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.pending import Pending
@@ -52,6 +51,7 @@ from heirlog.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
+    from heirlog.node.request_meter import RequestMeter
 
 NO_NODE = -1
 
@@ -88,6 +88,8 @@ class Node:
         self.requests: RequestMeter | None = None
         """Only where somebody may ask for it."""
         if config.metrics_listener is not None:
+            from heirlog.node.request_meter import RequestMeter
+
             self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self.complain = Complaints(env.log, env.now_ms)

@@ -18,7 +18,7 @@ what is zero for most requests is not counted but missing.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import sub
 from typing import Any
 
@@ -47,7 +47,15 @@ def _bucket_of(units: int) -> int:
     return min(8 * shift + (units >> shift), _BUCKETS - 1)
 
 
-_BUCKET = bytes(_bucket_of(units) for units in range(_DIRECT))
+def _runs(upto: int) -> Iterator[bytes]:
+    """`_bucket_of` of every number below, without computing each."""
+    yield bytes(range(16))
+    for shift in range(1, upto.bit_length() - 4):
+        for first in range(8, 16):
+            yield bytes([8 * shift + first]) * (1 << shift)
+
+
+_BUCKET = b"".join(_runs(_DIRECT))
 
 
 def _middle_ms(bucket: int) -> float:

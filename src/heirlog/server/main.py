@@ -19,7 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.node.log_levels import LogLevels
@@ -29,9 +29,11 @@ from heirlog.server.connection_limits import connection_limits, exempt_listeners
 from heirlog.server.env import ServerEnv
 from heirlog.server.files import OsFiles
 from heirlog.server.logs import Logger
-from heirlog.server.metrics.listener import MetricsListener, Text
 from heirlog.server.stream import STAGING_SIZE
 from heirlog.server.transport import Server
+
+if TYPE_CHECKING:
+    from heirlog.server.metrics.listener import MetricsListener, Text
 
 LOCK_NAME = ".lock"
 GC_THRESHOLD = 20_000
@@ -119,6 +121,8 @@ class NodeProcess:
 
         self._metrics: MetricsListener | None = None
         if config.metrics_listener is not None:
+            from heirlog.server.metrics.listener import MetricsListener
+
             self._metrics = MetricsListener(self._loop, self._load_metrics, log)
 
     def _load_metrics(self) -> Text:
