@@ -49,6 +49,16 @@ class Switch(StrEnum):
     OFF = "off"
 
 
+class RecoveryScenario(StrEnum):
+    """Of `heirlog.testing.drill.unclean_recovery`; named here because commands start without librdkafka."""
+
+    U1 = "U1"
+    U2 = "U2"
+    U3 = "U3"
+    U11 = "U11"
+    U16 = "U16"
+
+
 @contextmanager
 def _needs() -> Iterator[None]:
     """What stops a drill, as one sentence: librdkafka is missing, or the cluster did not do what the script needs."""
@@ -93,13 +103,58 @@ def last_replica_standing(
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
             result = verdict.as_json()
-            if hold:
-                result["bootstrap_servers"] = cluster.bootstrap_servers
-            _print_verdict(result, as_json)
-            if hold:
-                _hold()
+            _conclude(result, cluster.bootstrap_servers, hold, as_json)
     if not verdict.passed:
         raise CommandError(_blame(result))
+
+
+@app.command("unclean-recovery")
+def unclean_recovery(
+    scenario: Annotated[
+        RecoveryScenario,
+        typer.Option(
+            case_sensitive=False,
+            help="U1: an old epoch has the longest log. U2: a last member is away. U3: a replica answers, then loses "
+            "what it had. U11: the last leader lost its tail. U16: an operator names a leader that has less.",
+        ),
+    ] = RecoveryScenario.U11,
+    manager: Annotated[
+        Switch, typer.Option(help="off: without the recovery manager, by the rules that Apache Kafka ships.")
+    ] = Switch.ON,
+    hold: Annotated[bool, typer.Option("--hold", help="Leave the cluster up after the verdict, until Ctrl-C.")] = False,
+    acknowledged: Annotated[
+        Path | None, typer.Option(help="Write each record acknowledged at acks=all here, as JSON lines.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="How much of an unflushed tail survives a power cut.")] = None,
+    as_json: Json = False,
+) -> None:
+    """KIP-966's unclean recovery: the last two replicas stop uncleanly, and whoever has the most must lead."""
+    with _needs(), signals_interrupt():
+        from heirlog.testing.cluster import Cluster
+        from heirlog.testing.drill.play import write_acknowledged
+        from heirlog.testing.drill.unclean_recovery import SEED, config, run
+
+        on = manager is Switch.ON
+        with Cluster(nodes=3, config=config(manager=on)) as cluster:
+            say = None if as_json else _print_moment
+            if say is not None:
+                _print_heading()
+            verdict, records = run(cluster, scenario.value, manager=on, seed=SEED if seed is None else seed, say=say)
+            if acknowledged is not None:
+                write_acknowledged(acknowledged, records)
+            result = verdict.as_json()
+            _conclude(result, cluster.bootstrap_servers, hold, as_json)
+    if not verdict.passed:
+        raise CommandError(_blame(result))
+
+
+def _conclude(result: dict[str, Any], bootstrap_servers: str, hold: bool, as_json: bool) -> None:
+    """The verdict, while the cluster is still up."""
+    if hold:
+        result["bootstrap_servers"] = bootstrap_servers
+    _print_verdict(result, as_json)
+    if hold:
+        _hold()
 
 
 @app.command("stdlib")

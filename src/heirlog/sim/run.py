@@ -17,19 +17,6 @@ from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.stage import Stage
 from heirlog.sim.world import World
 
-RARE_STATES = (
-    "elr_election",
-    "last_known_wait",
-    "truncation",
-    "unclean_registration",
-    "under_min_isr",
-    "failover",
-    "lossy_election",
-    "leaderless",
-    "isr_shrink",
-    "isr_expand",
-)
-
 
 @dataclass(slots=True)
 class Report:

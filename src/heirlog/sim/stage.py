@@ -385,6 +385,7 @@ class Stage:
         counters["group.generations"] += len({one.generation for one in self.book.owned})
         counters["group.commits"] += sum(one.answered is not None for one in self.book.commits.values())
         counters["group.reads"] += sum(one.token is not None for one in self.book.reads)
+        counters["reader.rewound"] += len(self.history.rewound)
         counters["topic.remade"] += 0 if self.churn is None else self.churn.made
 
     def lost(self) -> int:

@@ -18,20 +18,17 @@ value. The watermark is judged by ListOffsets(latest), not by the Fetch field, w
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.types import NO_LEADER
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.observe import DrillFailure, Moment, Observer, View
-from heirlog.testing.drill.workload import Acknowledged, EndWatch, Reader, Writer, read_all
+from heirlog.testing.drill.observe import Moment, View
+from heirlog.testing.drill.play import Play, write_acknowledged
+from heirlog.testing.drill.workload import Acknowledged, EndWatch, Reader, Writer
+
+__all__ = ["Verdict", "run", "write_acknowledged"]
 
 TOPIC = "last-replica-standing"
 A, B, C = 1, 2, 3
@@ -93,35 +90,23 @@ def run(
     try:
         return play.run(seed)
     finally:
-        play.client.close()
+        play.close()
 
 
-def write_acknowledged(path: Path, records: list[Acknowledged]) -> None:
-    """One JSON line per record: topic, partition, offset, crc (zlib.crc32 of the value)."""
-    with path.open("w") as out:
-        for record in records:
-            line = {"topic": record.topic, "partition": record.partition, "offset": record.offset, "crc": record.crc}
-            out.write(json.dumps(line) + "\n")
-
-
-class _Play:
+class _Play(Play):
     def __init__(self, cluster: Cluster, elr: bool, say: Callable[[Moment], None] | None) -> None:
+        super().__init__(cluster, TOPIC, say)
         self.cluster = cluster
-        self.client = BlockingClient(cluster.bootstrap_servers, timeout_s=2.0)
-        self.observer = Observer(self.client, TOPIC)
-        self.verdict = Verdict(elr)
-        self._say = say
-        self._started = time.monotonic()
-        self._watch: EndWatch | None = None
+        self.verdict = Verdict(elr, timeline=self.timeline)
 
     def run(self, seed: int | None) -> tuple[Verdict, list[Acknowledged]]:
         bootstrap = self.cluster.bootstrap_servers
-        self._create_topic()
+        self.create_topic([A, B, C], {"min.insync.replicas": "2"})
         with EndWatch(bootstrap, TOPIC) as watch, Reader(bootstrap, TOPIC) as reader:
-            self._watch = watch
+            self.watch = watch
             with Writer(bootstrap, TOPIC, acks="all") as writer:
-                self._until(lambda: len(writer.acknowledged) >= RECORDS_BEFORE, "the first records to be acknowledged")
-                self._note("all three replicas in the ISR", lambda view: set(view.isr) == {A, B, C})
+                self.until(lambda: len(writer.acknowledged) >= RECORDS_BEFORE, "the first records to be acknowledged")
+                self.note("all three replicas in the ISR", lambda view: set(view.isr) == {A, B, C})
                 self._stop_a_and_b(writer)
                 self._lose_c(seed)
                 self._return_a_and_b(writer)
@@ -130,26 +115,19 @@ class _Play:
             # consumers may see what the last acknowledgements made visible before the verdict is taken
             end = 1 + max(record.offset for record in acknowledged)
             if self.verdict.elr:
-                self._until(lambda: watch.latest >= end, "the watermark to reach the last acknowledged record")
+                self.until(lambda: watch.latest >= end, "the watermark to reach the last acknowledged record")
         self._judge(acknowledged, reader, watch)
         return self.verdict, acknowledged
 
-    def _create_topic(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
-        topic = NewTopic(TOPIC, num_partitions=1, replica_assignment=[[A, B, C]], config={"min.insync.replicas": "2"})
-        for created in admin.create_topics([topic]).values():
-            created.result(30)
-        self.observer.wait("the new topic", lambda view: view.leader == A and len(view.isr) == 3)
-
     def _stop_a_and_b(self, writer: Writer) -> None:
         self.cluster.stop(A)
-        self._note("T0: A stopped cleanly", lambda view: set(view.isr) == {B, C} and view.leader in (B, C))
+        self.note("T0: A stopped cleanly", lambda view: set(view.isr) == {B, C} and view.leader in (B, C))
         goal = len(writer.acknowledged) + RECORDS_BETWEEN
-        self._until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and C")
+        self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and C")
         self.cluster.stop(B)
-        self._note("T1: B stopped cleanly", lambda view: view.isr == (C,) and view.leader == C)
+        self.note("T1: B stopped cleanly", lambda view: view.isr == (C,) and view.leader == C)
         with Writer(self.cluster.bootstrap_servers, TOPIC, acks="1", flush_s=5.0) as alone:
-            self._until(
+            self.until(
                 lambda: len(alone.acknowledged) >= UNDER_MIN_ISR_RECORDS, "acks=1 records acknowledged under min ISR"
             )
         self.verdict.acknowledged_acks_1 = len(alone.acknowledged)
@@ -161,25 +139,25 @@ class _Play:
 
     def _return_a_and_b(self, writer: Writer) -> None:
         self.cluster.start(A)
-        self._note("T2: C was killed and lost what it had not flushed", lambda view: view.leader == NO_LEADER)
+        self.note("T2: C was killed and lost what it had not flushed", lambda view: view.leader == NO_LEADER)
         self.cluster.start(B)
         if not self.verdict.elr:
-            self._note("T3: A and B returned; without the ELR neither may lead", lambda view: view.leader == NO_LEADER)
+            self.note("T3: A and B returned; without the ELR neither may lead", lambda view: view.leader == NO_LEADER)
             return
-        self._note("T3: A and B returned, B was elected from the ELR", lambda view: view.leader == B)
-        self._note("T3: A caught up", lambda view: set(view.isr) >= {A, B})
+        self.note("T3: A and B returned, B was elected from the ELR", lambda view: view.leader == B)
+        self.note("T3: A caught up", lambda view: set(view.isr) >= {A, B})
         goal = len(writer.acknowledged) + RECORDS_BETWEEN
-        self._until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and A")
+        self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by B and A")
 
     def _return_c(self, writer: Writer) -> None:
         self.cluster.start(C)
         if not self.verdict.elr:
-            self._note("T4: C returned and leads with what its disk kept", lambda view: view.leader == C)
+            self.note("T4: C returned and leads with what its disk kept", lambda view: view.leader == C)
         else:
-            self._note("T4: C returned uncleanly and left the ELR", self._c_only_follows)
-        self._note("T4: everybody caught up", lambda view: set(view.isr) == {A, B, C})
+            self.note("T4: C returned uncleanly and left the ELR", self._c_only_follows)
+        self.note("T4: everybody caught up", lambda view: set(view.isr) == {A, B, C})
         goal = len(writer.acknowledged) + RECORDS_BETWEEN
-        self._until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by all three")
+        self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by all three")
 
     def _c_only_follows(self, view: View) -> bool:
         if view.leader == C:
@@ -187,30 +165,10 @@ class _Play:
         return C not in view.elr
 
     def _judge(self, acknowledged: list[Acknowledged], reader: Reader, watch: EndWatch) -> None:
-        found = read_all(self.cluster.bootstrap_servers, TOPIC)
-        kept = sum(found.crc_by_offset.get(record.offset) == record.crc for record in acknowledged)
+        kept, changed = self.readable(acknowledged)
         verdict = self.verdict
         verdict.acknowledged = len(acknowledged)
         verdict.readable = kept
         verdict.lost = len(acknowledged) - kept
-        verdict.changed_values = reader.seen.changed + found.changed
+        verdict.changed_values = reader.seen.changed + changed
         verdict.watermark_went_back = watch.went_back
-
-    def _note(self, event: str, condition: Callable[[View], bool]) -> None:
-        view = self.observer.wait(event, condition)
-        moment = Moment(
-            at_ms=int(1000 * (time.monotonic() - self._started)),
-            event=event,
-            view=view,
-            high_watermark=self._watch.latest if self._watch is not None and view.leader != NO_LEADER else -1,
-        )
-        self.verdict.timeline.append(moment)
-        if self._say is not None:
-            self._say(moment)
-
-    def _until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not condition():
-            if time.monotonic() > deadline:
-                raise DrillFailure(f"waited {timeout_s:g} s for {what}; the partition: {self.observer.view()}")
-            time.sleep(0.01)

@@ -1,0 +1,43 @@
+"""Unclean recovery on real processes. `make test` plays one; HEIRLOG_UNCLEAN_RECOVERY=all plays each, and Kafka's rule."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from heirlog.testing.cluster import Cluster
+from heirlog.testing.drill.unclean_recovery import EARLY, LAST, OTHER, SCENARIOS, Verdict, config, run
+
+EVERY = os.environ.get("HEIRLOG_UNCLEAN_RECOVERY") == "all"
+PLAYED = sorted(SCENARIOS) if EVERY else ["U3"]
+
+
+def play(scenario: str, *, manager: bool = True) -> Verdict:
+    with Cluster(nodes=3, config=config(manager=manager)) as cluster:
+        verdict, records = run(cluster, scenario, manager=manager)
+    assert verdict.acknowledged == len(records) > 2_000
+    assert verdict.readable == verdict.acknowledged - verdict.lost
+    return verdict
+
+
+@pytest.mark.parametrize("scenario", PLAYED)
+def test_recovery_keeps_what_a_reachable_replica_has(scenario: str) -> None:
+    verdict = play(scenario)
+    assert verdict.passed, verdict.as_json()
+    assert verdict.basis == ("designated" if scenario == "U16" else "recovered")
+    epochs = [moment.view.leader_epoch for moment in verdict.timeline]
+    assert epochs == sorted(epochs)
+    if scenario == "U16":
+        assert verdict.leader == EARLY and verdict.reported_lost == verdict.lost > 0
+    else:
+        assert verdict.lost == 0
+    if scenario in ("U3", "U11"):
+        assert verdict.leader == OTHER
+
+
+@pytest.mark.skipif(not EVERY, reason="HEIRLOG_UNCLEAN_RECOVERY=all plays it; the simulator has it in make test")
+def test_by_kafkas_rule_the_last_leader_wins_without_its_tail() -> None:
+    verdict = play("U11", manager=False)
+    assert not verdict.passed and verdict.lost > 0
+    assert verdict.leader == LAST
