@@ -27,8 +27,6 @@ class Census:
     """Whose ISR is smaller than their effective min ISR."""
     electable_replicas: int = 0
     """Replicas that may be elected without a loss: members of ISR and ELR."""
-    without_electable: int = 0
-    """Without a leader, and nobody in ISR or ELR to wait for."""
 
 
 def take_census(image: Image, static: StaticConfig) -> Survey[Census]:
@@ -48,9 +46,7 @@ def take_census(image: Image, static: StaticConfig) -> Survey[Census]:
                         census.under_min_isr += 1
                     if state.leader != state.replicas[0]:
                         census.preferred_imbalance += 1
-                        if not state.has_leader:
-                            census.offline += 1
-                            census.without_electable += not (state.isr or state.elr)
+                        census.offline += not state.has_leader
                 if len(partitions) > len(states):
                     yield
         yield
