@@ -26,7 +26,7 @@ import exported
 import spark
 import spark_cluster
 import tools
-from suites import golang, kafka_python, own_words
+from suites import golang, kafka_python, librdkafka, own_words
 
 
 def compare_schemas() -> str:
@@ -67,6 +67,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("Spark on a standalone cluster", spark_cluster.check),
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
+    ("suites: librdkafka", librdkafka.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
 ]
 
