@@ -67,7 +67,7 @@ def test_an_eligible_replica_on_a_disk_that_failed_before_it_was_reported_is_eli
 
 
 def test_a_leaderless_partition_is_led_again_where_its_log_turns_up() -> None:
-    harness = leading(0)
+    harness = leading(0, unclean_recovery_manager_enabled="false")
     register(harness, 1, log_dirs=[directory(1, 0), directory(1, 1)])
     heartbeat(harness, 1)
     create(harness, factor=1)

@@ -12,6 +12,7 @@ from heirlog.controller import controller as controller_module
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
+SHIPPED_RULES = {"unclean_recovery_manager_enabled": "false", "unclean_leader_election_interval_ms": "5000"}
 NEVER_SILENT = {"broker_session_timeout_ms": "100000000"}
 
 
@@ -101,7 +102,7 @@ def leaderless(harness: Harness, *topics: str) -> None:
 
 
 def test_a_topic_that_may_be_unclean_is_elected_for_at_the_next_interval_and_no_other() -> None:
-    harness = leading(unclean_leader_election_interval_ms="5000", **NEVER_SILENT)
+    harness = leading(**SHIPPED_RULES, **NEVER_SILENT)
     leaderless(harness, "foo", "bar")
     allow_unclean(harness, "foo")
     assert state_of(harness, "foo").leader == -1, "the flag alone elects nobody"
@@ -112,7 +113,7 @@ def test_a_topic_that_may_be_unclean_is_elected_for_at_the_next_interval_and_no_
 
 def test_unclean_elections_of_a_run_are_limited_and_follow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_module, "elect_unclean", partial(elect_unclean, limit=1))
-    harness = leading(unclean_leader_election_interval_ms="5000", **NEVER_SILENT)
+    harness = leading(**SHIPPED_RULES, **NEVER_SILENT)
     leaderless(harness, "foo", "bar")
     allow_unclean(harness, "foo")
     allow_unclean(harness, "bar")

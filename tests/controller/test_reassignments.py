@@ -121,8 +121,13 @@ def test_a_cancellation_waits_for_min_isr_without_the_adding_replicas() -> None:
 
 
 def test_an_unclean_cancellation_needs_the_topics_leave_and_says_recovering() -> None:
-    for allowed, error in (("false", "INVALID_REPLICA_ASSIGNMENT"), ("true", "NONE")):
-        harness = leading(brokers=3)
+    for manager, allowed, error in (
+        ("false", "false", "INVALID_REPLICA_ASSIGNMENT"),
+        ("false", "true", "NONE"),
+        ("true", "false", "INVALID_REPLICA_ASSIGNMENT"),
+        ("true", "true", "NONE"),
+    ):
+        harness = leading(brokers=3, unclean_recovery_manager_enabled=manager)
         born(harness, [1, 2], unclean_leader_election_enable=allowed)
         reassign(harness, [3])
         heartbeat(harness, 2, want_fence=True)

@@ -37,7 +37,7 @@ def test_an_unregistered_leader_is_in_no_list_and_somebody_else_leads() -> None:
 
 
 def test_the_last_known_leader_is_forgotten_with_its_broker() -> None:
-    harness = leading()
+    harness = leading(unclean_recovery_manager_enabled="false")
     create(harness, min_insync_replicas="1")
     for broker in (1, 2, 3):
         heartbeat(harness, broker, want_fence=True)

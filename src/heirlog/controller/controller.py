@@ -44,6 +44,7 @@ from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, ask_replicas, count, describe_recovery
+from heirlog.controller.recovery.strategy import STRATEGY, UNCLEAN_ELECTION_ENABLE
 from heirlog.controller.refusals import (
     alter_configs_refused,
     alter_partition_refused,
@@ -97,7 +98,7 @@ from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlter
 from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
-from heirlog.protocol.records import NoOpRecord, PartitionChangeRecord
+from heirlog.protocol.records import ConfigRecord, NoOpRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 _CONTINUE_ELECTIONS_MS: Final = 10
@@ -365,6 +366,8 @@ class Controller:
         registration = own_registration(self.image, self._static, self._incarnation_id)
         if registration is not None:
             self._append([registration])
+        if UNCLEAN_ELECTION_ENABLE in self._static.given:
+            self._warn_of_flag("server.properties")
         self._derive_sessions()
         self._hold_elections()
         self.recovery.start(self.image)
@@ -424,7 +427,7 @@ class Controller:
         first = self._next_offset
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             batch = records[start : start + MAX_RECORDS_PER_BATCH]
-            self._sign_elections(batch)
+            self._look_over(batch)
             base_offset = self._quorum.append(batch)
             assert base_offset == first + start, "records took other offsets than their handler had counted on"
             journal = Journal(self.image)
@@ -433,12 +436,25 @@ class Controller:
             self.recovery.noticed(journal)
         return first
 
-    def _sign_elections(self, records: Iterable[Any]) -> None:
+    def _look_over(self, records: Iterable[Any]) -> None:
         """Each election that may lose records says who held it, and when: a snapshot keeps no batch headers."""
         for record in records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self._env.wall_ms()
+            elif type(record) is ConfigRecord and record.name == UNCLEAN_ELECTION_ENABLE and record.value is not None:
+                self._warn_of_flag(record.resource_name)
+
+    def _warn_of_flag(self, where: str) -> None:
+        """`unclean.leader.election.enable` was set; where: the topic, "" for the cluster."""
+        self._env.log(
+            "warning",
+            "configuration-deprecated",
+            name=UNCLEAN_ELECTION_ENABLE,
+            where=where,
+            instead=STRATEGY,
+            meaning="true is Aggressive, false is Balanced; a strategy that is set wins",
+        )
 
     def _elect_recovered(self, changes: Changes) -> None:
         self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))

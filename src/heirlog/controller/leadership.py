@@ -80,6 +80,12 @@ class Leadership:
             return Election.ONLINE
         return Election.UNCLEAN if self.allows_unclean(topic_id) else Election.ONLINE
 
+    def may_lose(self, topic_id: Uuid) -> bool:
+        """Whether the operator prefers a leader that lacks records to none."""
+        if self.manager_enabled:
+            return self.strategy(topic_id) is Strategy.AGGRESSIVE
+        return self.allows_unclean(topic_id)
+
     def strategy(self, topic_id: Uuid) -> Strategy:
         found = self._strategy.get(topic_id)
         if found is None:

@@ -10,7 +10,8 @@
 
 A cancellation needs an ISR that reaches min ISR without the adding replicas, as a completion does. If nothing is left
 of the ISR then, what remains is an election among the original replicas: a clean one from the ELR, or an unclean one
-where the topic allows it, which counts as unclean (RECOVERING) and must reach min ISR like any other.
+where the topic allows it (with the recovery manager: where its strategy is Aggressive), which counts as unclean
+(RECOVERING) and must reach min ISR like any other.
 
 Each partition stands or falls alone. A list of null asks for all reassignments that run; topics and partitions that
 are unknown or rest are left out, without an error.
@@ -120,7 +121,15 @@ class _Handling:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
         isr = tuple(replica for replica in state.isr if replica not in state.adding)
         original = tuple(replica for replica in state.replicas if replica not in state.adding)
-        built = self._leadership.change(topic_id, index, isr=isr, replicas=original, adding=(), removing=())
+        built = self._leadership.change(
+            topic_id,
+            index,
+            election=Election.UNCLEAN if self._leadership.may_lose(topic_id) else Election.ONLINE,
+            isr=isr,
+            replicas=original,
+            adding=(),
+            removing=(),
+        )
         after = state if built.record is None else merged(self._image, state, built.record)
         # without ELR an empty ISR is not written: what stays there are the replicas that would go
         members = [member for member in after.isr if member in original]

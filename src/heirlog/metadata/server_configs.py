@@ -175,7 +175,7 @@ _REPLICATION = (
     long("leader.imbalance.check.interval.seconds", 300, 1),
     integer("leader.imbalance.per.broker.percentage", 10),
     long("unclean.leader.election.interval.ms", 300_000, 1),
-    boolean("unclean.recovery.manager.enabled", False),
+    boolean("unclean.recovery.manager.enabled", True),
     string("unclean.recovery.strategy", "Balanced", choices=RECOVERY_STRATEGIES, update=CLUSTER),
     long("unclean.recovery.timeout.ms", 300_000, 0, update=CLUSTER),
     boolean("controlled.shutdown.enable", True),

@@ -295,6 +295,7 @@ class RecoveryManager:
                 cancelled=turn.cancelled,
                 elected=len(turn.lossy),
                 elected_clean=len(turn.changes.records) - len(turn.lossy),
+                requests=self.sender.requests_sent,
             )
         for (topic_id, partition), built in turn.lossy[:LOGGED_MAX]:
             assert built.record is not None and built.record.election_basis is not None, "a lossy election says so"

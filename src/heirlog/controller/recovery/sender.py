@@ -76,6 +76,7 @@ class RecoverySender:
         self._run = 0
         """Answers to an earlier run are nobody's."""
         self.requests_sent = 0
+        """Since this process started."""
 
     def stop(self) -> None:
         """Forget everything; answers that still come are dropped."""

@@ -1,6 +1,6 @@
-"""`make bench`: start, idle cost, throughput, round trips, interruptions, partitions, Spark; as Markdown tables.
+"""`make bench`: start, idle cost, throughput, round trips, interruptions, partitions, recovery, Spark; as tables.
 
-python -m heirlog.testing.bench [--rounds N] [--quick] [--partitions-only | --spark-only]
+python -m heirlog.testing.bench [--rounds N] [--quick] [--partitions-only | --recovery-only | --spark-only]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from heirlog.testing.bench import interruption, load, partitions, spark
+from heirlog.testing.bench import interruption, load, partitions, recovery, spark
 from heirlog.testing.bench.gauges import MIB, Cost, brokers, everything
 from heirlog.testing.cluster import Cluster
 
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one round and a tenth of the records: does it run?")
     parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
+    parser.add_argument("--recovery-only", action="store_true", help="ten thousand leaderless partitions at once")
     parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink beside Spark's connector")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
@@ -153,6 +154,9 @@ def main() -> None:
     print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {rounds}")
     if options.partitions_only:
         partitions.report(scale)
+        return
+    if options.recovery_only:
+        recovery.report(scale)
         return
     if options.spark_only:
         spark.report(rounds, scale)
@@ -164,6 +168,7 @@ def main() -> None:
     latency(rounds)
     interruptions(rounds)
     partitions.report(scale)
+    recovery.report(scale)
     spark.report(rounds, scale)
 
 

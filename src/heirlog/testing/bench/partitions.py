@@ -136,7 +136,7 @@ def on_cluster(partitions: int, idle_s: float) -> OnCluster:
         _create(nodes, partitions)
         load.create(nodes, "one", 3, partitions=1)
         created_s = time.monotonic() - began
-        _wait_until_idle(nodes)
+        wait_until_idle(nodes)
         full = Cost.of(brokers(nodes)).memory_bytes, Cost.of(controllers).memory_bytes
         before = Cost.of(everything(nodes)).cpu_s
         time.sleep(idle_s)
@@ -175,7 +175,7 @@ def _create(nodes: Cluster, partitions: int) -> None:
                     raise RuntimeError(f"{topic.name} was not created: {topic.error_message}")
 
 
-def _wait_until_idle(nodes: Cluster) -> None:
+def wait_until_idle(nodes: Cluster) -> None:
     """Until new replicas have found their leaders: the processes use next to no CPU."""
     deadline = time.monotonic() + READY_TIMEOUT_S
     while time.monotonic() < deadline:

@@ -1,0 +1,135 @@
+"""Unclean recovery of many partitions at once: all brokers are killed, and come back.
+
+With the last of them the controller asks three brokers about every partition and elects a leader for each. Told is the
+time from there (the controller's own log) until a client sees a leader of every partition, what it took in requests and
+records, and what the controller used.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from typing import Any, NamedTuple
+
+from heirlog.blocking.cluster import BlockingClient
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.testing.bench.gauges import Cost, brokers, everything
+from heirlog.testing.bench.partitions import PARTITIONS_PER_TOPIC, TOPICS_PER_REQUEST, wait_until_idle
+from heirlog.testing.cluster import Cluster
+
+PARTITIONS = 10_000
+TIMEOUT_S = 300.0
+POLL_S = 0.05
+EVENT = "unclean-recovery"
+CONFIG = {"min.insync.replicas": "2"}
+
+
+class Recovered(NamedTuple):
+    partitions: int
+    led_s: float
+    """From the last needed broker unfenced to a leader of every partition in Metadata."""
+    decided_s: float
+    """The same, to the last election."""
+    requests: int
+    records: int
+    batches: int
+    controller_cpu_s: float
+
+
+def recover(partitions: int) -> Recovered:
+    """Raises RuntimeError if the cluster does not come back."""
+    with Cluster(nodes=3, ledger=False, config=CONFIG) as nodes:
+        _create(nodes, partitions)
+        wait_until_idle(nodes)
+        *first, last = nodes.brokers
+        controllers = [pid for pid in everything(nodes) if pid not in brokers(nodes)]
+        (controller,) = [node for node in nodes.node_ids if node not in nodes.brokers]
+        for broker in nodes.brokers:
+            nodes.kill(broker)
+        for broker in first:
+            nodes.start(broker)
+        _wait_for_brokers(nodes, len(first))
+        before = Cost.of(controllers).cpu_s
+        nodes.start(last)
+        _wait_until_led(nodes)
+        led_at = time.time()
+        cpu_s = Cost.of(controllers).cpu_s - before
+        events = _events(nodes.output(controller))
+    began = [event for event in events if event["began"]]
+    elected = [event for event in events if event["elected"]]
+    if sum(event["elected"] for event in elected) < partitions:
+        raise RuntimeError(f"only {sum(event['elected'] for event in elected)} of {partitions} were recovered")
+    start = _seconds(began[0])
+    return Recovered(
+        partitions,
+        led_at - start,
+        _seconds(elected[-1]) - start,
+        elected[-1]["requests"],
+        sum(event["elected"] for event in elected),
+        len(elected),
+        cpu_s,
+    )
+
+
+def _create(nodes: Cluster, partitions: int) -> None:
+    topics = [
+        CreateTopicsRequest.CreatableTopic(name=f"lost-{n}", num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
+        for n in range(partitions // PARTITIONS_PER_TOPIC)
+    ]
+    with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+        for at in range(0, len(topics), TOPICS_PER_REQUEST):
+            request = CreateTopicsRequest(topics=topics[at : at + TOPICS_PER_REQUEST], timeout_ms=120_000)
+            for topic in client.admin(request).topics:
+                if topic.error_code:
+                    raise RuntimeError(f"{topic.name} was not created: {topic.error_message}")
+
+
+def _wait_for_brokers(nodes: Cluster, count: int) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+            if len(client.admin(MetadataRequest(topics=[])).brokers) >= count:
+                return
+        time.sleep(POLL_S)
+    raise RuntimeError(f"{count} brokers did not come back")
+
+
+def _wait_until_led(nodes: Cluster) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+        while time.monotonic() < deadline:
+            topics = client.admin(MetadataRequest(topics=None)).topics
+            if topics and all(partition.leader_id >= 0 for topic in topics for partition in topic.partitions):
+                return
+            time.sleep(POLL_S)
+    raise RuntimeError("partitions stayed without a leader")
+
+
+def _events(output: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{") and EVENT in line]
+    return [line for line in lines if line["event"] == EVENT]
+
+
+def _seconds(event: dict[str, Any]) -> float:
+    return datetime.datetime.fromisoformat(event["timestamp"]).timestamp()
+
+
+def report(scale: float) -> None:
+    """One row; `scale` below 1: a tenth of the partitions."""
+    found = recover(PARTITIONS if scale >= 1 else PARTITIONS // 10)
+    print(
+        "\n| partitions recovered at once | all led after | all decided after | requests | records | in batches |",
+        end="",
+    )
+    print(" CPU of the controller |\n|---|---|---|---|---|---|---|")
+    print(
+        f"| {found.partitions:,} | {found.led_s:.2f} s | {found.decided_s:.2f} s | {found.requests} "
+        f"| {found.records:,} | {found.batches} | {found.controller_cpu_s:.2f} s |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    report(1.0)
