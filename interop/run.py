@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import clients
 import clock
 import configs
+import decisions
 import jars
 import messages
 import schemas
@@ -49,6 +50,7 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("configurations beside Kafka's", configs.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("Kafka's tools", tools.check),
+    ("decisions of Kafka's StandardAuthorizer", decisions.check),
     ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
     ("kafkajs", clients.kafkajs),
