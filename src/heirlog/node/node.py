@@ -51,6 +51,7 @@ from heirlog.storage.log_directory import LogDirectory
 if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
+    from heirlog.node.commit_latency import CommitLatency
     from heirlog.node.request_meter import RequestMeter
 
 NO_NODE = -1
@@ -86,10 +87,13 @@ class Node:
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMeter | None = None
-        """Only where somebody may ask for it."""
+        """Only where somebody may ask for it; so the other."""
+        self.commit_latency: CommitLatency | None = None
         if config.metrics_listener is not None:
+            from heirlog.node.commit_latency import CommitLatency
             from heirlog.node.request_meter import RequestMeter
 
+            self.commit_latency = CommitLatency()
             self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self.complain = Complaints(env.log, env.now_ms)
@@ -415,6 +419,9 @@ class Node:
         self._publisher.on_snapshot(records, offset, epoch)
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
+        if self.commit_latency is not None and self._controller is not None and self._controller.is_active:
+            latency_ms = self.env.wall_ms() - batches[0].append_time_ms
+            self.commit_latency.committed(self.env.now_ms(), latency_ms)
         if self._controller is not None:
             self._controller.on_commit(batches)
         self._publisher.on_commit(batches)

@@ -26,6 +26,7 @@ class NodeFamilies:
         self._node = node
         self._connections = connections
         self._recent: dict[str, Recent] = {}
+        self._growth = quorum.Growth()
         self._version = version("heirlog")
         self._read_at_s = self._busy_s = 0.0
 
@@ -41,7 +42,7 @@ class NodeFamilies:
             self._idle_share(),
         )
         if parts.quorum is not None:
-            yield from quorum.families(node, parts.quorum)
+            yield from quorum.families(node, parts.quorum, self._growth)
         if parts.controller is not None:
             yield from controller.families(node, parts.controller)
         if parts.broker is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 
 from heirlog.node.node import Node
@@ -15,9 +16,26 @@ RAFT = "kafka_server_raft_metrics_"
 BROKER = "kafka_server_broker_metadata_metrics_"
 LOADER = "kafka_server_metadataloader_"
 NOBODY = -1
+GROWTH_WINDOW_MS = 60_000
 
 
-def families(node: Node, quorum: Quorum) -> Iterator[Family | None]:
+class Growth:
+    """How fast the metadata log grows, from one reading to another."""
+
+    def __init__(self) -> None:
+        self._readings: deque[tuple[int, int]] = deque()
+
+    def per_second(self, now_ms: int, end_offset: int) -> float:
+        """Records since the oldest reading of the last minute; 0 at the first."""
+        readings = self._readings
+        readings.append((now_ms, end_offset))
+        while len(readings) > 2 and now_ms - readings[1][0] >= GROWTH_WINDOW_MS:
+            readings.popleft()
+        began_ms, began = readings[0]
+        return max(0, end_offset - began) / ((now_ms - began_ms) / 1000) if now_ms > began_ms else 0.0
+
+
+def families(node: Node, quorum: Quorum, growth: Growth) -> Iterator[Family | None]:
     leads = quorum.leader_id == node.config.node_id
     state = _state(node, quorum)
     for name in ("current_state", "current_state_info"):  # with the exporter since 1.0, and before
@@ -34,6 +52,14 @@ def families(node: Node, quorum: Quorum) -> Iterator[Family | None]:
         ("number_of_observers", "Nodes that fetch and do not vote; known to the leader.", _observers(quorum, leads)),
     ):
         yield gauge(RAFT + name, text, value)
+    rate = growth.per_second(node.env.now_ms(), quorum.log_end_offset)
+    yield gauge(RAFT + "append_records_rate", "Metadata records a second that this leader appends.", rate * leads)
+    yield gauge(RAFT + "fetch_records_rate", "Metadata records a second that this node fetches.", rate * (not leads))
+    if node.commit_latency is not None:
+        average, longest = node.commit_latency.average_and_max_ms(node.env.now_ms())
+        text = "Milliseconds from appending to committing, at the leader, in the last half minute:"
+        yield gauge(RAFT + "commit_latency_avg", f"{text} average.", average)
+        yield gauge(RAFT + "commit_latency_max", f"{text} longest.", longest)
     for name, text, number in applied(node):
         yield gauge(f"{BROKER}last_applied_record_{name}", text, number)
     for name in ("metadata_load_error_count", "metadata_apply_error_count"):
