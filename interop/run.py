@@ -10,7 +10,11 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -19,15 +23,16 @@ import clients
 import clock
 import configs
 import decisions
+import exported
 import jars
 import messages
+import recovery
 import schemas
 import secured
-import exported
 import spark
 import spark_cluster
 import tools
-from suites import golang, kafka_python, own_words
+from suites import golang, kafka_python, librdkafka, own_words
 
 
 def compare_schemas() -> str:
@@ -43,7 +48,8 @@ def snapshots() -> str:
         return messages.producer_snapshots(Path(directory))
 
 
-CHECKS: list[tuple[str, Callable[[], str]]] = [
+Check = tuple[str, Callable[[], str]]
+CHECKS: list[Check] = [
     ("schemas in Kafka's jars", compare_schemas),
     ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
@@ -51,12 +57,12 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("Kafka's tools", tools.check),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
+    ("metrics beside Kafka's", exported.check),
     ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
     ("kafkajs", clients.kafkajs),
     ("group of Java clients", clients.java_group),
     ("group of kcat", clients.kcat_group),
-    ("metrics beside Kafka's", exported.check),
     ("group of franz-go", clients.franz_go_group),
     ("group of kafkajs", clients.kafkajs_group),
     ("compacted topic of the Java client", clients.java_table),
@@ -64,38 +70,59 @@ CHECKS: list[tuple[str, Callable[[], str]]] = [
     ("compacted topic of kafkajs", clients.kafkajs_table),
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("clock set back an hour", clock.check),
+    ("unclean recovery beside Apache Kafka's rule", recovery.check),
     ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
     ("Spark on a standalone cluster", spark_cluster.check),
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
+    ("suites: librdkafka", librdkafka.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
 ]
+
+
+class Outcome(Enum):
+    RAN = "ran"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+def play(checks: Iterable[Check]) -> list[Outcome]:
+    """One after the other, each with its line."""
+    outcomes = []
+    for name, check in checks:
+        began = time.monotonic()
+        try:
+            outcome, told = Outcome.RAN, f"ran ({check()})"
+        except jars.Missing as missing:
+            outcome, told = Outcome.SKIPPED, f"skipped: install {missing}"
+        except Exception:  # whatever a check meets is its result; the others still run
+            outcome, told = Outcome.FAILED, f"FAILED\n{traceback.format_exc()}"
+        print(f"interop: {name}: {told} [{time.monotonic() - began:.0f} s]", flush=True)
+        outcomes.append(outcome)
+    return outcomes
 
 
 def main() -> int:
     wanted = sys.argv[1:]
     strict = os.environ.get("STRICT") == "1"
-    ran = skipped = failed = 0
-    for name, check in CHECKS:
-        if wanted and not any(word in name for word in wanted):
-            continue
-        began = time.monotonic()
-        try:
-            outcome = f"ran ({check()})"
-            ran += 1
-        except jars.Missing as missing:
-            outcome = f"skipped: install {missing}"
-            skipped += 1
-        except Exception:  # whatever a check meets is its result; the others still run
-            traceback.print_exc()
-            outcome = "FAILED"
-            failed += 1
-        print(f"interop: {name}: {outcome} [{time.monotonic() - began:.0f} s]", flush=True)
-    if strict and skipped:
+    chosen = [(name, check) for name, check in CHECKS if not wanted or any(word in name for word in wanted)]
+    with suppress(jars.Missing):
+        jars.fetch()  # for both lanes; who misses them says so
+    # two at a time, since most wait for something: clients' own tests, and everything else
+    lanes = ([one for one in chosen if is_suite(one)], [one for one in chosen if not is_suite(one)])
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        outcomes = Counter(outcome for lane in pool.map(play, lanes) for outcome in lane)
+    failed = outcomes[Outcome.FAILED]
+    if strict and outcomes[Outcome.SKIPPED]:
         print("interop: STRICT=1, and a check was skipped", flush=True)
-    print(f"{ran} passed, {failed + (skipped if strict else 0)} failed", flush=True)
-    return 1 if failed or (strict and skipped) else 0
+        failed += outcomes[Outcome.SKIPPED]
+    print(f"{outcomes[Outcome.RAN]} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+def is_suite(check: Check) -> bool:
+    return check[0].startswith("suites: ")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from suites.verdict import HERE, Outcomes, expectation
 
 CLIENT = "golang"
 HOME = jars.CACHE / "suites" / "go"
-TIMEOUT_S = 300
-RERUNS = 2
+AT_ONCE = "8"
+RERUNS = 3
 """How often a test that failed is run again, by itself, before it counts: many have deadlines of a second."""
 _RESULT = re.compile(r"^ {0,4}--- (PASS|FAIL|SKIP): (\S+) ", re.MULTILINE)
 _OUTCOMES = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
@@ -39,6 +39,11 @@ class Suite:
     """Names of tests, as a regular expression of Go's; what needs no broker is left out."""
     skip: str
     """Of those: what ends the whole run, or what no broker without users can pass."""
+    modules: str = "go"
+    """The folder here whose go.mod names the module."""
+    tags: str = ""
+    """For the compiler."""
+    timeout_s: int = 300
 
     @property
     def name(self) -> str:
@@ -79,7 +84,11 @@ def check() -> str:
     for suite in (FRANZ_GO, KAFKA_GO):
         fetch(suite)
     # one after the other: kafka-go's own deadlines of a second leave no room for another suite on two cores
-    judged = [judge_franz_go(), judge_kafka_go()]
+    return together([judge_franz_go(), judge_kafka_go()])
+
+
+def together(judged: Sequence[tuple[str, list[str]]]) -> str:
+    """Raises AssertionError with every problem."""
     problems = [problem for _, found in judged for problem in found]
     if problems:
         raise AssertionError("\n".join(problems))
@@ -89,17 +98,17 @@ def check() -> str:
 def judge_franz_go() -> tuple[str, list[str]]:
     with Cluster(nodes=3, ledger=False) as cluster:
         servers = cluster.bootstrap_servers
-        return judge(FRANZ_GO, lambda names: run_franz_go(servers, names))
+        return judge(CLIENT, FRANZ_GO, lambda names: run_franz_go(servers, names))
 
 
 def judge_kafka_go() -> tuple[str, list[str]]:
     with heirlog_node() as address:
-        return judge(KAFKA_GO, lambda names: run_kafka_go(address, names))
+        return judge(CLIENT, KAFKA_GO, lambda names: run_kafka_go(address, names))
 
 
-def judge(suite: Suite, run: Callable[[Sequence[str]], Outcomes]) -> tuple[str, list[str]]:
+def judge(client: str, suite: Suite, run: Callable[[Sequence[str]], Outcomes]) -> tuple[str, list[str]]:
     """A sentence on what ran, and what is wrong."""
-    expected = expectation(CLIENT, suite.name)
+    expected = expectation(client, suite.name)
     outcomes = dict(run(()))
     again = expected.missed(outcomes)
     for _ in range(RERUNS):
@@ -132,7 +141,7 @@ def run_kafka_go(address: str, names: Sequence[str] = ()) -> Outcomes:
 def run(suite: Suite, program: Path, names: Sequence[str], told: dict[str, str]) -> Outcomes:
     """names: only these, one after another, with what is printed by the ones that fail."""
     wanted = "|".join("/".join(f"^{re.escape(part)}$" for part in name.split("/")) for name in names) or suite.run
-    at_once = "1" if names else "16"
+    at_once = "1" if names else AT_ONCE
     command = [str(program), "-test.v", "-test.run", wanted, "-test.skip", suite.skip, "-test.parallel", at_once]
     done = subprocess.run(
         command,
@@ -142,7 +151,7 @@ def run(suite: Suite, program: Path, names: Sequence[str], told: dict[str, str])
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=TIMEOUT_S,
+        timeout=suite.timeout_s,
     )
     outcomes = {name: _OUTCOMES[result] for result, name in _RESULT.findall(done.stdout)}
     if not outcomes:
@@ -156,10 +165,11 @@ def fetch(suite: Suite) -> None:
     """Make `home` and `build`; Go has checked what they are made of. Raises jars.Missing."""
     jars.need("go", install="Go (on Debian: apt install golang)")
     HOME.mkdir(parents=True, exist_ok=True)
-    jars.retried(["go", "mod", "download", suite.module], cwd=HERE / "go")
+    modules = HERE / suite.modules
+    jars.retried(["go", "mod", "download", suite.module], cwd=modules)
     found = subprocess.run(
         ["go", "list", "-m", "-f", "{{.Dir}}", suite.module],
-        cwd=HERE / "go",
+        cwd=modules,
         check=True,
         capture_output=True,
         text=True,
@@ -169,14 +179,14 @@ def fetch(suite: Suite) -> None:
     shutil.copytree(found.stdout.strip(), suite.home, copy_function=shutil.copyfile)
     for directory in [suite.home, *suite.home.rglob("*/")]:
         directory.chmod(0o755)
-    shutil.copytree(HERE / "go", suite.build, dirs_exist_ok=True)
+    shutil.copytree(modules, suite.build, dirs_exist_ok=True)
     subprocess.run(["go", "mod", "edit", f"-replace={suite.module}={suite.home}"], cwd=suite.build, check=True)
 
 
 def compiled(suite: Suite) -> Path:
     program = suite.build / "tests"
     package = f"{suite.module}/{suite.package}".removesuffix("/.")
-    jars.retried(["go", "test", "-c", "-o", str(program), package], cwd=suite.build)
+    jars.retried(["go", "test", "-c", "-tags", suite.tags, "-o", str(program), package], cwd=suite.build)
     return program
 
 

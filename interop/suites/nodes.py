@@ -54,28 +54,36 @@ def kafka_node() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="kafka-suites-") as directory:
         address = write_properties(Path(directory))
         home = Path(directory) / f"broker-{NODE_ID}"
-        java = ["java", "-Xmx512m", "-cp", jars.classpath()]
-        properties = str(home / "server.properties")
-        formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties]
-        subprocess.run(formatting, check=True, capture_output=True, cwd=home)
-        with (home / "node.log").open("wb") as output:
-            node = subprocess.Popen(
-                [*java, "kafka.Kafka", properties], stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=home
-            )
+        with kafka_process(home) as node:
+            wait_until_ready(node, address, {NODE_ID}, home / "node.log")
+            yield address
+
+
+@contextmanager
+def kafka_process(home: Path, memory: str = "512m") -> Iterator[subprocess.Popen[bytes]]:
+    """A node of Apache Kafka, formatted and started from `home`/server.properties; it prints into node.log there."""
+    java = ["java", f"-Xmx{memory}", "-cp", jars.classpath()]
+    properties = str(home / "server.properties")
+    formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties]
+    subprocess.run(formatting, check=True, capture_output=True, cwd=home)
+    with (home / "node.log").open("wb") as output:
+        node = subprocess.Popen(
+            [*java, "kafka.Kafka", properties], stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=home
+        )
+        try:
+            yield node
+        finally:
+            node.terminate()
             try:
-                wait_until_ready(node, address, home / "node.log")
-                yield address
+                node.wait(STOP_TIMEOUT_S)
             finally:
-                node.terminate()
-                try:
-                    node.wait(STOP_TIMEOUT_S)
-                finally:
-                    node.kill()
+                node.kill()
 
 
-def wait_until_ready(node: subprocess.Popen[bytes], address: str, log: Path) -> None:
+def wait_until_ready(node: subprocess.Popen[bytes], address: str, brokers: set[int], log: Path) -> None:
+    """Until the node, which listens at `address`, knows these brokers."""
     deadline = time.monotonic() + READY_TIMEOUT_S
-    while NODE_ID not in known_brokers(address):
+    while not brokers <= known_brokers(address):
         if node.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"Apache Kafka did not become ready; it said: {log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.1)

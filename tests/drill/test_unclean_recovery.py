@@ -1,4 +1,4 @@
-"""Unclean recovery on real processes. `make test` plays one; HEIRLOG_UNCLEAN_RECOVERY=all plays each, and Kafka's rule."""
+"""Unclean recovery on real processes: one drill in `make test`; HEIRLOG_UNCLEAN_RECOVERY=all plays each, both ways."""
 
 from __future__ import annotations
 

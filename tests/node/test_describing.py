@@ -288,6 +288,17 @@ def test_a_synonym_is_told_in_its_own_unit_and_the_value_in_the_topics(node: Any
     ]
 
 
+def test_documentation_is_told_where_it_is_asked_for(node: Any) -> None:
+    for kind, name in ((2, "a"), (4, "1"), (32, "g")):
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        for wanted in (True, False):
+            request = DescribeConfigsRequest(resources=[resource], include_documentation=wanted)
+            told = describe_configs.handle(node, request, context(4)).results[0].configs
+            assert told and all(bool(entry.documentation) is wanted for entry in told)
+
+
 def test_no_keys_ask_for_every_configuration_and_internal_ones_are_never_told(node: Any) -> None:
     for kind, name in ((2, "a"), (4, "1")):
         everything = [entry.name for entry in ask_config(node, kind, name).configs]

@@ -21,6 +21,7 @@ from itertools import dropwhile
 from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.config_docs import documentation
 from heirlog.metadata.definition import ConfigType, Definition, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
@@ -61,6 +62,7 @@ class ConfigEntry:
     read_only: bool
     sensitive: bool
     synonyms: tuple[Synonym, ...]
+    documentation: str
 
 
 def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
@@ -179,6 +181,7 @@ def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool)
         read_only=read_only,
         sensitive=hidden,
         synonyms=tuple(Synonym(s.name, None, s.source) for s in levels) if hidden else levels,
+        documentation=documentation(definition),
     )
 
 

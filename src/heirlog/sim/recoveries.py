@@ -419,7 +419,15 @@ def _u16(stage: Stage) -> None:
     script.run_for(500, 1500)
     stage.checker.bystander.operator_elects = True
     script.until("c is designated", lambda: script.elect(DESIGNATION, int(script.c)) == ErrorCode.NONE)
-    script.until("c leads", lambda: script.state.leader == script.c)
+    # the report is written by whoever leads its topic: neither of these may keep it from being written, or double it
+    if script.random.randrange(0, 2):
+        _controller_dies_after(script, script.random.randrange(0, 60))
+    if script.random.randrange(0, 2):
+        script.run_for(0, 200)
+        script.down(script.c, KILL)
+        script.run_for(0, 2000)
+        script.up(script.c)
+    script.run_for(0, 2000)
 
 
 def _damaged(random: Random) -> Plan:

@@ -36,6 +36,7 @@ from heirlog.sim.compacted import lost_key
 from heirlog.sim.groups import GroupBook
 from heirlog.sim.history import Acknowledged, Finding, History, Observed
 from heirlog.sim.invariants import t12_latest_was_known
+from heirlog.sim.reports import unreported
 from heirlog.sim.world import World
 
 TOPIC = "t"
@@ -53,6 +54,7 @@ AUDITOR = "auditor"
 GROUP_LIMIT_MS = 30_000
 ELECTION_ATTEMPTS = 5
 DELETION_LIMIT_MS = 10_000
+REPORT_LIMIT_MS = 10_000
 START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
 AUDIT_LIMIT_MS = 20_000
@@ -78,7 +80,7 @@ class Plan:
     remade: bool = False
     """A topic besides that is deleted and made again under its name, all the time."""
     min_isr_changes: bool = False
-    manager: bool = False
+    manager: bool = True
     """The unclean recovery manager is on."""
     topic_config: Mapping[str, str] = field(default_factory=dict)
     """Of the topic, besides min ISR."""
@@ -297,6 +299,8 @@ class Stage:
         self._audit_group()
         if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):
             raise Violation("T14", self.checker.misplaced() or "")
+        if not self.cluster.run_until(lambda: unreported(self.checker.bystander) is None, REPORT_LIMIT_MS):
+            raise Violation("loss-report", unreported(self.checker.bystander) or "")
         auditor = self._reader(AUDITOR)
         ends = self._ends()
         self.wait(

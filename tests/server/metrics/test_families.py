@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -433,3 +434,46 @@ def test_recoveries_show_until_they_end() -> None:
     assert found("heirlog_controller_elections_total", basis="recovered") == 3
     assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 3
     assert found("kafka_controller_manual_leader_election_required_partition_count") == 0
+
+
+def test_readings_that_last_over_deaths_and_deleted_topics_fail_nowhere_and_sums_never_go_back() -> None:
+    chance = random.Random(5)
+    cluster = started()
+    names = [machine.name for machine in cluster.all_machines]
+    readings: dict[int, Any] = {}
+    seen: dict[tuple[int, Any], float] = {}
+    nodes: list[Node] = []
+    whole = 0
+    for step in range(40):
+        cluster.run_for(chance.choice((1, 50, 300)))
+        for node in [node for name in names if (node := cluster.machine(name).running) is not None]:
+            nodes.append(node)  # so that no other gets its id
+            reading = readings.setdefault(id(node), watch_pieces(node))
+            for _ in range(chance.choice((1, 10, 100))):
+                if next(reading, None) is None:
+                    whole += 1
+                    readings[id(node)] = watch_pieces(node)
+                    break
+            if step % 13 == 0:
+                for (name, labels), value in scrape(node).values.items():
+                    if name.endswith("_total") and "topic" not in dict(labels) and name.startswith("kafka"):
+                        assert value >= seen.get((id(node), (name, labels)), 0), name
+                        seen[(id(node), (name, labels))] = value
+        broker = chance.choice(("broker-1", "broker-2", "broker-3"))
+        if not cluster.is_up(broker):
+            cluster.start(broker)
+        elif chance.random() < 0.2:
+            chance.choice((cluster.kill, cluster.stop))(broker)
+        elif running := _running(cluster):
+            said(cluster, running[0], chance.choice((MAKE, DROP)), 5)
+    assert whole > 10
+
+
+def watch_pieces(node: Node) -> Any:
+    return written(NodeFamilies(node, dict).all())
+
+
+MAKE = CreateTopicsRequest(
+    topics=[CreateTopicsRequest.CreatableTopic(name="u", num_partitions=2, replication_factor=1)], timeout_ms=5000
+)
+DROP = DeleteTopicsRequest(topic_names=["u"], timeout_ms=5000)

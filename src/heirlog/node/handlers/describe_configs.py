@@ -30,11 +30,11 @@ Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     # once each, however often it is named: a request of a megabyte could ask for gigabytes of the same
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}.values()
-    return DescribeConfigsResponse(results=[_result(node, one, request.include_synonyms) for one in resources])
+    return DescribeConfigsResponse(results=[_result(node, one, request) for one in resources])
 
 
 def _result(
-    node: Node, resource: DescribeConfigsRequest.DescribeConfigsResource, with_synonyms: bool
+    node: Node, resource: DescribeConfigsRequest.DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse.DescribeConfigsResult:
     result = Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
@@ -48,7 +48,7 @@ def _result(
         entries = _loggers(node)
     else:
         known = describe(node.image, node.config, resource.resource_type, resource.resource_name)
-        entries = [_entry(entry, with_synonyms) for entry in known]
+        entries = [_entry(entry, request.include_synonyms, request.include_documentation) for entry in known]
     result.configs = [entry for entry in entries if not asked or entry.name in asked]
     return result
 
@@ -89,7 +89,9 @@ def _check(node: Node, kind: int, name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configurations here")
 
 
-def _entry(entry: ConfigEntry, with_synonyms: bool) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
+def _entry(
+    entry: ConfigEntry, with_synonyms: bool, with_documentation: bool
+) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     return Entry(
         name=entry.name,
         value=entry.value,
@@ -97,6 +99,7 @@ def _entry(entry: ConfigEntry, with_synonyms: bool) -> DescribeConfigsResponse.D
         config_source=entry.source,
         is_sensitive=entry.sensitive,
         config_type=entry.type,
+        documentation=entry.documentation if with_documentation else None,
         synonyms=[Synonym(name=synonym.name, value=synonym.value, source=synonym.source) for synonym in entry.synonyms]
         if with_synonyms
         else [],

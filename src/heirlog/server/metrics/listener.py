@@ -17,6 +17,7 @@ One connection has one request: scrapers come every some seconds, and open conne
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import traceback
 from collections import deque
@@ -57,9 +58,20 @@ class MetricsListener:
 
     def listen(self, endpoint: Endpoint) -> Endpoint:
         """Where it listens in fact (port 0: any free one). Before the loop runs. Raises OSError."""
-        made = self.loop.create_server(lambda: _Connection(self), endpoint.host, endpoint.port, backlog=BACKLOG)
-        server = self._server = self.loop.run_until_complete(made)
-        return Endpoint(endpoint.host, server.sockets[0].getsockname()[1])
+        # one address: a name may have several, and port 0 would be another port at each
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+        except OSError:
+            sock.close()
+            raise
+        made = self.loop.create_server(lambda: _Connection(self), sock=sock, backlog=BACKLOG)
+        self._server = self.loop.run_until_complete(made)
+        return Endpoint(endpoint.host, sock.getsockname()[1])
 
     def stop(self) -> None:
         if self._server is not None:
