@@ -22,6 +22,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim import invariants, succession
 from heirlog.sim.bystander import Bystander, Key
 from heirlog.sim.cluster import RECOVERY_MANAGER
+from heirlog.sim.faults import DRIFTS_PPM
 from heirlog.sim.lineage import Lineage
 from heirlog.sim.oracle import Witness, judge_election
 from heirlog.sim.succession import is_lossy
@@ -138,11 +139,12 @@ class RecordJudge:
     def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
         """How much too early it would be to leave out somebody who could be asked; 0 if it is not.
 
-        A recovery cannot have begun before there was something to recover, which is some time before that is committed.
+        A recovery cannot have begun before there was something to recover, which is some time before that is committed;
+        and the controller's clock may be as fast as a fault makes it.
         """
         patience_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
         waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms + COMMIT_MS
-        return max(0, int(patience_ms) - waited_ms)
+        return max(0, int(patience_ms) * 1_000_000 // (1_000_000 + max(DRIFTS_PPM)) - waited_ms)
 
     def _strategy(self, key: Key) -> Strategy:
         image = self._seen.image
