@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -686,3 +686,34 @@ def test_who_sets_the_deprecated_flag_is_told_what_replaces_it() -> None:
     assert (values["name"], values["where"], values["instead"]) == (FLAG, "foo", STRATEGY)
     told = Cluster(unclean_leader_election_enable="true").env.events
     assert [values["where"] for event, values in told if event == "configuration-deprecated"] == ["server.properties"]
+
+
+def test_what_was_lost_before_the_manager_was_switched_on_is_made_up_for_by_asking_everybody() -> None:
+    off = Cluster(manager=False)
+    off.topic(min_insync_replicas="2")
+    off.lose_everything()
+    assert len(state_of(off.harness).last_known_elr) == 1
+    on = Cluster()
+    on.harness.lose()
+    on.harness.controller.on_snapshot(list(off.image.records()), off.image.offset, 1)
+    on.harness.quorum.log_end_offset = off.image.offset + 1
+    on.lives = dict(off.lives)
+    on.harness.lead()
+    on.harness.commit()
+    back(on, 1, 2)
+    assert on.leader() == -1 and on.described().state == "WaitingForQuorum"
+    back(on, 3)
+    for broker, end in ((1, 10), (2, 30), (3, 20)):
+        on.reply(broker, 0, end)
+    assert on.leader() == 2
+
+
+def test_lists_that_a_downgrade_left_behind_decide_nothing() -> None:
+    cluster = lost()
+    state = replace(state_of(cluster.harness), elr=(2,), last_known_elr=(2,))
+    topic_id = cluster.image.topic_ids["foo"]
+    back(cluster, 1, 2, 3)
+    cluster.image.set_partition(topic_id, 0, state)
+    cluster.image.set_feature("eligible.leader.replicas.version", None)
+    seen = cluster.described()
+    assert (seen.state, sorted(seen.waits_for)) == ("Recovering", [1, 2, 3])

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from heirlog.controller.election import Elected
@@ -195,6 +195,9 @@ class RecoveryManager:
 
     def judge(self, key: PartitionKey, state: PartitionState, leadership: Leadership) -> Verdict:
         """Whom the partition waits for, or who wins it, as things are now."""
+        if not self._image.elr_enabled and (state.elr or state.last_known_elr):
+            # what an earlier level of the feature has left behind: nobody keeps it true any more
+            state = replace(state, elr=(), last_known_elr=())
         is_acceptable, recovery = leadership.acceptable(state), self.recoveries.get(key)
         acceptable = tuple([replica for replica in state.replicas if is_acceptable(replica)])
         if not self.enabled:
@@ -364,9 +367,11 @@ class RecoveryManager:
         self._drop_if_stale(key, state)
         recovery = self.recoveries.setdefault(key, Recovery(state.leader_epoch))
         recovery.requested, recovery.skips_wait = strategy, skips_wait
-        turn = _Turn(leadership, changes)
-        self._act(key, state, turn)
-        self._report(turn)
+        turn = _Turn(leadership)
+        if self._act(key, state, turn):
+            self._report(turn)
+            changes.records += turn.changes.records
+            changes.elections += turn.changes.elections
         self._unjudged[key] = None
         return self.judge(key, state, leadership)
 
