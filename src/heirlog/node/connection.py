@@ -91,8 +91,11 @@ class _Slot:
         self.header = header
         self.cost = cost
         self.api: ApiMeter | None = None
+        """None: not measured, and then the times below are not there; nor are the last two unless it `is_timed`."""
         self.is_timed = False
-        self.begun_ns = self.handled_ns = self.ready_ns = 0
+        self.begun_ns: int
+        self.handled_ns: int
+        self.ready_ns: int
         self.pending: Pending[Any] | None = None
         self.response: Any = None
         self.ready = False
@@ -175,7 +178,10 @@ class ClientConnection:
             self.transport.close()
             return
         if not self._queue and not isinstance(answer, Pending):
-            self._answer_at_once(header, answer, api, begun_ns)
+            if api is not None:
+                self._answer_measured(header, answer, api, begun_ns)
+            elif answer is not NO_ANSWER:
+                self.transport.send(header, answer)
             return
         slot = self._enqueue(header, size)
         if api is not None:
@@ -186,20 +192,21 @@ class ClientConnection:
         else:
             self._ready(slot, answer)
 
-    def _answer_at_once(self, header: RequestHeader, answer: Any, api: ApiMeter | None, begun_ns: int) -> None:
+    def _answer_measured(self, header: RequestHeader, answer: Any, api: ApiMeter, begun_ns: int) -> None:
         if answer is NO_ANSWER:
-            if api is not None:
-                api.done_without_answer(begun_ns)
-        elif api is None:
+            api.done_without_answer(begun_ns)
+            return
+        # `api.is_timed()` and `api.answered(answer)` written out: calls are most of what counting a request takes
+        api.until_timed -= 1
+        if api.until_timed:
             self.transport.send(header, answer)
-        elif api.is_timed():
+        else:
+            api.choose_next()
             handled_ns = api.now_ns()
             self.transport.send(header, answer)
-            api.answered(answer)
             api.took(begun_ns, handled_ns, handled_ns, handled_ns)
-        else:
-            self.transport.send(header, answer)
-            api.answered(answer)
+        api.done += 1
+        api.count_errors(answer, api.errors)
 
     def _answer_now(self, header: RequestHeader, response: Any) -> None:
         if not self._queue:
@@ -257,12 +264,15 @@ class ClientConnection:
             if api is not None:
                 api.done_without_answer(head.begun_ns)
             return
-        taken_ns = api.now_ns() if waited and head.is_timed and api is not None else head.ready_ns
+        if api is None or not head.is_timed:
+            self.transport.send(head.header, response)
+            if api is not None:
+                api.answered(response)
+            return
+        taken_ns = api.now_ns() if waited else head.ready_ns
         self.transport.send(head.header, response)
-        if api is not None:
-            api.answered(response)
-            if head.is_timed:
-                api.took(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
+        api.answered(response)
+        api.took(head.begun_ns, head.handled_ns, head.ready_ns, taken_ns)
 
     def _has_room(self) -> bool:
         if not self._queue:

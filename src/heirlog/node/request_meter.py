@@ -11,8 +11,8 @@ Times are not kept but put into buckets: exact to 16 µs below 262 µs, to an ei
 came in the last minutes (`Recent`), so that an hour of idling does not hide a bad one.
 
 Counting a request may cost a microsecond, and nothing where nobody will ask (`RequestMeter` is not there then). So
-every request counts, but of an API that is asked often only every eighth is timed; buckets are found in a table; and
-what is zero for most requests is not counted but missing.
+every request counts, but of an API that is asked often only one in thirty-two is timed; buckets are found in a table;
+and what is zero for most requests is not counted but missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DIRECT = 4096
 _BUCKETS = 256
 TIMED_ALL = 1000
 """So many requests of an API are all timed; after them one of `TIMED_EVERY`."""
-TIMED_EVERY = 8
+TIMED_EVERY = 32
 
 
 def _bucket_of(units: int) -> int:
@@ -87,7 +87,6 @@ class ApiMeter:
     """The requests of one API, or of one kind of Fetch."""
 
     __slots__ = (
-        "_until_timed",
         "count_errors",
         "done",
         "errors",
@@ -98,13 +97,15 @@ class ApiMeter:
         "response_queue",
         "response_send",
         "total",
+        "until_timed",
         "versions",
     )
 
     def __init__(self, api_key: int, name: str, now_ns: Callable[[], int]) -> None:
         self.name = name
         self.now_ns = now_ns
-        self._until_timed = 1
+        self.until_timed = 1
+        """The how manieth request from here is timed; never 0 for long."""
         self.count_errors = error_counter(api_key)
         self.versions = [0] * (APIS[api_key].max_version + 1)
         """Requests that came, by version."""
@@ -122,11 +123,15 @@ class ApiMeter:
 
     def is_timed(self) -> bool:
         """Whether the request that has just been handled is one of those."""
-        self._until_timed -= 1
-        if self._until_timed:
+        self.until_timed -= 1
+        if self.until_timed:
             return False
-        self._until_timed = TIMED_EVERY if self.done >= TIMED_ALL else 1
+        self.choose_next()
         return True
+
+    def choose_next(self) -> None:
+        """One has been chosen to be timed."""
+        self.until_timed = TIMED_EVERY if self.done >= TIMED_ALL else 1
 
     def answered(self, response: Any) -> None:
         self.done += 1
@@ -161,30 +166,31 @@ class ApiMeter:
 class RequestMeter:
     """All requests of a node. `now_ns` never goes back."""
 
-    __slots__ = ("_by_key", "_followers", "now_ns")
+    __slots__ = ("_by_key", "_consumers", "_followers", "now_ns")
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.now_ns = now_ns
         self._by_key: dict[int, ApiMeter] = {}
+        """Without Fetch, which has two."""
+        self._consumers = ApiMeter(FETCH, CONSUMER_FETCH, now_ns)
         self._followers = ApiMeter(FETCH, FOLLOWER_FETCH, now_ns)
 
     def came(self, api_key: int, version: int, request: Any) -> ApiMeter:
         """A request has come; its meter, which wants to hear of its answer."""
         meter = self._by_key.get(api_key)
         if meter is None:
-            name = CONSUMER_FETCH if api_key == FETCH else api(api_key).name
-            meter = self._by_key[api_key] = ApiMeter(api_key, name, self.now_ns)
-        if api_key == FETCH:  # two kinds under one key
-            asking = request.replica_state if version >= _REPLICA_STATE_VERSION else request
-            if asking.replica_id >= 0:
-                meter = self._followers
+            if api_key == FETCH:
+                asking = request.replica_state if version >= _REPLICA_STATE_VERSION else request
+                meter = self._consumers if asking.replica_id < 0 else self._followers
+            else:
+                meter = self._by_key[api_key] = ApiMeter(api_key, api(api_key).name, self.now_ns)
         meter.versions[version] += 1
         return meter
 
     def meters(self) -> list[ApiMeter]:
-        """Of everything that was asked so far, by API key; both kinds of Fetch apart."""
-        seen = [meter for _, meter in sorted(self._by_key.items())]
-        return [*seen, self._followers] if any(self._followers.versions) else seen
+        """Of everything that was asked so far; both kinds of Fetch apart."""
+        fetches = [meter for meter in (self._consumers, self._followers) if any(meter.versions)]
+        return [*fetches, *self._by_key.values()]
 
 
 class Recent:
