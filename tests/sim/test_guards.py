@@ -9,29 +9,30 @@ from heirlog.sim.guards import GUARDS, UnknownGuard, without
 from heirlog.sim.run import run_seed
 
 NEEDED = {
-    6: ("kip-903-race", {"T2", "T4", "T11"}),
-    8: ("last-replica-standing", {"T4", "T5"}),
-    9: ("last-replica-standing", {"T4", "T5", "T11"}),
-    10: ("U3", {"recovery-answers", "recovery-choice"}),
-    11: ("U13-old-leader", {"recovery-answers", "loss-report"}),
-    12: ("U1", {"recovery-choice"}),
-    13: ("U2", {"recovery-quorum"}),
-    14: ("controller-power-cut", {"R1"}),
+    6: ("kip-903-race", 9, {"T2", "T4", "T11"}),
+    8: ("last-replica-standing", 1, {"T4", "T5"}),
+    9: ("last-replica-standing", 2, {"T4", "T5", "T11"}),
+    10: ("U3", 7, {"recovery-answers", "recovery-choice"}),
+    11: ("U13-old-leader", 1, {"recovery-answers", "loss-report"}),
+    12: ("U1", 1, {"recovery-choice"}),
+    13: ("U2", 1, {"recovery-quorum"}),
+    14: ("controller-power-cut", 1, {"R1"}),
 }
-SEEDS = range(1, 31)
+"""Guard: scenario, the seed to try first (one that showed it once), rules."""
+SEEDS = 30
 
 
 @pytest.mark.parametrize("number", sorted(NEEDED))
 def test_without_the_guard_a_seed_fails_that_passes_with_it(number: int) -> None:
-    scenario, rules = NEEDED[number]
-    for seed in SEEDS:
+    scenario, first, rules = NEEDED[number]
+    for seed in (first, *range(1, SEEDS + 1)):
         report = run_seed(seed, scenario=scenario, without_guard=number)
         if report.violation is not None:
             assert report.violation.check in rules, str(report)
             assert f"--without-guard {number}" in report.replay_command
             assert run_seed(seed, scenario=scenario).passed
             return
-    pytest.fail(f"no seed of {SEEDS} needs guard {number}")
+    pytest.fail(f"no seed up to {SEEDS} needs guard {number}")
 
 
 def test_a_guard_is_back_after_the_run() -> None:
