@@ -1,6 +1,7 @@
 """Requests that are likely to reach deep into a node: every field by its type and name, drawn from a few good values.
 
-Made with kio's classes, so that they exist in every version; `seeds` is where fuzzers begin.
+Made with kio's classes, so that they exist in every version; those that only heirlog has, with our own classes.
+`seeds` is where fuzzers begin.
 """
 
 from __future__ import annotations
@@ -20,10 +21,20 @@ from kio.serial._introspect import classify_field, get_field_tag, get_schema_fie
 from protocol.oracle import ERROR_CODES, INTEGERS, kio_bytes
 
 from heirlog.node.router import ROUTES, Role
+from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS_OURS, GET_REPLICA_LOG_INFO
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.compression import GZIP, LZ4, SNAPPY, ZSTD
+from heirlog.protocol.frames import RequestHeader, encode_request
+from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
+from heirlog.protocol.primitives import Message
 
-NAMES = {key: name for name, key in API_KEYS.items()}
+NAMES = {key: name for name, key in API_KEYS.items()} | {
+    GET_REPLICA_LOG_INFO: "GetReplicaLogInfo",
+    DESCRIBE_RECOVERY: "DescribeRecovery",
+}
+OURS = (("GetReplicaLogInfo", 0), ("DescribeRecovery", 0), (NAMES[ELECT_LEADERS], ELECT_LEADERS_OURS))
 ROLES = (Role.BROKER, Role.CONTROLLER)
 STRINGS = (
     "t",
@@ -40,6 +51,7 @@ STRINGS = (
     "retention.ms",
 )
 LONG = "x" * 300
+LENGTH_BYTES = 4
 TOPIC_FIELDS = ("topic", "topic_name", "name")
 NOW_MS = 1_700_000_000_000
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -64,8 +76,50 @@ class Plausible:
 
     def frame(self, api: str, version: int) -> bytes:
         """Header and request, without the length."""
+        if (api, version) in OURS:
+            message = self._ours(api)
+            header = RequestHeader(message.API_KEY, version, self._rng.randrange(1000), "fuzz")
+            return b"".join(encode_request(header, message))[LENGTH_BYTES:]
         entity = self._entity(load_request_schema(API_KEYS[api], version))
         return header_bytes(api, version, self._rng.randrange(1000)) + kio_bytes(entity)
+
+    def _ours(self, api: str) -> Message:
+        rng = self._rng
+        names = [rng.choice(STRINGS) for _ in range(rng.randrange(3))]
+        indexes = [rng.choice((0, 0, 1, -1, 2**31 - 1)) for _ in range(rng.randrange(4))]
+        if api == "GetReplicaLogInfo":
+            topics = [
+                GetReplicaLogInfoRequest.TopicPartitions(
+                    topic_id=rng.choice([*(topic.bytes for topic in self._ids), bytes(16)]), partitions=indexes
+                )
+                for _ in names
+            ]
+            broker = rng.choice((1, 2, -1))
+            return GetReplicaLogInfoRequest(broker_id=broker, topic_partitions=rng.choice((topics, None)))
+        if api == "DescribeRecovery":
+            cursor = DescribeRecoveryRequest.Cursor(
+                topic_name=rng.choice(STRINGS), partition_index=rng.choice((0, 1, -1, -9))
+            )
+            return DescribeRecoveryRequest(
+                topics=[
+                    DescribeRecoveryRequest.TopicRequest(name=name, partitions=rng.choice((indexes, None)))
+                    for name in names
+                ],
+                ask_replicas=rng.random() < 0.5,
+                response_partition_limit=rng.choice((2000, 1, 0, -1)),
+                cursor=rng.choice((cursor, None)),
+            )
+        elections = [
+            ElectLeadersRequest.TopicPartitions(
+                topic=name, partitions=indexes, desired_leaders=rng.choice((None, [], [1], [1, 2, -1, 9]))
+            )
+            for name in names
+        ]
+        return ElectLeadersRequest(
+            election_type=rng.choice((0, 1, 2, 3, 4, 5, -1)),
+            topic_partitions=rng.choice((elections, None)),
+            skip_wait=rng.random() < 0.5,
+        )
 
     def _entity(self, cls: Any) -> Any:
         return cls(**{field.name: self._field(field) for field in dataclasses.fields(cls)})
