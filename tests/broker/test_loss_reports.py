@@ -174,6 +174,7 @@ def test_a_topic_below_its_min_isr_is_tried_again() -> None:
     rig.publish()
     rig.env.advance(RETRY_MS * 3)
     assert written(rig) == []
+    assert [event for event, _ in rig.env.events].count("loss-report-refused") == 1, "once a minute is enough"
     rig.set_config("min.insync.replicas", "1", topic=RECOVERIES_TOPIC)
     rig.publish()
     rig.env.advance(RETRY_MS)

@@ -40,6 +40,8 @@ from heirlog.protocol.types import LeaderEpoch
 INDEX: Final = 0
 REPORTS_PER_BATCH: Final = 100
 RETRY_MS: Final = 1000
+TELL_AGAIN_MS: Final = 60_000
+"""So often the log says that the reports are refused."""
 
 
 class LossReports:
@@ -120,6 +122,7 @@ class _Writer:
         """May have something to report."""
         self._is_loaded = False
         self._write_is_due = False
+        self._tell_from_ms = 0
         self._stopped = False
         self._replay = Replay(
             env,
@@ -212,7 +215,9 @@ class _Writer:
         try:
             partition.append(batch, ALL_IN_SYNC, wall_ms, self._env.now_ms())
         except KafkaError as error:
-            self._env.log("warning", "loss-report-refused", error=error.code.name, why=str(error))
+            if self._env.now_ms() >= self._tell_from_ms:
+                self._tell_from_ms = self._env.now_ms() + TELL_AGAIN_MS
+                self._env.log("warning", "loss-report-refused", error=error.code.name, why=str(error))
             return False
         except OSError as error:
             self._replicas.storage_failed(partition, error)
