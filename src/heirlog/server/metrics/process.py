@@ -1,6 +1,7 @@
 """The process, under the names that prometheus-client gives on Linux.
 
 Not by its own collector, which lists every open file: a broker has some ten thousand, and the kernel knows the number.
+Where there is no /proc (macOS), CPU time and the limit of open files are all that is shown.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = resource.getpagesize()
 SELF = "/proc/self/"
 FILES_OF = SELF + "fd"
+HAS_PROC = os.path.exists(SELF + "stat")
 STARTED_FIELD = 21
 """Of /proc/self/stat, counted from 0: ticks from the machine's start to the process's."""
 
@@ -23,16 +25,18 @@ STARTED_FIELD = 21
 def families() -> Iterator[Family | None]:
     times = os.times()
     yield counter("process_cpu_seconds_total", "User and system CPU time spent in seconds.", times.user + times.system)
-    virtual, resident = _memory_pages()
-    yield gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", virtual * PAGE_BYTES)
-    yield gauge("process_resident_memory_bytes", "Resident memory size in bytes.", resident * PAGE_BYTES)
-    yield gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", _started_s())
-    yield gauge("process_open_fds", "Number of open file descriptors.", open_files())
     yield gauge(
         "process_max_fds",
         "Maximum number of open file descriptors.",
         resource.getrlimit(resource.RLIMIT_NOFILE)[0],
     )
+    if not HAS_PROC:
+        return
+    virtual, resident = _memory_pages()
+    yield gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.", virtual * PAGE_BYTES)
+    yield gauge("process_resident_memory_bytes", "Resident memory size in bytes.", resident * PAGE_BYTES)
+    yield gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", _started_s())
+    yield gauge("process_open_fds", "Number of open file descriptors.", open_files())
 
 
 def open_files() -> int:
@@ -53,8 +57,8 @@ def _started_s() -> float:
 
 
 def started_monotonic_s() -> float:
-    """When the process began, on the clock of `time.monotonic`."""
-    return time.monotonic() - (time.time() - _started_s())
+    """When the process began, on the clock of `time.monotonic`; now, where nobody can say."""
+    return time.monotonic() - (time.time() - _started_s() if HAS_PROC else 0)
 
 
 def _booted_s() -> float:
