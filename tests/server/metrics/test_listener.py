@@ -52,7 +52,7 @@ class Place:
         reader, writer = await self.connect()
         writer.write(request)
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 return await reader.read()
         finally:
             writer.close()
@@ -180,12 +180,12 @@ def test_head_and_http_1_0_have_no_chunks(run: Run) -> None:
 def test_one_connection_more_than_the_bound_is_closed_and_others_are_served(run: Run) -> None:
     async def scenario(place: Place) -> None:
         silent = [await place.connect() for _ in range(CONNECTIONS_MAX)]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(place.listener.connections) < CONNECTIONS_MAX:
                 await asyncio.sleep(0.001)
         assert await place.ask() == b""
         silent[0][1].close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(place.listener.connections) == CONNECTIONS_MAX:
                 await asyncio.sleep(0.001)
         assert body_of(await place.ask()) == b"".join(ONE)
@@ -201,7 +201,7 @@ def test_who_says_nothing_is_closed(run: Run, monkeypatch: pytest.MonkeyPatch) -
     async def scenario(place: Place) -> None:
         reader, writer = await place.connect()
         writer.write(GET[:-2])
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await _until_closed(reader) == b""
         writer.close()
 
@@ -224,7 +224,7 @@ def test_for_a_slow_reader_no_more_text_is_made_until_it_reads_and_in_the_end_it
         sock = socket.create_connection((place.endpoint.host, place.endpoint.port))
         sock.setblocking(False)
         await place.loop.sock_sendall(sock, GET)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not place.listener.connections:
                 await asyncio.sleep(0.001)
             while place.listener.connections:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -16,12 +18,21 @@ def values() -> dict[str, float]:
     return {family.name: next(iter(family.samples))[1] for family in found}
 
 
-def test_open_files_are_counted_without_listing_them(tmp_path: Path) -> None:
-    before = process.open_files()
-    files = [(tmp_path / str(number)).open("w") for number in range(7)]
-    assert process.open_files() == before + 7
-    for file in files:
-        file.close()
+COUNTING = """
+from heirlog.server.metrics.process import open_files
+before = open_files()
+files = [open(__file__) for _ in range(7)]
+print(open_files() - before)
+"""
+
+
+def test_open_files_are_counted(tmp_path: Path) -> None:
+    """In a process where nobody else opens any."""
+    script = tmp_path / "count.py"
+    script.write_text(COUNTING)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment, timeout=60)
+    assert (done.stdout, done.stderr) == ("7\n", "")
 
 
 def test_the_process_began_before_now_and_uses_what_it_uses() -> None:
