@@ -1,7 +1,7 @@
 r"""A small HTTP server on the node's loop, for `GET /metrics` alone.
 
     head --read, 8 KiB and 10 s at most--> refused (400, 404, 405, 431), closed
-      \\--GET /metrics--> loading (first request only) --> answering --all written--> closed
+      \--GET /metrics--> loading (first request only) --> answering --all written--> closed
 
 Bounds. A scrape must not hold up the node's clients: the text is made in slices of `SLICE_S`, each followed by a pause
 of three times what it took, one connection after the other, so that any number of scrapers together take a quarter of
