@@ -13,7 +13,7 @@ has (`Partition` with its log), and what was told to clients.
     T8   what is committed stays; who gives it up, and when       R2   one leader per partition and leader epoch
 
 *True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
-lineage at the winner's log end.
+lineage at the winner's log end, or where the winner's log had left the one before.
 """
 
 from __future__ import annotations
