@@ -626,7 +626,9 @@ def test_a_broker_that_does_not_serve_the_api_counts_as_not_answering() -> None:
     register(cluster.harness, 3, cluster.lives[3])
     back(cluster, 1, 2, 3)
     assert cluster.asked() == [1, 2]
-    assert [replica.serves_recovery for replica in cluster.described().replicas] == [True, True, False]
+    seen = cluster.described()
+    assert [replica.serves_recovery for replica in seen.replicas] == [True, True, False]
+    assert "3 cannot be asked" in seen.quorum_reason and "designate" in seen.quorum_reason
 
 
 def test_without_the_manager_the_shipped_rules_hold_and_a_longer_list_elects_nobody() -> None:

@@ -230,7 +230,7 @@ def _read(
                 last_written_epoch=info.last_written_leader_epoch,
                 end_offset=info.log_end_offset,
                 at_ms=now_ms,
-                error=error_code(info.error_code),
+                error=error_code(info.error_code) if info.error_code else ErrorCode.NONE,
                 message=info.error_message or "",
             )
             answers.append((key, answer))

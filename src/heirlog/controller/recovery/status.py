@@ -28,7 +28,7 @@ from heirlog.controller.recovery.sender import PartitionKey
 from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import RECOVERY_VERSION, Ids, PartitionState
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
@@ -191,12 +191,20 @@ class _Describing:
             strategy=self._manager.strategy(key, self._leadership).value,
             is_requested=recovery is not None and recovery.requested is not None,
             quorum=list(quorum.members),
-            quorum_reason=quorum.reason,
+            quorum_reason=quorum.reason + self._who_cannot_answer(quorum.members),
             waits_for=list(verdict.waits_for),
             runs_for_ms=-1 if began_ms is None else self._now_ms - began_ms,
             wait_ends_in_ms=-1 if verdict.wait_ends_ms is None else max(0, verdict.wait_ends_ms - self._now_ms),
             replicas=[self._replica(key, state, recovery, replica) for replica in state.replicas],
         )
+
+    def _who_cannot_answer(self, members: Ids) -> str:
+        """Whom waiting does not help, and what does."""
+        mute = [str(member) for member in members if self._manager.endpoint_of(member) is None]
+        if not mute:
+            return ""
+        brokers = ", ".join(mute)
+        return f"; {brokers} cannot be asked (not registered, or without {RECOVERY_VERSION}): designate a leader"
 
     def _replica(
         self, key: PartitionKey, state: PartitionState, recovery: Recovery | None, replica: BrokerId
