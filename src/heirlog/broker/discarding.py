@@ -203,9 +203,10 @@ class _Job:
         copy, end_offset = self._copy, self.partition.log.log_end_offset
         kept_upto = self._offset if copy is None or error is not None else copy.next_offset
         is_whole = kept_upto >= end_offset
+        level, event = ("info", "discarded-records-kept") if is_whole else ("warning", "discarded-records-not-kept")
         self._env.log(
-            "info" if is_whole else "warning",
-            "discarded-records-kept" if is_whole else "discarded-records-not-kept",
+            level,
+            event,
             topic=self.partition.topic,
             partition=self.partition.index,
             leader_epoch=self._leader_epoch,
