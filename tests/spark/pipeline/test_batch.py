@@ -65,3 +65,9 @@ def test_of_a_failure_between_two_languages_the_cause_is_told(cause: str) -> Non
         f'  File "x.py", line 1, in y\n    raise z\n{cause}\n\n=== Streaming Query ===\njava.lang.Exception: plan'
     )
     assert sentence_of(StreamingQueryException(text)) == "Some data may have been lost: t-0: gone"
+
+
+def test_of_a_failure_in_java_alone_its_error_is_told() -> None:
+    missing = "java.lang.NoSuchMethodError: 'void org.apache.Table.name()'"
+    text = f"An error occurred while calling o236.tableExists.\n: {missing}\n\tat org.x(y.scala)\nCaused by: z\n"
+    assert sentence_of(StreamingQueryException(text)) == missing

@@ -197,12 +197,15 @@ def _watched(rows: DataFrame, observation: Observation | None, counts: list[Colu
 
 def _observed(observation: Observation | None, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
     """What was counted on the way. Where the optimiser saw that nothing can come of the rows (none are left to group or
-    join, a condition is never true) it took the counting out with them, and they are counted now."""
+    join, a condition is never true) it took the counting out with them, and they are counted now. So they are where
+    Spark Connect does not see that what a view's name stands for is counted."""
     if observation is not None:
         try:
-            return observation.get
+            seen = observation.get
         except (Py4JJavaError, PySparkAssertionError):
-            pass
+            seen = {}
+        if seen:
+            return seen
     counted = rows.agg(*counts).first()
     assert counted is not None
     return counted.asDict()

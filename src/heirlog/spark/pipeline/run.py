@@ -42,6 +42,8 @@ _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
+_OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
+"""What stands below "An error occurred while calling o1.x"."""
 
 
 def run(
@@ -192,4 +194,7 @@ def sentence_of(error: PySparkException) -> str:
     causes = [line for line in text.splitlines() if _CAUSE.match(line)]
     if causes:
         return re.sub(_CAUSE, "", causes[-1]).strip()
+    java = _OF_JAVA.search(text)
+    if java is not None:
+        return java[1]
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__

@@ -25,6 +25,7 @@ REASON = "_heirlog_reason"
 RAW = "_heirlog_raw"
 CORRUPT_COLUMN = "_heirlog_corrupt"
 """Where Spark's readers put the text of a row that they could not read."""
+MEMBER = "_heirlog_value"
 FILE = "_heirlog_file"
 """Which file a row of a file source came from, for its dead letter."""
 READ = "_heirlog_read"
@@ -90,7 +91,7 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
         read_rows = rows.withColumn("value", read)
         rows = read_rows.withColumn(REASON, f.when(f.col(RAW).isNotNull(), reason))
         if values.format == "json":
-            rows = rows.withColumn("value", f.col("value").dropFields(CORRUPT_COLUMN))
+            rows = rows.withColumn("value", f.col("value").getField(MEMBER))
     except AnalysisException as error:
         if values.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
             raise PipelineError(
@@ -107,15 +108,17 @@ def _text(payload: Column, _: str) -> tuple[Column, Column]:
 
 
 def _json(payload: Column, schema: str) -> tuple[Column, Column]:
+    """Spark stops reading behind the first value, and of an array it takes the first element. What can stand both as a
+    member of an object and as the only element of an array is one value: text behind it would have to begin with "}"
+    for the one and with "]" for the other."""
     text = payload.cast("string")
-    with_corrupt = f"{schema.rstrip().rstrip(',')}, {CORRUPT_COLUMN} STRING"
-    read = f.from_json(text, with_corrupt, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
-    # Spark stops reading behind the first value, and of an array it takes the first element. What can stand both as a
-    # member and as an only element is one value: text behind it would have to begin with } for one, ] for the other
-    member = f.from_json(f.concat(f.lit('{"value":'), text, f.lit("}")), "value STRUCT<>").getField("value")
+    member = f"{MEMBER} STRUCT<{schema.rstrip().rstrip(',')}>, {CORRUPT_COLUMN} STRING"
+    wrapped = f.concat(f.lit(f'{{"{MEMBER}":'), text, f.lit("}"))
+    read = f.from_json(wrapped, member, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
     elements = f.from_json(f.concat(f.lit("["), text, f.lit("]")), "ARRAY<STRUCT<>>")
-    one = member.isNotNull() & (f.coalesce(f.size(elements), f.lit(0)) == 1)
-    bad = f.col("value").isNull() | f.col("value").getField(CORRUPT_COLUMN).isNotNull() | ~one
+    value = f.col("value")
+    bad = value.isNull() | value.getField(MEMBER).isNull() | value.getField(CORRUPT_COLUMN).isNotNull()
+    bad = bad | (f.coalesce(f.size(elements), f.lit(0)) != 1)
     return read, f.when(bad, f.lit("the value is not one JSON object of the given schema"))
 
 
