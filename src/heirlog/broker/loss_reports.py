@@ -230,9 +230,11 @@ class _Writer:
 
     def _tell(self, report: LossReport) -> None:
         election, loss = report.election, report.loss
+        nothing = loss.records_max == 0
+        level, event = ("info", "nothing-given-up") if nothing else ("warning", "records-given-up")
         self._env.log(
-            "info" if loss.records_max == 0 else "warning",
-            "nothing-given-up" if loss.records_max == 0 else "records-given-up",
+            level,
+            event,
             topic=report.topic,
             partition=report.partition,
             leader=election.leader,
