@@ -32,7 +32,7 @@ import secured
 import spark
 import spark_cluster
 import tools
-from suites import golang, kafka_python, librdkafka, own_words
+from suites import golang, kafka_python, kafkajs, librdkafka, own_words
 
 
 def compare_schemas() -> str:
@@ -77,6 +77,7 @@ CHECKS: list[Check] = [
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
     ("suites: librdkafka", librdkafka.check),
+    ("suites: kafkajs, in our words", kafkajs.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
 ]
 
