@@ -719,3 +719,15 @@ def test_lists_that_a_downgrade_left_behind_decide_nothing() -> None:
     cluster.image.set_feature("eligible.leader.replicas.version", None)
     seen = cluster.described()
     assert (seen.state, sorted(seen.waits_for)) == ("Recovering", [1, 2, 3])
+
+
+def test_a_member_that_goes_while_the_others_are_asked_is_waited_for_and_its_answer_is_kept() -> None:
+    cluster = back(lost(), 1, 2, 3)
+    cluster.reply(1, 0, 1000)
+    cluster.fence(1)
+    cluster.reply(2, 0, 20)
+    cluster.reply(3, 0, 5)
+    assert cluster.leader() == -1 and cluster.described().waits_for == [1]
+    assert cluster.described().runs_for_ms >= 0
+    back(cluster, 1)
+    assert cluster.leader() == 1

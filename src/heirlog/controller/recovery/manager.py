@@ -266,14 +266,16 @@ class RecoveryManager:
             if recovery.began_ms is None:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
                 turn.began += 1
-            recovery.awaited = set() if verdict.any_decides else set(verdict.waits_for)
-        elif recovery is not None and recovery.began_ms is not None:
+        elif recovery is not None and recovery.began_ms is not None and verdict.phase is not Phase.WAITING_FOR_QUORUM:
             # answers stay: without a leader no log changes
             recovery.began_ms = recovery.due_ms = None
             turn.cancelled += 1
         if verdict.phase is Phase.CLEAN_CANDIDATE or verdict.winner is not None:
             return self._decide(key, state, verdict, turn)
-        if recovery is not None and verdict.wait_ends_ms != recovery.due_ms:
+        if recovery is None:
+            return False
+        recovery.awaited = set() if verdict.any_decides else set(verdict.waits_for)
+        if verdict.wait_ends_ms != recovery.due_ms:
             recovery.due_ms = verdict.wait_ends_ms
             if recovery.due_ms is not None:
                 heapq.heappush(self._due, (recovery.due_ms, key))

@@ -16,7 +16,8 @@ was cleared, or begun late, and proves nothing: then every assigned replica must
 and the status says who; the way out is an operator.
 
 Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas count and may win, and a quorum
-member that is not acceptable is waited for, also with an answer on file: its log may be the best one.
+member that is not acceptable is waited for, also with an answer on file: its log may be the best one. One that goes
+while the others are asked is waited for likewise: that is no end of the recovery.
 
 With the ELR feature off the last in-sync member keeps its seat, fenced: it counts as a fenced ELR member does.
 
