@@ -66,6 +66,8 @@ def judge(client: str, suite: Suite) -> tuple[str, list[str]]:
 
 def run(suite: Suite, address: str, tests: Sequence[str] = (), loud: bool = False) -> Outcomes:
     """What the tests (all of them, where none is named) came to. loud: prints what failed, and how."""
+    # as pytest sees it: names of tests would begin nowhere else
+    home = suite.home.resolve()
     with tempfile.TemporaryDirectory(prefix="suite-") as directory:
         results = Path(directory) / "results.json"
         settings = Path(directory) / "pytest.ini"
@@ -76,7 +78,7 @@ def run(suite: Suite, address: str, tests: Sequence[str] = (), loud: bool = Fals
             "PYTHONPATH": os.pathsep.join(map(str, (*suite.import_path, HERE))),
             "HEIRLOG_SUITE_RESULTS": str(results),
         }
-        options = ["-p", "recorder", "-p", "no:cacheprovider", "-c", str(settings), "--rootdir", str(suite.home)]
+        options = ["-p", "recorder", "-p", "no:cacheprovider", "-c", str(settings), "--rootdir", str(home)]
         done = subprocess.run(
             [
                 sys.executable,
@@ -88,7 +90,7 @@ def run(suite: Suite, address: str, tests: Sequence[str] = (), loud: bool = Fals
                 "--show-capture=no",
                 *(tests or suite.tests),
             ],
-            cwd=suite.home,
+            cwd=home,
             env=environment,
             capture_output=True,
             text=True,
