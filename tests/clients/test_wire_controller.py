@@ -413,7 +413,8 @@ def test_what_may_not_travel_in_an_envelope(controller: Stranger) -> None:
         bytes(range(100)),
     ):
         assert sent(controller, inner).error_code.name == "invalid_request"
-    for nobody in (None, b"", b"\x00\x01" + ANONYMOUS[2:], ANONYMOUS[:-3]):
+    assert sent(controller, elect, None).error_code.value == 0, "it is the sender's own"
+    for nobody in (b"", b"\x00\x01" + ANONYMOUS[2:], ANONYMOUS[:-3]):
         assert sent(controller, elect, nobody).error_code.name == "principal_deserialization_failure"
     for unreadable in (elect[:2] + b"\x00\x09" + elect[4:], elect[:-2]):
         assert sent(controller, unreadable).error_code.name == "unsupported_version"
