@@ -32,7 +32,7 @@ import secured
 import spark
 import spark_cluster
 import tools
-from suites import golang, kafka_python, kafkajs, librdkafka, own_words
+from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
 
 
 def compare_schemas() -> str:
@@ -76,6 +76,7 @@ CHECKS: list[Check] = [
     ("Spark on a standalone cluster", spark_cluster.check),
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
+    ("suites: sarama", sarama.check),
     ("suites: librdkafka", librdkafka.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
