@@ -37,6 +37,8 @@ SKIPPED = (
     *("0026", "0033", "0050", "0089", "0091", "0093"),
     # ask the client's own mock of a broker, for minutes too
     *("0139", "0150"),
+    # expect a group to wait for its members: here groups form at once, and it is chance whether both are in the first
+    *("0102", "0113"),
     # run in parts, below
     "0081",
 )
