@@ -312,13 +312,13 @@ def moves_replicas(tools: Tools, running: Cluster) -> str:
             running.bootstrap_servers,
         ]
     )
-    assert "Successfully started partition reassignments for moved-0" in begun, begun
+    assert "Successfully started partition reassignment for moved-0" in begun, begun
     listed = tools("kafka-reassign-partitions", "--list")
     assert f"moved-0: replicas: {three},{two},{one}. adding: {one}." in listed, listed
     (row,) = [row for row in tools.partitions("moved") if row["Partition"] == "0"]
     assert row["Adding Replicas"] == str(one), row
     cancelled = tools("kafka-reassign-partitions", "--cancel", "--reassignment-json-file", plan)
-    assert "Successfully cancelled partition reassignments for: moved-0" in cancelled, cancelled
+    assert "Successfully cancelled partition reassignment for: moved-0" in cancelled, cancelled
     assert "No partition reassignments found" in tools("kafka-reassign-partitions", "--list")
     running.start(one)
     running.wait_until_ready()

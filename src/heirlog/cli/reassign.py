@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from heirlog.cli.reassignment import Reassignment
 
 ROLLBACK = "Save this to use as the --reassignment-json-file option during rollback"
+VERIFY_AT_THE_END = (
+    "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
+)
 
 Throttle = Annotated[
     int | None, typer.Option(min=1, help="Bytes per second and broker (Apache Kafka's brokers; ours do not slow down).")
@@ -185,7 +188,7 @@ def _execute(
     failed = failures_of(reassign_partitions(client, wanted, timeout_ms, same_factor))
     begun = sorted(set(wanted) - set(failed))
     if begun:
-        print(f"Successfully started partition reassignments for {','.join(map(_name, begun))}")
+        print(f"Successfully started partition reassignment{_s(begun)} for {','.join(map(_name, begun))}")
     _raise_failed("start", failed, len(wanted))
 
 
@@ -230,7 +233,7 @@ def _cancel(client: BlockingClient, wanted: Assignment, preserve_throttles: bool
     failed = failures_of(reassign_partitions(client, dict.fromkeys(active), timeout_ms)) if active else {}
     stopped = [key for key in active if key not in failed]
     if stopped:
-        print(f"Successfully cancelled partition reassignments for: {','.join(map(_name, stopped))}")
+        print(f"Successfully cancelled partition reassignment{_s(stopped)} for: {','.join(map(_name, stopped))}")
     elif not active:
         print("None of the specified partition reassignments are active.")
     if not failed and not preserve_throttles:
@@ -249,6 +252,10 @@ def _raise_failed(verb: str, failed: Mapping[TopicPartition, str], asked: int) -
 
 def _name(key: TopicPartition) -> str:
     return f"{key[0]}-{key[1]}"
+
+
+def _s(several: Sequence[TopicPartition]) -> str:
+    return "" if len(several) == 1 else "s"
 
 
 def _ids(brokers: Sequence[int]) -> str:
