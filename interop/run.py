@@ -26,6 +26,7 @@ import decisions
 import exported
 import jars
 import messages
+import permissions
 import recovery
 import schemas
 import secured
@@ -57,6 +58,7 @@ CHECKS: list[Check] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("Kafka's tools", tools.check),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
+    ("permissions beside Apache Kafka's", permissions.check),
     ("metrics beside Kafka's", exported.check),
     ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
