@@ -89,6 +89,20 @@ def test_a_broker_and_its_loggers(heirlog: Heirlog) -> None:
         assert heirlog("configs", "alter", "--entity-type", "brokers", "--entity-default", *everybody).code == 0
 
 
+def test_a_group_s_configuration_is_changed_and_shown(heirlog: Heirlog) -> None:
+    which = ("--entity-type", "groups", "--entity-name", "configured")
+    assert heirlog("configs", "alter", *which, "--add-config", "consumer.session.timeout.ms=50000").code == 0
+    (shown,) = eventually(lambda: rows(heirlog, "configs", "describe", "--entity-type", "groups"))
+    assert shown == {
+        "entity": "configured",
+        "name": "consumer.session.timeout.ms",
+        "value": "50000",
+        "source": "group",
+    }
+    assert heirlog("configs", "alter", *which, "--delete-config", "consumer.session.timeout.ms").code == 0
+    eventually(lambda: not rows(heirlog, "configs", "describe", *which))
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,4 +1,4 @@
-"""`heirlog configs describe|alter`: configurations of topics, brokers and their loggers, in the words of kafka-configs.
+"""`heirlog configs describe|alter`: configurations of topics, groups, brokers and their loggers, as kafka-configs does.
 
 Whose they are is said as Kafka's tool does, at length (`--entity-type topics --entity-name t`) or short (`--topic t`).
 Loggers and the configuration of one broker are answered by that broker; everything else by any.
@@ -28,27 +28,43 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show and change configurations.", no_args_is_help=True)
 
 SET, DELETE = 0, 1
-SOURCES = {1: "topic", 2: "broker", 3: "all brokers", 4: "server.properties", 5: "default", 6: "logger"}
+SOURCES = {1: "topic", 2: "broker", 3: "all brokers", 4: "server.properties", 5: "default", 6: "logger", 8: "group"}
 
 
 class EntityType(StrEnum):
     TOPICS = "topics"
     BROKERS = "brokers"
     BROKER_LOGGERS = "broker-loggers"
+    GROUPS = "groups"
 
     @property
     def resource_type(self) -> int:
-        return {EntityType.TOPICS: 2, EntityType.BROKERS: 4, EntityType.BROKER_LOGGERS: 8}[self]
+        return {
+            EntityType.TOPICS: 2,
+            EntityType.BROKERS: 4,
+            EntityType.BROKER_LOGGERS: 8,
+            EntityType.GROUPS: 32,
+        }[self]
 
     def own_source(self, name: str) -> int:
         """The source of values that were set for this very entity."""
-        return {EntityType.TOPICS: 1, EntityType.BROKERS: 2 if name else 3, EntityType.BROKER_LOGGERS: 6}[self]
+        return {
+            EntityType.TOPICS: 1,
+            EntityType.BROKERS: 2 if name else 3,
+            EntityType.BROKER_LOGGERS: 6,
+            EntityType.GROUPS: 8,
+        }[self]
+
+    @property
+    def is_of_a_node(self) -> bool:
+        """Asked of that very node."""
+        return self in (EntityType.BROKERS, EntityType.BROKER_LOGGERS)
 
 
 MIN_ISR = "min.insync.replicas"
 
 Type = Annotated[EntityType | None, typer.Option("--entity-type")]
-Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, or a node id.")]
+Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, a group, or a node id.")]
 Default = Annotated[bool, typer.Option("--entity-default", help="What counts for all brokers.")]
 Topic = Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")]
 Broker = Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")]
@@ -94,7 +110,9 @@ def _entity(
     if short:
         return short[0]
     if kind is None:
-        raise UsageError("--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers")
+        raise UsageError(
+            "--entity-name and --entity-default need an --entity-type: topics, brokers, broker-loggers, groups"
+        )
     return Entity(kind, name, default)
 
 
@@ -125,7 +143,17 @@ def _names(client: BlockingClient, kind: EntityType, name: str | None, default: 
         return [_one(kind, name, default)]
     if kind is EntityType.TOPICS:
         return sorted(topic.name or "" for topic in client.metadata(None).topics)
+    if kind is EntityType.GROUPS:
+        return _groups(client)
     return [str(broker) for broker in sorted(client.brokers())]
+
+
+def _groups(client: BlockingClient) -> list[str]:
+    """Those that have configurations of their own."""
+    from heirlog.protocol.messages.list_config_resources import ListConfigResourcesRequest
+
+    answer = client.admin(ListConfigResourcesRequest(resource_types=[EntityType.GROUPS.resource_type]))
+    return [found.resource_name for found in answer.config_resources]
 
 
 def _one(kind: EntityType, name: str | None, default: bool) -> str:
@@ -136,13 +164,13 @@ def _one(kind: EntityType, name: str | None, default: bool) -> str:
         raise UsageError("--entity-default is for brokers")
     if name is None and not default:
         raise UsageError("say which one: --entity-name, or --entity-default for all brokers")
-    if name is not None and kind is not EntityType.TOPICS and not name.isdecimal():
+    if name is not None and kind.is_of_a_node and not name.isdecimal():
         raise UsageError(f"--entity-name {name}: brokers and their loggers are named by a node id")
     return name or ""
 
 
 def _ask(client: BlockingClient, kind: EntityType, name: str, request: Any) -> Any:
-    if kind is EntityType.TOPICS or not name:
+    if not kind.is_of_a_node or not name:
         return client.admin(request)
     return client.send_to_broker(int(name), request)
 
