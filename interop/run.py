@@ -32,6 +32,7 @@ import schemas
 import secured
 import spark
 import spark_cluster
+import spark_lake
 import tools
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
 
@@ -76,6 +77,9 @@ CHECKS: list[Check] = [
     ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
     ("Spark on a standalone cluster", spark_cluster.check),
+    ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark pipeline of Avro values", spark_lake.avro),
+    ("Spark pipeline into Delta", spark_lake.delta),
     ("suites: kafka-python", kafka_python.check),
     ("suites: franz-go and kafka-go", golang.check),
     ("suites: sarama", sarama.check),

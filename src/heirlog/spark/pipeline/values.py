@@ -12,6 +12,7 @@ JSON text begins with a zero byte, so there the framing is recognised row by row
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -31,6 +32,8 @@ FILE = "_heirlog_file"
 READ = "_heirlog_read"
 """What of a row could be read, as JSON. Spark refuses to read a file for its unreadable rows alone, too."""
 _FRAME_BYTES = 5
+_END = "_heirlog_end"
+_MARK = bytes.fromhex("a7 1c e5 93 f0 4b 68 d2")
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
         # the reason looks at what was read, so that comes first, beside the bytes
         read_rows = rows.withColumn("value", read)
         rows = read_rows.withColumn(REASON, f.when(f.col(RAW).isNotNull(), reason))
-        if values.format == "json":
+        if values.format in ("json", "avro"):
             rows = rows.withColumn("value", f.col("value").getField(MEMBER))
     except AnalysisException as error:
         if values.format == "avro" and "spark-avro" in str(error).lower().replace("_", "-"):
@@ -123,8 +126,17 @@ def _json(payload: Column, schema: str) -> tuple[Column, Column]:
 
 
 def _avro(payload: Column, schema: str) -> tuple[Column, Column]:
-    read = from_avro(payload, schema, {"mode": "PERMISSIVE"})
-    return read, f.when(f.col("value").isNull(), f.lit("the value is not Avro of the given schema"))
+    """Of bytes that are no such record Spark makes a row of nulls, and it passes over what stands behind one. So the
+    record is read with a mark behind it, and the mark has to be found where the record ends."""
+    mark = {"name": _END, "type": {"type": "fixed", "name": "heirlog_mark", "size": len(_MARK)}}
+    try:
+        fields = [{"name": MEMBER, "type": json.loads(schema)}, mark]
+    except ValueError as error:
+        raise PipelineError(f"the schema of [value] is not in Avro's JSON form: {error}") from error
+    marked = json.dumps({"type": "record", "name": "heirlog_marked", "fields": fields})
+    read = from_avro(f.concat(payload, f.lit(_MARK)), marked, {"mode": "PERMISSIVE"})
+    found = f.coalesce(f.col("value").getField(_END) == f.lit(_MARK), f.lit(False))
+    return read, f.when(~found, f.lit("the value is not Avro of the given schema"))
 
 
 _READERS = {"text": _text, "json": _json, "avro": _avro}
