@@ -77,7 +77,7 @@ def test_a_node_with_both_roles_is_back_soon_after_a_kill() -> None:
 
 
 def test_a_cluster_of_which_every_process_was_killed_comes_back_with_its_data() -> None:
-    """No power cut: what was written is in the page cache. Nobody stopped cleanly, so all replicas are asked what they hold."""
+    """No power cut: what was written is in the page cache. Nobody stopped cleanly, so all replicas are asked."""
     with Cluster(nodes=3, config={"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500}) as cluster:
         create(cluster, "kept", [1, 2, 3])
         for value in (b"a", b"b", b"c"):
