@@ -67,7 +67,8 @@ def test_of_a_failure_between_two_languages_the_cause_is_told(cause: str) -> Non
     assert sentence_of(StreamingQueryException(text)) == "Some data may have been lost: t-0: gone"
 
 
-def test_of_a_failure_in_java_alone_its_error_is_told() -> None:
+@pytest.mark.parametrize("named", ["", "py4j.protocol.Py4JJavaError: "])
+def test_of_a_failure_in_java_alone_its_error_is_told(named: str) -> None:
     missing = "java.lang.NoSuchMethodError: 'void org.apache.Table.name()'"
-    text = f"An error occurred while calling o236.tableExists.\n: {missing}\n\tat org.x(y.scala)\nCaused by: z\n"
+    text = f"{named}An error occurred while calling o236.tableExists.\n: {missing}\n\tat org.x(y.scala)\nCaused by: z\n"
     assert sentence_of(StreamingQueryException(text)) == missing

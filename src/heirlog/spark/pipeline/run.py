@@ -42,6 +42,7 @@ _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
+_CALL_OF_JAVA = "An error occurred while calling"
 _OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
 """What stands below "An error occurred while calling o1.x"."""
 
@@ -191,7 +192,7 @@ def sentence_of(error: PySparkException) -> str:
     line that names an error before Spark's description of the query is the cause.
     """
     text = str(error).partition("=== Streaming Query ===")[0]
-    causes = [line for line in text.splitlines() if _CAUSE.match(line)]
+    causes = [line for line in text.splitlines() if _CAUSE.match(line) and _CALL_OF_JAVA not in line]
     if causes:
         return re.sub(_CAUSE, "", causes[-1]).strip()
     java = _OF_JAVA.search(text)
