@@ -1,6 +1,6 @@
 """Small files that are replaced as a whole: after a crash either the old content is there or the new one.
 
-    idle --write--> tmp written --flush--> renamed --sync directory--> durable --> idle
+    idle --write--> (its turn) --> tmp written --flush--> renamed --sync directory--> durable --> idle
                          ^                                                |
                          +---------------- written meanwhile -------------+
 
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from heirlog.env import File, Files
+from heirlog.storage.turns import Turns
 
 OnDurable: TypeAlias = Callable[[OSError | None], None]
 
@@ -34,10 +35,12 @@ def read_file(files: Files, path: str) -> bytes | None:
 
 
 class AtomicFile:
-    __slots__ = ("_busy", "_closed", "_directory", "_files", "_next", "_path", "_running", "_waiting")
+    __slots__ = ("_busy", "_closed", "_directory", "_files", "_next", "_path", "_running", "_turns", "_waiting")
 
-    def __init__(self, files: Files, directory: str, name: str) -> None:
+    def __init__(self, files: Files, directory: str, name: str, turns: Turns | None = None) -> None:
+        """turns: shared by the many files of a kind that a directory has."""
         self._files = files
+        self._turns = turns or Turns()
         self._directory = directory
         self._path = f"{directory}/{name}"
         self._busy = False
@@ -73,17 +76,39 @@ class AtomicFile:
         self._waiting.clear()
 
     def _begin(self) -> None:
+        """Raises OSError if it is its turn at once and the temporary file cannot be written."""
+        self._busy = True
+        if self._turns.take(self._granted):
+            try:
+                self._open()
+            except OSError:
+                self._busy = False
+                self._turns.give_back()
+                raise
+
+    def _granted(self) -> None:
+        if self._closed:
+            self._turns.give_back()
+            return
+        try:
+            self._open()
+        except OSError as error:
+            self._running, self._waiting, self._next = self._waiting, [], None
+            self._turns.give_back()
+            self._ended(error)
+
+    def _open(self) -> None:
         assert self._next is not None
         content = self._next()
         tmp = self._files.open(self._path + TMP_SUFFIX, create=True)
         tmp.truncate(0)
         tmp.append(content)
         self._running, self._waiting, self._next = self._waiting, [], None
-        self._busy = True
         self._files.flush(tmp, lambda error: self._flushed(tmp, error))
 
     def _flushed(self, tmp: File, error: OSError | None) -> None:
         tmp.close()
+        self._turns.give_back()
         if self._closed:
             return
         if error is None:

@@ -33,6 +33,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import read_meta_properties
 from heirlog.storage.log import Log
+from heirlog.storage.turns import Turns
 
 TopicPartition: TypeAlias = tuple[str, int]
 Offsets: TypeAlias = dict[TopicPartition, int]
@@ -41,6 +42,8 @@ DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
 """Kafka's suffix for logs that belong to no known topic; never loaded."""
 _MAX_NAME_LENGTH = 255
+FINISHED_AT_ONCE = 64
+"""Logs in a clean stop: each has several files open until they are flushed."""
 
 
 class LogDirectory:
@@ -61,6 +64,7 @@ class LogDirectory:
         self.missing: list[tuple[TopicPartition, int, int]] = []
         """After loading: logs that end below what the clean stop before had flushed, with both ends."""
         self._files = files
+        self._turns = Turns()
         self._loaded = False
         self._recovery_points = AtomicFile(files, path, RECOVERY_POINT_CHECKPOINT)
         self._log_starts = AtomicFile(files, path, LOG_START_CHECKPOINT)
@@ -144,6 +148,7 @@ class LogDirectory:
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=self._credible_start(key, log_starts, recovery_points),
                 wall_ms=wall_ms,
+                turns=self._turns,
             )
             if log.topic_id is None and recovery_points.get(key, 0) > 0:
                 # the id was durable before the recovery point rose: not a torn write, and the log has records
@@ -204,6 +209,7 @@ class LogDirectory:
             recovery_point=0,
             log_start_offset=0,
             wall_ms=0,
+            turns=self._turns,
         )
         log.set_topic_id(topic_id)
         self._add(key, log)
@@ -325,22 +331,34 @@ class LogDirectory:
             raise self.failure
         if not self._loaded:
             raise OSError(f"the logs in {self.path} were not loaded: it stays as the last stop left it")
-        left = len(self.logs) + 1
+        under_way = 1  # the directory itself
         first_error: OSError | None = None
+        logs = list(reversed(self.logs.values()))
+
+        def finish_some() -> None:
+            nonlocal under_way
+            while logs and under_way < FINISHED_AT_ONCE:
+                under_way += 1
+                logs.pop().finish(finished)
 
         def finished(error: OSError | None) -> None:
-            nonlocal left, first_error
-            left -= 1
+            nonlocal under_way, first_error
+            under_way -= 1
             first_error = first_error or error
-            if left:
+            if first_error is None:
+                try:
+                    finish_some()
+                except OSError as failure:
+                    under_way -= 1
+                    first_error = failure
+            if under_way:
                 return
             if first_error is None:
                 self._checkpoint_and_close(broker_epoch, high_watermarks or {}, on_done)
             else:
                 on_done(first_error)
 
-        for log in self.logs.values():
-            log.finish(finished)
+        finish_some()
         self._files.sync_dir(self.path, finished)
 
     def _checkpoint_and_close(

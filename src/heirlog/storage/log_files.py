@@ -29,6 +29,7 @@ from heirlog.storage.producers import ProducerStates, write_snapshot
 from heirlog.storage.recovery import load_segments, rebuild_producers
 from heirlog.storage.retention import Disposal
 from heirlog.storage.segment import Segment
+from heirlog.storage.turns import Turns
 
 FLUSHES_AT_ONCE = 2
 """One that the disk works on and one that covers what was appended since."""
@@ -37,7 +38,9 @@ FLUSHES_AT_ONCE = 2
 class LogFiles:
     """What `Log` stands on: opened with `Log.open`."""
 
-    def __init__(self, files: Files, dir_path: str, topic: str, partition: int, config: LogConfig) -> None:
+    def __init__(
+        self, files: Files, dir_path: str, topic: str, partition: int, config: LogConfig, turns: Turns | None = None
+    ) -> None:
         self.topic = topic
         self.partition = partition
         self.dir_path = dir_path
@@ -51,7 +54,7 @@ class LogFiles:
         """From here on every batch was read when the log was opened; the log end after a clean stop."""
         self.cut_bytes = 0
         """How much of it recovery had to cut off then."""
-        self.epochs = LeaderEpochCache(files, dir_path, self._background_done)
+        self.epochs = LeaderEpochCache(files, dir_path, self._background_done, turns)
         self.producers = ProducerStates()
         self.failure: OSError | None = None
         self.on_start_moved: Callable[[], None] | None = None
@@ -67,7 +70,7 @@ class LogFiles:
         self._swap: Swap | None = None
         self._replaced: list[Swap] = []
         self._files = files
-        self._metadata_file = PartitionMetadataFile(files, dir_path)
+        self._metadata_file = PartitionMetadataFile(files, dir_path, turns)
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self._disposal = Disposal(files, dir_path, self._background_done)
@@ -92,18 +95,19 @@ class LogFiles:
         recovery_point: int,
         log_start_offset: int,
         wall_ms: int,
+        turns: Turns | None = None,
     ) -> Self:
-        """Load the log of an existing directory, or begin one in it.
+        """Load the log of an existing directory, or begin one in it. turns: those of all logs of a log directory.
 
         `clean`: the last incarnation closed it after its last append; otherwise see `recovery.py`. Damage found where
         files were trusted makes it read everything. Raises OSError.
         """
-        log = cls(files, dir_path, topic, partition, config)
+        log = cls(files, dir_path, topic, partition, config, turns)
         try:
             log._load(clean, recovery_point, log_start_offset, wall_ms)
         except InvalidBatch:
             log.close()
-            log = cls(files, dir_path, topic, partition, config)
+            log = cls(files, dir_path, topic, partition, config, turns)
             log._load(False, 0, log_start_offset, wall_ms)
         return log
 
