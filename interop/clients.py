@@ -97,6 +97,7 @@ def create_topic(running: Cluster, topic: str, partitions: int = 1) -> None:
     output_of([str(VENV / "heirlog"), "topics", "create", topic, *options])
 
 
+@jars.one_at_a_time
 def built_franz_go() -> Path:
     jars.need("go", install="Go (on Debian: apt install golang)")
     program = jars.CACHE / "franz-go"
@@ -114,6 +115,7 @@ def franz_go() -> str:
     return "5 codecs, idempotent; by partition and as a group"
 
 
+@jars.one_at_a_time
 def installed_kafkajs() -> Path:
     jars.need("node", "npm", install="Node.js with npm (on Debian: apt install nodejs npm)")
     home = jars.CACHE / "node"

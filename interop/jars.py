@@ -10,9 +10,12 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "interop"
@@ -20,6 +23,22 @@ JARS = CACHE / "jars"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 COPY_ONE = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 TRIES = 4
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_PREPARING = threading.RLock()
+
+
+def one_at_a_time(prepare: Callable[P, T]) -> Callable[P, T]:
+    """What downloads or builds is not done twice at once by checks that run side by side."""
+
+    @wraps(prepare)
+    def alone(*args: P.args, **kwargs: P.kwargs) -> T:
+        with _PREPARING:
+            return prepare(*args, **kwargs)
+
+    return alone
 
 
 class Missing(Exception):
@@ -30,6 +49,7 @@ def classpath() -> str:
     return f"{JARS}/*"
 
 
+@one_at_a_time
 def fetch() -> Path:
     """The directory with every jar. Raises Missing; RuntimeError where a download fails or has other content."""
     need("java", "javac", install="a JDK (on Debian: apt install openjdk-17-jdk-headless)")
@@ -48,6 +68,7 @@ def wrong_jars() -> list[str]:
     return wrong(JARS, HERE / "jars.sha256")
 
 
+@one_at_a_time
 def fetch_single(artifacts: Sequence[str], place: Path, sums: Path) -> list[Path]:
     """Artifacts one by one, without what they depend on, in a directory that holds nothing else.
 
