@@ -64,7 +64,8 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog) -> No
 
     assert heirlog("topics", "delete", "life").code == 0
     gone = heirlog("topics", "describe", "life")
-    assert (gone.code, gone.err) == (1, "heirlog: cannot describe topic life: it does not exist\n")
+    told = "cannot describe topic life: it does not exist; heirlog topics list shows what there is"
+    assert (gone.code, gone.err) == (1, f"heirlog: {told}\n")
 
 
 def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog) -> None:
