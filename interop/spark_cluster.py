@@ -35,6 +35,12 @@ READY_S = 120
 RUN_S = 300
 PYTHON = "heirlog-worker-python"
 """The name under which each worker finds its own Python."""
+BOTH_WORKERS = {
+    "spark.cores.max": "2",
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{READY_S}s",
+}
+"""No task begins before both are there: else the one that is early may do all of the work."""
 PIPELINE = """\
 name = "cluster"
 checkpoint = "checkpoint"
@@ -68,7 +74,9 @@ def check() -> str:
             _said(
                 stack.enter_context(_daemon(folder, name, environment, *worker)), r"Successfully registered with master"
             )
-        refused = _run(folder, "refused", address, cluster.bootstrap_servers)
+        # a task that failed could try again on the other worker
+        once = ("--conf", "spark.task.maxFailures=1")
+        refused = _run(folder, "refused", address, cluster.bootstrap_servers, *once)
         assert refused.returncode == 1 and "heirlog" in refused.stderr, (
             f"{refused.returncode}: {refused.stderr[-2000:]}"
         )
@@ -131,7 +139,8 @@ def _run(folder: Path, table: str, master: str, bootstrap: str, *more: str) -> s
     place.mkdir()
     (place / "p.toml").write_text(PIPELINE.format(bootstrap=bootstrap, table=folder / table))
     # the driver's own Python plans, the workers' read: each finds it by name
-    conf = ("--conf", f"spark.pyspark.python={PYTHON}", "--conf", "spark.executor.memory=512m")
+    settings = {"spark.pyspark.python": PYTHON, "spark.executor.memory": "512m", **BOTH_WORKERS}
+    conf = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     command = [sys.executable, "-m", "heirlog", "pipeline", "run", "p.toml", "--json", "--master", master, *conf, *more]
     path = f"{folder / 'with'}:{os.environ['PATH']}"
     variables = {**os.environ, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": PYTHON}

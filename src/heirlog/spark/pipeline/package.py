@@ -13,7 +13,7 @@ import heirlog
 from heirlog.spark.pipeline.files import replacing
 
 LIBRARIES = ("pyarrow", "numba", "cramjam", "crc32c")
-_LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage", "metadata")
+_LEFT_OUT = ("testing", "cli", "sim", "server", "node", "controller", "broker", "raft", "storage")
 """What a worker never imports: an archive is copied to every one of them."""
 
 
