@@ -34,7 +34,7 @@ up: setup
 test: setup-dev
 	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
 	@sh scripts/python scripts/setup.py other-python
-	@$(PY) -m pytest -n $(PROCESSES) $(ARGS)
+	@$(PY) scripts/tests.py -n $(PROCESSES) $(ARGS)
 
 bench: setup-dev
 	@$(PY) -m heirlog.testing.bench $(ARGS)

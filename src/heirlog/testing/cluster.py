@@ -18,6 +18,7 @@ import atexit
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,8 @@ from heirlog.cli import layout as layouts
 from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import Layout
-from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.cli.processes import POLL_S, NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import PowerCut, apply_power_cut
@@ -134,6 +136,20 @@ class Cluster:
             wait_until_ready(brokers, others, timeout_s)
         except CommandError as error:
             raise ClusterError(str(error)) from error
+
+    def wait_until_known(self, topic: str, exists: bool = True, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Until every running broker knows `topic` and its leaders (`exists=False`: knows nothing of it any more).
+
+        The controller's answer to CreateTopics or DeleteTopics says that it is decided; a broker that has not read
+        it yet still answers as before. Raises ClusterError.
+        """
+        deadline = time.monotonic() + timeout_s
+        for node in self._known().brokers:
+            while self._processes[node.node_id].running and knows_topic(node.client_address(), topic) is not exists:
+                if time.monotonic() > deadline:
+                    what = "does not know" if exists else "still knows"
+                    raise ClusterError(f"{node.name} {what} the topic {topic} after {timeout_s:g} s")
+                time.sleep(POLL_S)
 
     @property
     def bootstrap_servers(self) -> str:
