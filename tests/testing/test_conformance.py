@@ -150,7 +150,6 @@ def test_what_is_observed_does_not_depend_on_what_is_expected(name: str) -> None
         ("C001", lambda s: s["setup"]["brokers"][0].update(state="happy"), "broker state happy"),
         ("C001", lambda s: s["setup"].update(partitions="many"), "setup: partitions is"),
         ("C001", lambda s: s.update(layer="attic"), "layer attic"),
-        ("A002", lambda s: s["setup"].update(denied=["a"]), "denied is not implemented"),
         ("K002", lambda s: s["setup"].update(colour="red"), "setup: colour"),
     ],
 )
@@ -159,6 +158,32 @@ def test_a_name_outside_the_vocabulary_fails_by_name(name: str, change: Any, why
     change(scenario)
     result = run(scenario)
     assert result.why is not None and why in result.why
+
+
+@pytest.mark.parametrize(
+    ("asked", "expect"),
+    [
+        ({"topics": []}, {"result": [["a", [0, 1]], ["c", [0]]], "errors": [], "nextCursor": None}),
+        (
+            {"topics": ["c", "b", "nope", "a"]},
+            {
+                "result": [["a", [0, 1]], ["c", [0]]],
+                "errors": [["nope", "UNKNOWN_TOPIC_OR_PARTITION"], ["b", "TOPIC_AUTHORIZATION_FAILED"]],
+            },
+        ),
+        # the next page begins at what one may see
+        ({"topics": [], "limit": 2}, {"result": [["a", [0, 1]]], "nextCursor": ["c", 0]}),
+        ({"topics": [], "cursor": ["b", 0]}, {"result": [["c", [0]]], "errors": []}),
+        ({"topics": ["b"]}, {"result": [], "errors": [["b", "TOPIC_AUTHORIZATION_FAILED"]], "nextCursor": None}),
+        ({"topics": ["b"], "cursor": ["a", 0]}, {"error": "INVALID_REQUEST"}),
+    ],
+)
+def test_topics_that_may_not_be_described_are_hidden_or_refused(asked: Any, expect: Any) -> None:
+    topics = [{"name": "a", "partitions": 2}, {"name": "b", "partitions": 1}, {"name": "c", "partitions": 1}]
+    event = {"type": "describe_topic_partitions", **asked}
+    scenario = {"id": "denied", "layer": "admin", "setup": {"topics": topics, "denied": ["b"]}}
+    result = run({**scenario, "steps": [{"event": event, "expect": expect}]})
+    assert result.passed, result.why
 
 
 def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,30 @@
 """Layer `admin`: DescribeTopicPartitions, page by page, from an image that is built of the setup's topics.
 
-`kafka_topics_describe` shows the answer as Apache Kafka's `kafka-topics --describe` would print it.
+Each request passes the guard of its API, with an authorizer that allows everybody everything but to describe the
+topics of `denied`. `kafka_topics_describe` shows the answer as Apache Kafka's `kafka-topics --describe` would print it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, cast
 
+from heirlog.context import ANONYMOUS, Context
+from heirlog.metadata.acls import ANY_HOST, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.image import Image
+from heirlog.node.authorization.call import Call
+from heirlog.node.authorization.rules import RULES
 from heirlog.node.handlers.describe_topic_partitions import describe
+from heirlog.node.node import Node
+from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from heirlog.protocol.records import PartitionRecord, TopicRecord
+from heirlog.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from heirlog.protocol.records import AccessControlEntryRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import Uuid
 from heirlog.testing.conformance.controller_layer import Members, Observed
 from heirlog.testing.conformance.vocabulary import UnknownName
@@ -21,16 +33,40 @@ _LISTENER: Final = "PLAINTEXT"
 _DEFAULT_LIMIT: Final = 2000
 
 
+class _OneImage:
+    """What the guard of DescribeTopicPartitions asks of a node."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+
+    def complain(self, level: str, event: str, /, **values: object) -> None:
+        """Nobody reads it."""
+
+
 class AdminScenario:
     def __init__(self, setup: Members) -> None:
-        if setup.get("denied"):
-            raise UnknownName("setup: denied is not implemented (no authorizer)")
         self._limit: int = setup.get("serverLimit", _DEFAULT_LIMIT)
         self.image = Image()
         for number, topic in enumerate(setup.get("topics", [])):
             self._add(number, topic["name"], [{"replicas": [1]}] * topic["partitions"])
         if "partition" in setup:
             self._add(len(self.image.topics), "foo", [setup["partition"]])
+        for number, name in enumerate(setup.get("denied", [])):
+            self._deny(number, name)
+        self._authorizer = Authorizer((), True, lambda: self.image.acls)
+
+    def _deny(self, number: int, name: str) -> None:
+        record = AccessControlEntryRecord(
+            id=Uuid(number.to_bytes(15, "big") + b"a"),
+            resource_type=ResourceType.TOPIC,
+            resource_name=name,
+            pattern_type=PatternType.LITERAL,
+            principal=ANONYMOUS,
+            host=ANY_HOST,
+            operation=Operation.DESCRIBE,
+            permission_type=Permission.DENY,
+        )
+        self.image.apply_all([record], self.image.offset + 1, 1)
 
     def _add(self, number: int, name: str, partitions: list[Any]) -> None:
         topic_id = Uuid(number.to_bytes(15, "big") + b"t")
@@ -66,7 +102,7 @@ class AdminScenario:
             else DescribeTopicPartitionsRequest.Cursor(topic_name=cursor[0], partition_index=cursor[1]),
         )
         try:
-            response = describe(self.image, _LISTENER, request, self._limit)
+            response = self._answer(request)
         except KafkaError as error:
             return {"error": error.code.name}
         following = response.next_cursor
@@ -81,8 +117,21 @@ class AdminScenario:
             "nextCursor": None if following is None else [following.topic_name, following.partition_index],
         }
 
+    def _answer(self, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+        """Raises KafkaError: the whole request is refused."""
+        role, key = Role.BROKER, request.API_KEY
+        rule = RULES[role][key]
+        route = replace(
+            ROUTES[role][key],
+            _handle=lambda node, asked, context: describe(node.image, context.listener, asked, self._limit),
+        )
+        context = Context(route.max_version, "client", "host", _LISTENER, object())
+        node = cast(Node, _OneImage(self.image))
+        answer = rule.guard(Call(node, self._authorizer, rule, route, request, context))
+        return cast(DescribeTopicPartitionsResponse, answer)
+
     def _on_kafka_topics_describe(self, event: Members) -> Observed:
-        (topic,) = describe(self.image, _LISTENER, DescribeTopicPartitionsRequest(), self._limit).topics
+        (topic,) = self._answer(DescribeTopicPartitionsRequest()).topics
         (partition,) = topic.partitions
         leader = "none" if partition.leader_id < 0 else partition.leader_id
         return {
