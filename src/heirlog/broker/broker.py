@@ -25,7 +25,7 @@ from heirlog.broker.describe_producers import describe_producers
 from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import SessionCache
-from heirlog.broker.fetcher import FetchSettings, ReplicaFetchers
+from heirlog.broker.fetcher import FetchSettings
 from heirlog.broker.followers import Peers
 from heirlog.broker.gauges import Gauges, take_gauges
 from heirlog.broker.groups.coordinator import GroupCoordinator
@@ -35,6 +35,7 @@ from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.loss_reports import LossReports
 from heirlog.broker.produce import ProduceHandler
+from heirlog.broker.replica_fetchers import ReplicaFetchers
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.broker.upkeep import Upkeep
@@ -93,7 +94,7 @@ class Broker:
         self._sender = AlterPartitionSender(
             env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
         )
-        self.fetchers = ReplicaFetchers(env, self.peers, _fetch_settings(static), self._endpoint_of)
+        self.fetchers = ReplicaFetchers(env, self.peers, FetchSettings.of(static), self._endpoint_of)
         reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
         self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self.fetchers, reports)
         self._produce = ProduceHandler(env, self.replicas)
@@ -287,15 +288,3 @@ class Broker:
     def _endpoint_of(self, broker: BrokerId) -> Endpoint | None:
         state = self.peers.brokers.get(broker)
         return None if state is None else state.endpoint(self._static.inter_broker_listener_name)
-
-
-def _fetch_settings(static: StaticConfig) -> FetchSettings:
-    return FetchSettings(
-        channels=static.int("num.replica.fetchers"),
-        wait_max_ms=static.int("replica.fetch.wait.max.ms"),
-        min_bytes=static.int("replica.fetch.min.bytes"),
-        max_bytes=static.int("replica.fetch.max.bytes"),
-        response_max_bytes=static.int("replica.fetch.response.max.bytes"),
-        backoff_ms=static.int("replica.fetch.backoff.ms"),
-        timeout_ms=static.int("replica.socket.timeout.ms"),
-    )

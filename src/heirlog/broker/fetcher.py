@@ -1,6 +1,6 @@
-"""Replica fetchers: how a follower copies its leaders' logs.
+"""A replica fetcher: how a follower copies the logs of one leader.
 
-One fetcher per leader broker and channel (`num.replica.fetchers` channels). It keeps a fetch session with the leader
+One fetcher per leader broker and channel (`replica_fetchers.py`). It keeps a fetch session with the leader
 (`follower_session.py`), so that requests and answers hold only what has changed. One request is in flight, and a second
 one while there is something new to ask for: it ends the long poll of the first, or a new topic's first acks=all would
 wait for `replica.fetch.wait.max.ms`. Per partition:
@@ -12,9 +12,7 @@ wait for `replica.fetch.wait.max.ms`. Per partition:
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
 
 Rules.
-* A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped: an answer counts
-  only if its request, or one before it, has said the very offset and epoch at which we are (guard 5). Otherwise a late
-  answer could append after a truncation.
+* A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped (`followed.py`).
 * A partition that is not to be fetched (locating, backing off, stale) leaves the session: the leader would answer its
   error again at once.
 * The first request of a session does not wait at the leader: until its answer is there, nothing can be added.
@@ -24,41 +22,34 @@ Rules.
 * What passes usually passes soon (a new leader reads the metadata a moment after us), so the first back-off is short;
   it doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new leader begin anew: acks=all waits for
   us.
-* During controlled shutdown a follower outside the ISR stops fetching: the controller took it out, and it must not look
-  as if it wanted back in.
 
 Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, KeysView
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-from zlib import crc32
+from typing import TYPE_CHECKING
 
+from heirlog.broker.followed import BackOff, Followed, PartitionKey
 from heirlog.broker.follower_session import FollowerSession, Said
-from heirlog.broker.followers import Peers
 from heirlog.broker.log_range import LogRange
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.partition import Partition
 from heirlog.broker.truncation import cut_for
-from heirlog.env import Env, SendFailure
-from heirlog.metadata.survey import Survey, in_groups
+from heirlog.env import SendFailure
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.primitives import records_view
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, Uuid
+from heirlog.protocol.types import BrokerId, Uuid
 
 if TYPE_CHECKING:
-    from heirlog.broker.replica_manager import ReplicaManager
+    from heirlog.broker.replica_fetchers import ReplicaFetchers
 
-FIRST_BACKOFF_MS = 20
 MAX_IN_FLIGHT = 2
 
-_Key: TypeAlias = tuple[Uuid, int]
-
-_UNSAID = -1
 _SESSION_ERRORS = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -82,54 +73,17 @@ class FetchSettings:
     """The longest: `replica.fetch.backoff.ms`."""
     timeout_ms: int
 
-
-class _BackOff:
-    """How long to wait after the next failure in a row."""
-
-    __slots__ = ("_last_ms",)
-
-    def __init__(self) -> None:
-        self._last_ms = 0
-
-    def reset(self) -> None:
-        self._last_ms = 0
-
-    def next_ms(self, longest_ms: int) -> int:
-        self._last_ms = min(2 * self._last_ms or FIRST_BACKOFF_MS, longest_ms)
-        return self._last_ms
-
-
-class _Followed:
-    """One partition that a fetcher copies, in one leader epoch."""
-
-    __slots__ = (
-        "back_off",
-        "idle_until_ms",
-        "initial_offset",
-        "lag",
-        "leader_epoch",
-        "partition",
-        "said_in",
-        "said_log_start_offset",
-        "start",
-    )
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.start = partition.fetch_position()
-        self.said_in = _UNSAID
-        """The number of the first request that said `start`."""
-        self.said_log_start_offset = -1
-        self.initial_offset = self.start.fetch_offset
-        self.back_off = _BackOff()
-        self.idle_until_ms = 0
-        self.lag = 0
-        """Offsets below the leader's high watermark that are missing here, by its last answer."""
-
-    @property
-    def key(self) -> _Key:
-        return self.partition.topic_id, self.partition.index
+    @classmethod
+    def of(cls, static: StaticConfig) -> FetchSettings:
+        return cls(
+            channels=static.int("num.replica.fetchers"),
+            wait_max_ms=static.int("replica.fetch.wait.max.ms"),
+            min_bytes=static.int("replica.fetch.min.bytes"),
+            max_bytes=static.int("replica.fetch.max.bytes"),
+            response_max_bytes=static.int("replica.fetch.response.max.bytes"),
+            backoff_ms=static.int("replica.fetch.backoff.ms"),
+            timeout_ms=static.int("replica.socket.timeout.ms"),
+        )
 
 
 class Fetcher:
@@ -141,13 +95,13 @@ class Fetcher:
         self._settings = fetchers.settings
         self.leader = leader
         self._channel = channel
-        self.followed: dict[_Key, _Followed] = {}
-        self._session: FollowerSession[_Key] = FollowerSession()
-        self._resting: dict[_Key, _Followed] = {}
+        self.followed: dict[PartitionKey, Followed] = {}
+        self._session: FollowerSession[PartitionKey] = FollowerSession()
+        self._resting: dict[PartitionKey, Followed] = {}
         self._last_number = 0
         self._in_flight = 0
         self._cancel_timer: Callable[[], None] | None = None
-        self._failing = _BackOff()
+        self._failing = BackOff()
         self._all_idle_until_ms = 0
 
     @property
@@ -162,19 +116,19 @@ class Fetcher:
         """Metadata has just named this leader, so it is likely to answer now."""
         self._failing.reset()
         self._all_idle_until_ms = 0
-        followed = self.followed[partition.topic_id, partition.index] = _Followed(partition)
+        followed = self.followed[partition.topic_id, partition.index] = Followed(partition)
         cut_at = partition.watermark_to_cut_to
         if cut_at is None:
             self._session.say(followed.key)
         else:
             self._keep_and_cut(followed, cut_at, lambda: self._begin_at(followed, cut_at))
 
-    def _begin_at(self, followed: _Followed, offset: int) -> None:
+    def _begin_at(self, followed: Followed, offset: int) -> None:
         followed.partition.truncate_to(offset)
         self._moved(followed)
         followed.initial_offset = followed.start.fetch_offset
 
-    def unfollow(self, key: _Key) -> None:
+    def unfollow(self, key: PartitionKey) -> None:
         del self.followed[key]
         self._resting.pop(key, None)
         self._session.forget(key)
@@ -230,14 +184,12 @@ class Fetcher:
         self._cancel_timer = None
         self.wake_up()
 
-    def _request(self, said: Said[_Key], number: int) -> FetchRequest:
+    def _request(self, said: Said[PartitionKey], number: int) -> FetchRequest:
         peers, settings = self._fetchers.peers, self._settings
         topics: dict[Uuid, FetchRequest.FetchTopic] = {}
         for topic_id, index in said.named:
             followed = self.followed[(topic_id, index)]
-            if followed.said_in == _UNSAID:
-                followed.said_in = number
-            followed.said_log_start_offset = followed.partition.log.log_start_offset
+            followed.say_in(number)
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = FetchRequest.FetchTopic(topic_id=topic_id)
@@ -279,7 +231,7 @@ class Fetcher:
         for topic in result.responses:
             for data in topic.partitions:
                 followed = self.followed.get((Uuid(topic.topic_id), data.partition_index))
-                if followed is not None and _is_current(followed, number):
+                if followed is not None and followed.is_answered_by(number):
                     self._take_in(followed, data)
         self._session.answered(number, result.session_id)
         self.wake_up()
@@ -300,18 +252,17 @@ class Fetcher:
             self._session.lost(is_over=error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self.wake_up()
 
-    def _moved(self, followed: _Followed) -> None:
+    def _moved(self, followed: Followed) -> None:
         """Its log ends elsewhere now: the leader has to hear where."""
-        followed.start = followed.partition.fetch_position()
-        followed.said_in = _UNSAID
+        followed.move()
         self._session.say(followed.key)
 
-    def _suspend(self, followed: _Followed) -> None:
-        """Not to be fetched until something has happened; what is still in flight for it does not count."""
-        followed.said_in = _UNSAID
+    def _suspend(self, followed: Followed) -> None:
+        """Not to be fetched until something has happened."""
+        followed.unsay()
         self._session.forget(followed.key)
 
-    def _take_in(self, followed: _Followed, data: FetchResponse.PartitionData) -> None:
+    def _take_in(self, followed: Followed, data: FetchResponse.PartitionData) -> None:
         partition = followed.partition
         try:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -339,9 +290,7 @@ class Fetcher:
         except OSError as error:
             self._fetchers.storage_failed(partition, error)
 
-    def _truncate(
-        self, followed: _Followed, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
-    ) -> None:
+    def _truncate(self, followed: Followed, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int) -> None:
         partition = followed.partition
 
         def cut() -> None:
@@ -366,7 +315,7 @@ class Fetcher:
         cut_at = cut_for(partition.log, leader.epoch, leader.end_offset, followed.initial_offset).offset
         self._keep_and_cut(followed, cut_at, cut)
 
-    def _keep_and_cut(self, followed: _Followed, offset: int, cut: Callable[[], None]) -> None:
+    def _keep_and_cut(self, followed: Followed, offset: int, cut: Callable[[], None]) -> None:
         """Call `cut`, which takes away what lies from `offset` on, as soon as what has to be kept of it is kept.
 
         Raises OSError if that is now.
@@ -387,7 +336,7 @@ class Fetcher:
         self._suspend(followed)
         discarding.keep(partition, offset, kept)
 
-    def _back_off(self, followed: _Followed, error: str) -> None:
+    def _back_off(self, followed: Followed, error: str) -> None:
         self._suspend(followed)
         self._resting[followed.key] = followed
         followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
@@ -400,7 +349,7 @@ class Fetcher:
             error=error,
         )
 
-    def _locate(self, followed: _Followed) -> None:
+    def _locate(self, followed: Followed) -> None:
         self._suspend(followed)
         search = LogRange(
             followed.partition,
@@ -412,7 +361,7 @@ class Fetcher:
         )
         search.start()
 
-    def _ask(self, followed: _Followed, search: LogRange, request: ListOffsetsRequest) -> None:
+    def _ask(self, followed: Followed, search: LogRange, request: ListOffsetsRequest) -> None:
         endpoint = self._fetchers.endpoint_of(self.leader)
         if endpoint is None:
             self._back_off(followed, "the leader is not registered")
@@ -432,7 +381,7 @@ class Fetcher:
 
         self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
 
-    def _located(self, followed: _Followed) -> None:
+    def _located(self, followed: Followed) -> None:
         self._moved(followed)
         self._env.log(
             "info",
@@ -441,91 +390,3 @@ class Fetcher:
             partition=followed.partition.index,
             fetch_offset=followed.start.fetch_offset,
         )
-
-
-def _is_current(followed: _Followed, number: int) -> bool:
-    """Guard 5: a fetch response is applied only to the in-flight offset and current epoch.
-
-    Called through this module's global, so that the simulator can take the guard away.
-    """
-    return _UNSAID < followed.said_in <= number
-
-
-class ReplicaFetchers:
-    """All fetchers of this broker. `replicas` and `endpoint_of` are set by who makes it."""
-
-    replicas: ReplicaManager
-
-    def __init__(
-        self, env: Env, peers: Peers, settings: FetchSettings, endpoint_of: Callable[[BrokerId], Endpoint | None]
-    ) -> None:
-        self.env = env
-        self.peers = peers
-        self.settings = settings
-        self.endpoint_of = endpoint_of
-        self._fetchers: dict[tuple[BrokerId, int], Fetcher] = {}
-        self._fetcher_of: dict[tuple[Uuid, int], Fetcher] = {}
-        self._shutting_down = False
-
-    def follow(self, partition: Partition, restart: bool) -> None:
-        """Copy the partition from its leader. Without `restart` (same leader epoch) a running copy goes on as it is."""
-        if self._must_stop(partition):
-            self.remove(partition)
-            return
-        if not restart:
-            return
-        self.remove(partition)
-        if partition.leader == NO_LEADER:
-            return
-        number = (crc32(partition.topic_id) + partition.index) % self.settings.channels
-        fetcher = self._fetchers.get((partition.leader, number))
-        if fetcher is None:
-            fetcher = Fetcher(self, partition.leader, f"replica-fetch-{number}")
-            self._fetchers[(partition.leader, number)] = fetcher
-        try:
-            fetcher.follow(partition)
-        except OSError as error:
-            self.storage_failed(partition, error)
-            return
-        self._fetcher_of[(partition.topic_id, partition.index)] = fetcher
-
-    def remove(self, partition: Partition) -> None:
-        key = (partition.topic_id, partition.index)
-        fetcher = self._fetcher_of.pop(key, None)
-        if fetcher is not None:
-            self.replicas.discarding.forget(partition)
-            fetcher.unfollow(key)
-
-    def wake_up(self) -> None:
-        """After a change: partitions may have come to fetchers that had nothing to do."""
-        for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_unused]:
-            del self._fetchers[key]
-        for fetcher in list(self._fetchers.values()):
-            fetcher.wake_up()
-
-    def start_controlled_shutdown(self, partitions: list[Partition]) -> None:
-        self._shutting_down = True
-        for partition in partitions:
-            if partition.role is Role.FOLLOWER and self._must_stop(partition):
-                self.remove(partition)
-
-    def _must_stop(self, partition: Partition) -> bool:
-        return self._shutting_down and self.peers.broker_id not in partition.image_isr
-
-    def storage_failed(self, partition: Partition, error: OSError) -> None:
-        self.replicas.storage_failed(partition, error)
-
-    @property
-    def fetched_partitions(self) -> KeysView[tuple[Uuid, int]]:
-        """(topic id, index) of what is being copied: for checks and gauges."""
-        return self._fetcher_of.keys()
-
-    def lags(self) -> Survey[tuple[int, int]]:
-        """The largest lag behind a leader's high watermark, and how many partitions rest after an error."""
-        largest = resting = 0
-        for fetcher in list(self._fetchers.values()):
-            resting += fetcher.resting_count
-            for group in in_groups(fetcher.followed.values()):
-                largest = max(largest, *(followed.lag for followed in group))
-                yield
-        return largest, resting

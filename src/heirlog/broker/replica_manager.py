@@ -31,13 +31,13 @@ from typing import TypeAlias
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.discarding import Discarding
-from heirlog.broker.fetcher import ReplicaFetchers
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.news import Exchange, News
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.purgatory import Purgatory
+from heirlog.broker.replica_fetchers import ReplicaFetchers
 from heirlog.broker.traffic import Traffic
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
