@@ -557,6 +557,19 @@ def test_an_operator_can_have_the_longest_log_where_the_strategy_is_none() -> No
     assert cluster.outcome(3)[0] == "ELECTION_NOT_NEEDED"
 
 
+def test_a_strategy_that_is_configured_after_an_operators_wish_is_the_newer_word() -> None:
+    cluster = back(lost(unclean_recovery_strategy="None"), 1, 2)
+    assert cluster.outcome(2, skip_wait=True)[0] == "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+    cluster.set(**{"min.insync.replicas": "3", STRATEGY: "None"})
+    assert cluster.described().is_requested, "what is configured already is no news"
+    cluster.set(**{"min.insync.replicas": "3", STRATEGY: "Aggressive"})
+    assert not cluster.described().is_requested
+    assert cluster.asked() == [1, 2, 3]
+    cluster.reply(1, 0, 10)
+    cluster.advance(5_000)
+    assert cluster.leader() == 1
+
+
 def test_the_new_types_need_version_3_and_the_manager() -> None:
     cluster = back(lost(), 1, 2, 3)
     for kind in (2, 3, 4):

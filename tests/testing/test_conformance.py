@@ -26,6 +26,8 @@ from heirlog.testing.conformance.compare import Comparison
 
 CATALOGUE = catalogue()
 FILE = Path(__file__).parents[2] / "src/heirlog/testing/conformance/elr-scenarios.json"
+MORE = Path(__file__).parent / "scenarios/recovery.json"
+"""What the catalogue leaves out of recovery: one thing that happens while another one is under way."""
 
 
 @cache
@@ -46,6 +48,10 @@ def test_the_whole_catalogue_passes(capsys: pytest.CaptureFixture[str]) -> None:
         f"{len(deviations())} deviate",
         f"{len(CATALOGUE)} passed, 0 failed",
     ]
+
+
+def test_recovery_copes_with_whatever_happens_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(MORE)]) == 0, capsys.readouterr().out
 
 
 def test_only_quirks_and_the_named_choices_deviate() -> None:

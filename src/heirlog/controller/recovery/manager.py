@@ -4,7 +4,8 @@
     answers, failures the partitions they are about are judged again
     time              the earliest window or time limit of all recoveries
     heartbeats        every partition without a leader is judged again, so that a recovery that got lost is begun anew
-    an operator       a strategy for this one election, without the wait for non-members if he says so
+    an operator       a strategy for this one election, without the wait for non-members if he says so; until the
+                      strategy of the topic is configured anew
 
 Everything follows from the image and the answers in memory. Nothing is written down: a new controller asks again. A
 recovery belongs to one partition (by topic id) and one leader epoch; whatever changes either has ended it, so no answer
@@ -74,6 +75,8 @@ class Recovery:
     """The one it began with."""
     requested: Strategy | None = None
     """An operator's, for this election."""
+    overrules: Strategy | None = None
+    """The configured one when he asked: if that is changed, the configuration is the newer word."""
     skips_wait: bool = False
     surveyed_until_ms: int = -1
     due_ms: int | None = None
@@ -256,7 +259,10 @@ class RecoveryManager:
 
     def _act(self, key: PartitionKey, state: PartitionState, turn: _Turn) -> bool:
         """Begin, go on, end or decide; whether somebody was elected."""
-        recovery, strategy = self.recoveries.get(key), self.strategy(key, turn.leadership)
+        recovery = self.recoveries.get(key)
+        if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
+            recovery.requested, recovery.overrules, recovery.skips_wait = None, None, False
+        strategy = self.strategy(key, turn.leadership)
         if recovery is not None and recovery.strategy is not strategy:
             # another strategy, another beginning
             recovery.began_ms = recovery.due_ms = None
@@ -363,12 +369,14 @@ class RecoveryManager:
     ) -> Verdict:
         """An operator wants this leaderless partition recovered; a leader elected at once is in `changes`.
 
-        The wish holds until the partition has a leader or another controller takes over.
+        The wish holds until the partition has a leader, its strategy is configured anew, or another controller takes
+        over.
         """
         state = self._image.partitions[key[0]][key[1]]
         self._drop_if_stale(key, state)
         recovery = self.recoveries.setdefault(key, Recovery(state.leader_epoch))
         recovery.requested, recovery.skips_wait = strategy, skips_wait
+        recovery.overrules = leadership.strategy(key[0])
         turn = _Turn(leadership)
         if self._act(key, state, turn):
             self._report(turn)
