@@ -289,3 +289,12 @@ def context(version: int) -> Context:
 def answer_of(result: Any) -> Any:
     """The response of a handler, waited for or not; None while it waits."""
     return result._response if isinstance(result, Pending) else result
+
+
+def restarted(rig: Rig) -> Rig:
+    """The same disk, another incarnation; not started yet."""
+    rig.broker.shutdown(lambda: None)
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
+    rig.env.advance(100)
+    rig.env.sent.clear()
+    return Rig(rig.static.node_id, rig.env)

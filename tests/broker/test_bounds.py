@@ -29,7 +29,7 @@ def fill(purgatory: Purgatory[Any], room: int) -> None:
 
 
 def test_a_produce_request_that_finds_no_place_to_wait_is_answered_as_if_its_time_were_up(rig: Rig) -> None:
-    fill(rig.broker.replicas.produce_waits, 3)
+    fill(rig.broker.replicas.waits.produce, 3)
     waiting = [rig.produce(-1, batch(), timeout_ms=60_000) for _ in range(3)]
     assert not any(one.done for one in waiting)
     response = answer_of(rig.produce(-1, batch(), timeout_ms=60_000))
@@ -42,14 +42,14 @@ def test_a_produce_request_that_finds_no_place_to_wait_is_answered_as_if_its_tim
 @pytest.mark.parametrize("replica", [-1, 2], ids=["consumer", "follower"])
 def test_a_fetch_that_finds_no_place_to_wait_is_answered_empty(rig: Rig, replica: int) -> None:
     replicas = rig.broker.replicas
-    fill(replicas.follower_fetch_waits if replica == 2 else replicas.consumer_fetch_waits, 2)
+    fill(replicas.waits.follower_fetch if replica == 2 else replicas.waits.consumer_fetch, 2)
     waiting = [rig.fetch(0, replica=replica, max_wait_ms=60_000) for _ in range(2)]
     assert not any(answer_of(one) for one in waiting)
     assert answer_of(rig.fetch(0, replica=replica, max_wait_ms=60_000)) is not None
 
 
 def test_a_delete_records_request_that_finds_no_place_to_wait_is_answered_as_if_its_time_were_up(rig: Rig) -> None:
-    waits = rig.broker.replicas.delete_records_waits
+    waits = rig.broker.replicas.waits.delete_records
     fill(waits, 3)
     rig.produce(1, batch(9))
     rig.fetch(9, replica=2)

@@ -73,7 +73,7 @@ def test_only_what_was_asked_for_is_listed(
 
 
 def test_a_directory_that_failed_is_listed_without_partitions(rig: Rig) -> None:
-    rig.broker.replicas.directory_failed(rig.directories[0], OSError("EIO"))
+    rig.broker.replicas.directories.failed(rig.directories[0], OSError("EIO"))
     failed, other = ask(rig).results
     assert (failed.error_code, failed.topics, failed.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
     assert other.error_code == ErrorCode.NONE

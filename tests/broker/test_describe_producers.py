@@ -45,7 +45,7 @@ def test_partitions_that_are_not_here_say_why() -> None:
     rig.show(state([1]))
     rig.set_partition(state([2, 3], leader=2), index=1)
     rig.publish()
-    rig.broker.replicas.directory_failed(rig.directories[0], OSError("EIO"))
+    rig.broker.replicas.directories.failed(rig.directories[0], OSError("EIO"))
     codes = [ErrorCode(partition.error_code).name for partition in ask(rig, 0, 1, 9)]
     assert codes == ["KAFKA_STORAGE_ERROR", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"]
     assert ErrorCode(ask(rig, 0, topic="nowhere")[0].error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

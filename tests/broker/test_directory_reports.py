@@ -135,7 +135,7 @@ def test_a_replica_on_a_disk_that_fails_before_it_was_reported_is_reported_all_t
     rig.show(state([1, 2]))
     failed = where(rig)
     directory = next(each for each in rig.directories if each.directory_id == failed)
-    rig.broker.replicas.directory_failed(directory, OSError("input/output error"))
+    rig.broker.replicas.directories.failed(directory, OSError("input/output error"))
     assert answer(rig) == {(TOPIC_IDS["foo"], 0): failed}
     assert list(rig.env.take("heartbeat").request.offline_log_dirs) == [failed]
 
@@ -153,7 +153,7 @@ def test_a_new_replica_goes_to_the_next_directory_where_one_cannot_take_it(monke
     rig.show(state([1, 2]))
     assert where(rig) == rig.directories[1].directory_id
     assert answer(rig) == {(TOPIC_IDS["foo"], 0): rig.directories[1].directory_id}
-    assert list(rig.broker.replicas.offline_directories) == [rig.directories[0].directory_id]
+    assert list(rig.broker.replicas.directories.offline_ids) == [rig.directories[0].directory_id]
 
 
 def test_thousands_of_replicas_are_reported_bit_by_bit() -> None:

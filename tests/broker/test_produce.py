@@ -103,9 +103,9 @@ def test_a_leader_that_is_elected_again_does_not_confirm_what_it_appended_in_the
 def test_an_abandoned_wait_is_forgotten() -> None:
     rig = leader([1, 2])
     result = rig.produce(-1)
-    assert len(rig.broker.replicas.produce_waits) == 1
+    assert len(rig.broker.replicas.waits.produce) == 1
     result.abandon()
-    assert len(rig.broker.replicas.produce_waits) == 0
+    assert len(rig.broker.replicas.waits.produce) == 0
 
 
 def test_other_acks_are_refused() -> None:
@@ -145,7 +145,7 @@ def test_a_request_with_several_waiting_partitions_is_answered_once_all_are_repl
     assert not result.done
     rig.fetch(1, replica=2, partitions=[1])
     assert outcome(result) == (ErrorCode.NONE, 0)
-    assert len(rig.broker.replicas.produce_waits) == 0
+    assert len(rig.broker.replicas.waits.produce) == 0
 
 
 def test_a_repeated_batch_of_an_idempotent_producer_is_answered_with_its_first_offset() -> None:
@@ -169,7 +169,7 @@ def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_ot
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
-    identity = rig.broker.replicas.online_directories[0].directory_id
+    identity = rig.broker.replicas.directories.online[0].directory_id
     first, second = (rig.show(state([1, 2], directories=(identity, identity)), index=index) for index in (0, 1))
 
     def fail(*_: object) -> None:
@@ -181,4 +181,4 @@ def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_ot
     assert response is not None, "the first partition waits for a follower that cannot help it any more"
     answers = response.responses[0].partition_responses
     assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.produce_waits)
+    assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.waits.produce)

@@ -9,18 +9,8 @@ from heirlog.broker.partition import Role
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from heirlog.storage.epochs import LeaderEpochCache
 
-from .fakes import TOPIC_IDS, Rig, ids, state
-
-
-def restarted(rig: Rig) -> Rig:
-    """The same disk, another incarnation; not started yet."""
-    rig.broker.shutdown(lambda: None)
-    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
-    rig.env.advance(100)
-    rig.env.sent.clear()
-    return Rig(rig.static.node_id, rig.env)
+from .fakes import TOPIC_IDS, Rig, ids, restarted, state
 
 
 def test_a_partition_is_created_led_and_followed_as_the_image_says() -> None:
@@ -82,14 +72,6 @@ def test_a_broker_whose_log_lost_records_while_it_was_stopped_does_not_claim_a_c
     again.broker.start()
     again.env.advance(10)
     assert again.env.take("heartbeat").request.previous_broker_epoch == -1
-
-
-def test_the_log_of_a_topic_deleted_meanwhile_is_a_stray() -> None:
-    rig = Rig().started()
-    rig.show(state([1]))
-    again = restarted(rig)
-    again.started()
-    assert "foo-0" not in again.env.files.list("/data")
 
 
 def test_an_isr_change_is_asked_for_and_its_answer_taken_in() -> None:
@@ -175,58 +157,6 @@ def test_gauges_count_what_is_below_and_at_min_isr() -> None:
     gauges = rig.broker.gauges()
     assert (gauges.leader_count, gauges.under_min_isr_partition_count, gauges.at_min_isr_partition_count) == (2, 1, 1)
     assert gauges.under_replicated_partitions == 2
-
-
-def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
-    partition = rig.show(state([1]))
-
-    def fail(*_: object) -> None:
-        raise OSError("input/output error")
-
-    monkeypatch.setattr(partition.log, "append_as_leader", fail)
-    response = rig.produce(1)
-    assert response.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.offline and partition.role is Role.IDLE
-    assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
-    assert rig.env.stopped is None
-
-
-def test_a_disk_that_fails_while_the_broker_becomes_leader_goes_offline_and_the_node_lives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
-    partition = rig.show(state([1, 2], leader=2))
-
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    # a new leader epoch is written to the leader-epoch-checkpoint
-    monkeypatch.setattr(LeaderEpochCache, "assign", fail)
-    rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
-    assert partition.offline and partition.role is Role.IDLE
-    assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
-    assert rig.env.stopped is None
-
-
-def test_a_node_ends_with_the_directory_of_its_metadata_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig = Rig(log_dirs="/data,/more").started()
-    rig.show(state([1]))
-    rig.broker.replicas.file_failed("/data/t-0/00000000000000000000.log", OSError("input/output error"))
-    assert rig.env.stopped == (1, "the directory of the metadata log, /data, has failed with: input/output error")
-
-
-def test_a_replica_of_an_offline_directory_is_not_begun_anew_in_another_one() -> None:
-    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
-    directory = rig.broker.replicas.online_directories[0]
-    rig.broker.replicas.directory_failed(directory, OSError("input/output error"))
-    rig.set_partition(state([1], directories=(directory.directory_id,)))
-    rig.publish()
-    assert rig.broker.replicas.partition((TOPIC_IDS["foo"], 0)) is None
-    response = rig.produce(1)
-    assert response.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 @pytest.mark.parametrize("controlled", [True, False])

@@ -19,13 +19,12 @@ from heirlog.broker.isr import IsrProposal
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.protocol.types import Endpoint, PartitionKey, Uuid
 
 RETRY_BACKOFF_MS = 50
 CHANNEL = "alter-partition"
 
 OnAnswer: TypeAlias = Callable[[IsrProposal, AlterPartitionResponse.PartitionData], None]
-_Key: TypeAlias = tuple[Uuid, int]
 
 
 class AlterPartitionSender:
@@ -42,7 +41,7 @@ class AlterPartitionSender:
         self._peers = peers
         self._timeout_ms = timeout_ms
         self._on_answer = on_answer
-        self._slots: dict[_Key, IsrProposal] = {}
+        self._slots: dict[PartitionKey, IsrProposal] = {}
         self._in_flight = False
         self._backing_off = False
 

@@ -98,7 +98,9 @@ class Broker:
         reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
         self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self.fetchers, reports)
         self._produce = ProduceHandler(env, self.replicas)
-        sessions = SessionCache(env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.exchange)
+        sessions = SessionCache(
+            env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.waits.exchange
+        )
         self.fetch_sessions = sessions
         self.replicas.on_brokers_changed = sessions.brokers_changed
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
@@ -114,7 +116,7 @@ class Broker:
             self.peers,
             controller_endpoint,
             lambda: image().offset,
-            lambda: self.replicas.offline_directories,
+            lambda: self.replicas.directories.offline_ids,
             LifecycleEvents(self._upkeep.start, on_caught_up, self._let_go),
         )
         self.replicas.on_directory_failed = self.lifecycle.directory_failed
@@ -139,7 +141,7 @@ class Broker:
                     lambda topic: log_config_of(image, self._static, topic), self._env.wall_ms(), self._loaded
                 )
             except OSError as error:
-                self.replicas.directory_failed(directory, error)
+                self.replicas.directories.failed(directory, error)
                 self._loaded(error)
 
     def _loaded(self, error: OSError | None) -> None:
@@ -154,7 +156,7 @@ class Broker:
             self._previous_broker_epoch = NO_BROKER_EPOCH
         if self._loading == 0 and self._on_shut_down is None:
             self.lifecycle.start(
-                [directory.directory_id for directory in self.replicas.online_directories],
+                [directory.directory_id for directory in self.replicas.directories.online],
                 self._previous_broker_epoch,
             )
 
@@ -222,7 +224,7 @@ class Broker:
         self.replicas.stop_serving()
         self.groups.stop()
         self._loss_reports.stop()
-        closing = self.replicas.online_directories
+        closing = self.replicas.directories.online
         self._closing = len(closing)
         for directory in closing:
             try:

@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heirlog.broker.partition import Partition
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.types import PartitionKey
 from heirlog.storage.cleaning.checkpoint import CleanerCheckpoint
 from heirlog.storage.cleaning.compaction import Compaction, Steps
 from heirlog.storage.cleaning.offset_map import keys_within
@@ -71,12 +72,12 @@ class Cleaner:
         """The logs are loaded."""
         if not self._static["log.cleaner.enable"]:
             return
-        for directory in self._replicas.online_directories:
+        for directory in self._replicas.directories.online:
             checkpoint = self._checkpoints[directory.path] = CleanerCheckpoint(self._env.files, directory)
             try:
                 checkpoint.read()
             except OSError as error:
-                self._replicas.directory_failed(directory, error)
+                self._replicas.directories.failed(directory, error)
         self._rest()
 
     def stop(self) -> None:
@@ -108,7 +109,7 @@ class Cleaner:
         best: tuple[Partition, Plan] | None = None
         wall_ms = self._env.wall_ms()
         for partition in list(self._replicas.all_partitions()):
-            if not partition.log.config.compact or partition.offline or _key(partition) in self._uncleanable:
+            if not partition.log.config.compact or partition.offline or partition.key in self._uncleanable:
                 continue
             try:
                 plan = plan_of(partition.log, partition.high_watermark, wall_ms)
@@ -210,17 +211,17 @@ class Cleaner:
 
         def durable(error: OSError | None, directory: LogDirectory = directory) -> None:
             if error is not None:
-                self._replicas.directory_failed(directory, error)
+                self._replicas.directories.failed(directory, error)
 
         try:
             checkpoint.write(durable)
         except OSError as error:
-            self._replicas.directory_failed(directory, error)
+            self._replicas.directories.failed(directory, error)
 
     def _damaged(self, running: _Pass, error: KafkaError) -> None:
         partition = running.partition
         self._give_up()
-        self._uncleanable.add(_key(partition))
+        self._uncleanable.add(partition.key)
         self._env.log("error", "log-uncleanable", topic=partition.topic, partition=partition.index, error=error.message)
         self._rest()
 
@@ -232,7 +233,3 @@ class Cleaner:
             running.compaction.give_up()
         except OSError as error:
             self._replicas.storage_failed(running.partition, error)
-
-
-def _key(partition: Partition) -> PartitionKey:
-    return partition.topic_id, partition.index

@@ -21,11 +21,12 @@ from typing import Any, TypeAlias
 
 from heirlog.broker.followers import Peers
 from heirlog.broker.partition import Partition, Role
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from heirlog.protocol.types import PartitionKey
 
 UPTO_HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
@@ -46,7 +47,7 @@ class _LowWatermarkWait:
         self._left: dict[PartitionKey, list[tuple[Partition, int, _Answer]]] = {}
 
     def add(self, partition: Partition, offset: int, answer: _Answer) -> None:
-        self._left.setdefault((partition.topic_id, partition.index), []).append((partition, offset, answer))
+        self._left.setdefault(partition.key, []).append((partition, offset, answer))
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
@@ -92,7 +93,7 @@ class DeleteRecordsHandler:
             response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=answers))
         if not wait.keys:
             return response
-        waits = self._replicas.delete_records_waits
+        waits = self._replicas.waits.delete_records
         if request.timeout_ms <= 0 or waits.is_full:
             wait.expired()
         else:

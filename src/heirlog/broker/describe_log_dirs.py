@@ -32,7 +32,7 @@ def describe_log_dirs(
         wanted = {}
         for topic in request.topics:
             wanted.setdefault(topic.topic, set()).update(topic.partitions)
-    online = replicas.online_directories
+    online = replicas.directories.online
     return DescribeLogDirsResponse(
         results=[_describe(replicas, directory, wanted, directory in online) for directory in directories]
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 from heirlog.broker.followers import Peers
 from heirlog.env import Env, SendFailure
@@ -26,7 +26,7 @@ from heirlog.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
-from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.protocol.types import Endpoint, PartitionKey, Uuid
 
 CHANNEL: Final = "assign-directories"
 RETRY_BACKOFF_MS: Final = 100
@@ -39,7 +39,6 @@ _FINAL: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 )
-_Key: TypeAlias = tuple[Uuid, int]
 Directory = AssignReplicasToDirsRequest.DirectoryData
 Topic = AssignReplicasToDirsRequest.TopicData
 Partition = AssignReplicasToDirsRequest.PartitionData
@@ -53,19 +52,19 @@ class DirectoryReports:
         self._controller_endpoint = controller_endpoint
         self._peers = peers
         self._timeout_ms = timeout_ms
-        self._waiting: dict[_Key, Uuid] = {}
+        self._waiting: dict[PartitionKey, Uuid] = {}
         self._in_flight = False
         self._send_is_due = False
         self._backoff_ms = RETRY_BACKOFF_MS
 
-    def report(self, key: _Key, directory: Uuid) -> None:
+    def report(self, key: PartitionKey, directory: Uuid) -> None:
         """The replica lies there, which the image does not say."""
         self._waiting[key] = directory
         if not self._in_flight:
             # not before the turn is over: one request carries what one change of the image brought
             self._send_in(0)
 
-    def settle(self, key: _Key) -> None:
+    def settle(self, key: PartitionKey) -> None:
         """There is nothing to report of this partition (any more)."""
         self._waiting.pop(key, None)
 
@@ -91,7 +90,7 @@ class DirectoryReports:
         )
         self._env.send(controller, CHANNEL, request, lambda result: self._answered(sent, result), self._timeout_ms)
 
-    def _answered(self, sent: dict[_Key, Uuid], result: AssignReplicasToDirsResponse | SendFailure) -> None:
+    def _answered(self, sent: dict[PartitionKey, Uuid], result: AssignReplicasToDirsResponse | SendFailure) -> None:
         self._in_flight = False
         if isinstance(result, SendFailure) or result.error_code:
             error = result.kind if isinstance(result, SendFailure) else error_code(result.error_code).name
@@ -120,7 +119,7 @@ class DirectoryReports:
 
 
 def _by_directory(
-    replicas: Iterable[tuple[_Key, Uuid]],
+    replicas: Iterable[tuple[PartitionKey, Uuid]],
 ) -> list[AssignReplicasToDirsRequest.DirectoryData]:
     """One entry per directory, in it one per topic."""
     directories: dict[Uuid, AssignReplicasToDirsRequest.DirectoryData] = {}

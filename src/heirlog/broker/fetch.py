@@ -29,13 +29,13 @@ from typing import Any
 from heirlog.broker.fetch_session import NO_SESSION, NOT_READ, FetchEntry, FetchSession, SessionCache, SessionEntry
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.purgatory import Purgatory
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.types import BrokerId
+from heirlog.protocol.types import BrokerId, PartitionKey
 
 CONSUMER = -1
 _REPLICA_STATE_VERSION = 15
@@ -178,13 +178,13 @@ class FetchHandler:
             result = self._answer(fetch)
         else:
             result = self._wait(fetch)
-        self._replicas.watermarks_may_have_moved(follower_moved)
+        self._replicas.waits.watermarks_may_have_moved(follower_moved)
         if fetch.from_follower:
-            self._replicas.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
+            self._replicas.waits.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
 
     def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
-        return self._replicas.follower_fetch_waits if fetch.from_follower else self._replicas.consumer_fetch_waits
+        return self._replicas.waits.follower_fetch if fetch.from_follower else self._replicas.waits.consumer_fetch
 
     def _arrive(self, fetch: _Fetch) -> None:
         """Find each partition, and check that the request may be served."""

@@ -42,7 +42,7 @@ from heirlog.broker.partition import Partition
 from heirlog.env import Env
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -55,7 +55,6 @@ NEVER_TOLD = -2
 NOT_READ = FetchResponse.PartitionData()
 """Stands where nothing was read since the last answer. Never changed, never sent."""
 
-PartitionKey: TypeAlias = tuple[Uuid, int]
 AskedKey: TypeAlias = tuple[bytes | str, int]
 _EvictionKey: TypeAlias = tuple[bool, int, int]
 
@@ -94,13 +93,13 @@ class SessionEntry(FetchEntry):
         self.leave()
         self.partition = partition
         if partition is not None:
-            self._session.exchange.listen((partition.topic_id, partition.index), self)
+            self._session.exchange.listen(partition.key, self)
 
     def leave(self) -> None:
         """Listen no more."""
         partition = self.partition
         if partition is not None:
-            self._session.exchange.forget((partition.topic_id, partition.index), self)
+            self._session.exchange.forget(partition.key, self)
             self._settle(partition)
             self.partition = None
 

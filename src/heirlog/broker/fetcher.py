@@ -32,7 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heirlog.broker.followed import BackOff, Followed, PartitionKey
+from heirlog.broker.followed import BackOff, Followed
 from heirlog.broker.follower_session import FollowerSession, Said
 from heirlog.broker.log_range import LogRange
 from heirlog.broker.partition import Partition
@@ -43,7 +43,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.primitives import records_view
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 if TYPE_CHECKING:
     from heirlog.broker.replica_fetchers import ReplicaFetchers
@@ -116,7 +116,7 @@ class Fetcher:
         """Metadata has just named this leader, so it is likely to answer now."""
         self._failing.reset()
         self._all_idle_until_ms = 0
-        followed = self.followed[partition.topic_id, partition.index] = Followed(partition)
+        followed = self.followed[partition.key] = Followed(partition)
         cut_at = partition.watermark_to_cut_to
         if cut_at is None:
             self._session.say(followed.key)

@@ -8,12 +8,8 @@ late answer could append after a truncation. A new leader epoch is a new `Follow
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from heirlog.broker.partition import Partition
-from heirlog.protocol.types import Uuid
-
-PartitionKey: TypeAlias = tuple[Uuid, int]
+from heirlog.protocol.types import PartitionKey
 
 FIRST_BACKOFF_MS = 20
 
@@ -42,6 +38,7 @@ class Followed:
         "back_off",
         "idle_until_ms",
         "initial_offset",
+        "key",
         "lag",
         "leader_epoch",
         "partition",
@@ -51,6 +48,7 @@ class Followed:
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.key: PartitionKey = partition.key
         self.leader_epoch = partition.leader_epoch
         self.start = partition.fetch_position()
         self._said_in = _UNSAID
@@ -60,10 +58,6 @@ class Followed:
         self.idle_until_ms = 0
         self.lag = 0
         """Offsets below the leader's high watermark that are missing here, by its last answer."""
-
-    @property
-    def key(self) -> PartitionKey:
-        return self.partition.topic_id, self.partition.index
 
     def say_in(self, number: int) -> None:
         """The request of this number names the partition."""

@@ -26,7 +26,7 @@ from typing import Final
 
 from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
 from heirlog.broker.replay import Replay
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
@@ -35,7 +35,7 @@ from heirlog.metadata.state import PartitionState
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
 from heirlog.protocol.batch import Record, encode_batch
 from heirlog.protocol.errors import KafkaError
-from heirlog.protocol.types import LeaderEpoch
+from heirlog.protocol.types import LeaderEpoch, PartitionKey
 
 INDEX: Final = 0
 REPORTS_PER_BATCH: Final = 100

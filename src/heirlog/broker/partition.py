@@ -42,7 +42,7 @@ from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
 from heirlog.storage.log import Appended, Log
 
 ALL_IN_SYNC = -1
@@ -88,6 +88,7 @@ class Partition:
         "isr",
         "isr_expands",
         "isr_shrinks",
+        "key",
         "lag_max_ms",
         "leader",
         "leader_epoch",
@@ -122,6 +123,7 @@ class Partition:
         self.topic_id = topic_id
         self.topic = topic
         self.index = index
+        self.key: PartitionKey = (topic_id, index)
         self.log = log
         self._peers = peers
         self.lag_max_ms = lag_max_ms

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from heirlog.broker.partition import ALL_IN_SYNC, Partition
 from heirlog.broker.purgatory import Purgatory
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.env import Env
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
@@ -29,6 +29,7 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import PartitionKey
 from heirlog.storage.errors import InvalidRecords
 
 NO_RESPONSE_WANTED = 0
@@ -58,8 +59,8 @@ class _ReplicationWait:
         self._context = context
 
     def add(self, partition: Partition, required_offset: int, answer: _Answer) -> None:
-        key = (partition.topic_id, partition.index)
-        self._answers.setdefault(key, []).append((partition, required_offset, partition.leader_epoch, answer))
+        waiting = self._answers.setdefault(partition.key, [])
+        waiting.append((partition, required_offset, partition.leader_epoch, answer))
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
@@ -109,7 +110,7 @@ class ProduceHandler:
     def __init__(self, env: Env, replicas: ReplicaManager) -> None:
         self._env = env
         self._replicas = replicas
-        self._waiting: Purgatory[PartitionKey] = replicas.produce_waits
+        self._waiting: Purgatory[PartitionKey] = replicas.waits.produce
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
         """A response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from heirlog.broker.partition import Partition, Role
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Env
 from heirlog.protocol.batch import Record, decode_records, walk
 from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.types import PartitionKey
 
 LOAD_SLICE_BYTES = 64 * 1024
 """Some ten milliseconds of reading."""
@@ -76,7 +77,7 @@ class Replay:
         self._stopped = True
         if self._watching:
             self._watching = False
-            self._replicas.produce_waits.remove(self)
+            self._replicas.waits.produce.remove(self)
 
     def _read_slice(self, upto_offset: int) -> bool:
         """False if the disk failed."""
@@ -106,12 +107,12 @@ class Replay:
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
-        return ((self._partition.topic_id, self._partition.index),)
+        return (self._partition.key,)
 
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
-            self._replicas.produce_waits.watch(self, _WAIT_MS)
+            self._replicas.waits.produce.watch(self, _WAIT_MS)
 
     def woken(self, key: PartitionKey) -> bool:
         if not self._goes_on:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from heirlog.broker.fetcher import Fetcher, FetchSettings
-from heirlog.broker.followed import PartitionKey
 from heirlog.broker.followers import Peers
 from heirlog.broker.partition import Partition, Role
 from heirlog.env import Env
 from heirlog.metadata.survey import Survey, in_groups
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, PartitionKey
 
 if TYPE_CHECKING:
     from heirlog.broker.replica_manager import ReplicaManager
@@ -61,14 +60,13 @@ class ReplicaFetchers:
         except OSError as error:
             self.storage_failed(partition, error)
             return
-        self._fetcher_of[(partition.topic_id, partition.index)] = fetcher
+        self._fetcher_of[partition.key] = fetcher
 
     def remove(self, partition: Partition) -> None:
-        key = (partition.topic_id, partition.index)
-        fetcher = self._fetcher_of.pop(key, None)
+        fetcher = self._fetcher_of.pop(partition.key, None)
         if fetcher is not None:
             self.replicas.discarding.forget(partition)
-            fetcher.unfollow(key)
+            fetcher.unfollow(partition.key)
 
     def wake_up(self) -> None:
         """After a change: partitions may have come to fetchers that had nothing to do."""

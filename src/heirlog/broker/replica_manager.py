@@ -1,32 +1,18 @@
-"""The partitions of this broker: which exist, who leads them, and what they wait for.
+"""The partitions of this broker: which exist, who leads them, and in which log directory each lies.
 
 It follows the metadata image: `on_image` is called after every committed change, and works off deleted partitions
 first (their names may be taken again in the same change), then leaders (followers elsewhere want to fetch), then
 followers. Logs are opened by the log directories before the first image; the first image decides which of them are
-still wanted, and the others are strays: topics deleted while this broker was away.
+still wanted.
 
-It is the one place that wakes who waits for a partition:
-
-    the high watermark moved   produce (acks=all), consumer fetches
-    the log grew               follower fetches; once per turn of the loop, so that one answer carries what several
-                               requests brought
-    a follower fetched         DeleteRecords: its log start may have moved. Also when brokers come or go
-    role or leader changed     all of them
-
-Fetch sessions hear the same, and besides of changes of the ISR, of the log start and of brokers, which end no wait.
-
-A partition whose disk fails goes offline here, with every other of that directory; the controller hears of it with the
-next heartbeat (`offline_directories`), and clients get KAFKA_STORAGE_ERROR. Nothing comes back before the next start. A
-replica that the controller has placed in a directory that is offline is not begun anew in another one: an empty log
-would take the seat of the one that is out of reach. The node ends where no directory is left, or the one of the
-metadata log has failed.
+Who waits for a partition is woken from here (`waits.py`). A partition whose disk fails goes offline here, with every
+other of that directory (`log_directories.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TypeAlias
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.directory_reports import DirectoryReports
@@ -34,25 +20,23 @@ from heirlog.broker.discarding import Discarding
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
-from heirlog.broker.news import Exchange, News
+from heirlog.broker.log_directories import LogDirectories
 from heirlog.broker.partition import Partition, Role
-from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_fetchers import ReplicaFetchers
 from heirlog.broker.traffic import Traffic
+from heirlog.broker.waits import Waits
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, BrokerState, PartitionState
+from heirlog.metadata.state import BrokerState, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid, uuid_text
+from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid, uuid_text
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
-
-PartitionKey: TypeAlias = tuple[Uuid, int]
 
 _NO_PARTITIONS: Mapping[int, Partition] = {}
 
@@ -70,7 +54,6 @@ class ReplicaManager:
     ) -> None:
         self._env = env
         self._static = static
-        self._directories = directories
         self._peers = peers
         self._sender = sender
         self._fetchers = fetchers
@@ -80,22 +63,15 @@ class ReplicaManager:
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
-        self._offline: list[LogDirectory] = []
         self._lag_max_ms: int = static["replica.lag.time.max.ms"]
-        self.produce_waits: Purgatory[PartitionKey] = Purgatory(env)
-        self.consumer_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
-        self.follower_fetch_waits: Purgatory[PartitionKey] = Purgatory(env)
-        self.delete_records_waits: Purgatory[PartitionKey] = Purgatory(env)
-        self.exchange: Exchange[PartitionKey] = Exchange()
+        self.directories = LogDirectories(env, static, directories, peers.broker_id, self._directory_failed)
+        self.waits = Waits(env)
         self.traffic = Traffic()
-        self._grown: dict[PartitionKey, None] = {}
         self.discarding = Discarding(env, static, self.directory_of)
-        for directory in directories:
-            directory.on_failure = partial(self.directory_failed, directory)
         self.on_brokers_changed: Callable[[set[BrokerId] | None], None] = lambda changed: None
         """Set by the broker: which registrations are new, None for perhaps all."""
         self.on_directory_failed: Callable[[], None] = lambda: None
-        """Set by the broker: the controller should hear of it."""
+        """Set by the broker: the controller should hear of it. Its partitions are offline by then."""
         fetchers.replicas = self
 
     # -- finding partitions -------------------------------------------------------------------------------------
@@ -121,25 +97,16 @@ class ReplicaManager:
     def no_partition(self, topic: str | bytes, index: int) -> KafkaError:
         """Why a partition is not here: it exists elsewhere, or nowhere."""
         if isinstance(topic, str):
-            named = self._image.partition_named(topic, index)
-            if named is None:
-                return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{index}")
-            if self._peers.broker_id in named.replicas:
-                return _directory_is_offline(f"{topic}-{index}")
-            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {topic}-{index}")
-        topic_id = Uuid(topic)
-        if topic_id not in self._image.topics:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic_id)}")
-        state = self._image.partition(topic_id, index)
-        if state is not None and self._peers.broker_id in state.replicas:
-            return _directory_is_offline(f"{uuid_text(topic_id)}-{index}")
+            named, state = topic, self._image.partition_named(topic, index)
+        elif topic in self._image.topics:
+            named, state = uuid_text(topic), self._image.partition(Uuid(topic), index)
+        else:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic)}")
         if state is None:
-            return KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {uuid_text(topic_id)} has no partition {index}"
-            )
-        return KafkaError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {uuid_text(topic_id)}-{index}"
-        )
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {named}-{index}")
+        if self._peers.broker_id in state.replicas:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {named}-{index} is offline")
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {named}-{index}")
 
     def state_of(self, topic_id: bytes, topic: str, index: int) -> PartitionState | None:
         """What the image says; `topic` counts where it is not empty."""
@@ -176,11 +143,11 @@ class ReplicaManager:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
                 self._advance(partition)
-            self.low_watermarks_may_have_moved(list(self.all_partitions()))
+            self.waits.low_watermarks_may_have_moved(list(self.all_partitions()))
         self._fetchers.wake_up()
 
     def _everything(self) -> list[PartitionKey]:
-        here = {(p.topic_id, p.index) for p in self.all_partitions()}
+        here = {p.key for p in self.all_partitions()}
         assigned = {(topic_id, index) for topic_id, index, _ in self._image.replicas_on(self._peers.broker_id)}
         return sorted(here | assigned)
 
@@ -225,10 +192,10 @@ class ReplicaManager:
                 high_watermark=partition.high_watermark,
                 isr=list(state.isr),
             )
-            self._wake_all(key)
+            self.waits.served_anew(key)
         else:
-            self.exchange.mark(key)
-            self.watermark_may_have_moved(partition, watermark)
+            self.waits.exchange.mark(key)
+            self.waits.watermark_may_have_moved(partition, watermark)
 
     def _follow(self, key: PartitionKey, state: PartitionState) -> None:
         partition = self._existing_or_new(key, state)
@@ -236,7 +203,7 @@ class ReplicaManager:
             return
         restart = partition.become_follower(state, min_isr_of(self._image, self._static, key[0], state))
         if restart:
-            self._wake_all(key)
+            self.waits.served_anew(key)
         self._fetchers.follow(partition, restart)
 
     def _existing_or_new(self, key: PartitionKey, state: PartitionState) -> Partition | None:
@@ -254,28 +221,10 @@ class ReplicaManager:
 
     def _created(self, key: PartitionKey, state: PartitionState) -> Partition | None:
         topic = self._image.topics[key[0]].name
-        while (directory := self._directory_for(state)) is not None:
-            try:
-                log = directory.create_log(topic, key[1], key[0], log_config_of(self._image, self._static, topic))
-            except OSError as error:
-                self.directory_failed(directory, error)
-            else:
-                return self._add(directory, key, topic, log, high_watermark=0)
-        return None
+        made = self.directories.create_log(key, topic, state, log_config_of(self._image, self._static, topic))
+        return None if made is None else self._add(key, topic, *made, high_watermark=0)
 
-    def _directory_for(self, state: PartitionState) -> LogDirectory | None:
-        """The one that the controller named, None if that is offline; else the online one with the fewest logs, which
-        the controller is told."""
-        named = state.directory_of(self._peers.broker_id)
-        online = self.online_directories
-        for directory in online:
-            if directory.directory_id == named:
-                return directory
-        if named not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
-            return None
-        return min(online, key=lambda directory: len(directory.logs), default=None)
-
-    def _add(self, directory: LogDirectory, key: PartitionKey, topic: str, log: Log, high_watermark: int) -> Partition:
+    def _add(self, key: PartitionKey, topic: str, directory: LogDirectory, log: Log, high_watermark: int) -> Partition:
         partition = Partition(
             key[0],
             topic,
@@ -290,45 +239,14 @@ class ReplicaManager:
         # one mapping under both names
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
-        log.on_start_moved = partial(self.exchange.mark, key)
+        log.on_start_moved = partial(self.waits.exchange.mark, key)
         return partition
 
     def _take_over_logs(self) -> None:
-        """The logs that were on disk at start: those that the image still assigns here, and strays."""
-        me = self._peers.broker_id
-        for directory in self.online_directories:
-            for (topic, index), log in sorted(directory.logs.items()):
-                owner = None if log.topic_id is None else self._directory_of.get((log.topic_id, index))
-                if owner is directory:
-                    continue
-                if log.topic_id is None and log.log_end_offset > log.log_start_offset:
-                    self._set_aside(directory, topic, index)
-                    continue
-                state = None if log.topic_id is None else self._image.partition(log.topic_id, index)
-                if log.topic_id is None or state is None or me not in state.replicas:
-                    self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
-                    self._delete_log(directory, topic, index)
-                    continue
-                if owner is not None or self._belongs_elsewhere(directory, state):
-                    # a copy from before its directory was away: the controller has placed the replica anew since
-                    self._set_aside(directory, topic, index)
-                    continue
-                log.config = log_config_of(self._image, self._static, topic)
-                watermark = directory.high_watermarks.get((topic, index), 0)
-                self._add(directory, (log.topic_id, index), topic, log, watermark)
-
-    def _belongs_elsewhere(self, directory: LogDirectory, state: PartitionState) -> bool:
-        named = state.directory_of(self._peers.broker_id)
-        return any(other.directory_id == named for other in self._directories if other is not directory)
-
-    def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
-        """Nobody can say that these records are superfluous: an operator may want to look at them."""
-        try:
-            path = directory.set_aside(topic, index)
-        except OSError as error:
-            self.directory_failed(directory, error)
-            return
-        self._env.log("warning", "stray-log-set-aside", topic=topic, partition=index, path=path)
+        for key, directory, log in self.directories.take_over(self._image, self._directory_of):
+            log.config = log_config_of(self._image, self._static, log.topic)
+            watermark = directory.high_watermarks.get((log.topic, log.partition), 0)
+            self._add(key, log.topic, directory, log, watermark)
 
     def _remove(self, key: PartitionKey) -> None:
         """No longer assigned here: its topic is deleted, or a reassignment moved it away."""
@@ -350,25 +268,8 @@ class ReplicaManager:
                 self.traffic.retire(partition.topic)
         directory = self._directory_of.pop(key)
         self._reports.settle(key)
-        self._wake_all(key)
-        if directory not in self._offline:
-            self._delete_log(directory, partition.topic, key[1])
-
-    def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
-        delay_ms = directory.logs[(topic, index)].config.file_delete_delay_ms
-
-        def remove() -> None:
-            try:
-                remove_bytes()
-            except OSError as error:
-                self.directory_failed(directory, error)
-
-        try:
-            remove_bytes = directory.delete_log(topic, index)
-        except OSError as error:
-            self.directory_failed(directory, error)
-            return
-        self._env.call_later(delay_ms, remove)
+        self.waits.served_anew(key)
+        self.directories.delete_log(directory, partition.topic, key[1])
 
     def _on_configs(self, changed: Journal) -> None:
         resources = changed.changed_config_resources()
@@ -386,72 +287,35 @@ class ReplicaManager:
 
     def _reconfigure(self, partition: Partition, config: LogConfig) -> None:
         partition.log.config = config
-        state = self._image.partition(partition.topic_id, partition.index)
+        state = self._image.partition(*partition.key)
         if state is not None and partition.role is Role.LEADER:
             watermark = partition.high_watermark
             partition.min_isr_changed(
                 min_isr_of(self._image, self._static, partition.topic_id, state), self._env.now_ms()
             )
-            self.watermark_may_have_moved(partition, watermark)
+            self.waits.watermark_may_have_moved(partition, watermark)
 
     # -- waking -------------------------------------------------------------------------------------------------
 
     def log_grew(self, partition: Partition, watermark_before: int, wall_ms: int) -> None:
         """A producer's batch was appended."""
         self.flush_if_due(partition, wall_ms)
-        key = (partition.topic_id, partition.index)
-        # a fetch that comes before the turn is over has to look at it as well
-        self.exchange.mark(key)
-        if not self._grown:
-            self._env.call_later(0, self._tell_of_growth)
-        self._grown[key] = None
-        self.watermark_may_have_moved(partition, watermark_before)
-
-    def _tell_of_growth(self) -> None:
-        grown, self._grown = self._grown, {}
-        for key in grown:
-            self.follower_fetch_waits.wake(key)
-            self.exchange.tell(key, News.LOG_GREW)
-
-    def watermark_may_have_moved(self, partition: Partition, watermark_before: int) -> None:
-        if partition.high_watermark != watermark_before:
-            key = (partition.topic_id, partition.index)
-            self.produce_waits.wake(key)
-            self.consumer_fetch_waits.wake(key)
-            self.exchange.tell(key, News.WATERMARK_MOVED)
-
-    def watermarks_may_have_moved(self, moved: list[tuple[Partition, int]]) -> None:
-        """With the watermarks before."""
-        if len(moved) > 1:
-            self.exchange.mark_all((partition.topic_id, partition.index) for partition, _ in moved)
-        for partition, watermark_before in moved:
-            self.watermark_may_have_moved(partition, watermark_before)
-
-    def low_watermarks_may_have_moved(self, partitions: Iterable[Partition | None]) -> None:
-        if not len(self.delete_records_waits):
-            return
-        for partition in partitions:
-            if partition is not None:
-                self.delete_records_waits.wake((partition.topic_id, partition.index))
-
-    def _wake_all(self, key: PartitionKey) -> None:
-        self.produce_waits.wake(key)
-        self.consumer_fetch_waits.wake(key)
-        self.follower_fetch_waits.wake(key)
-        self.delete_records_waits.wake(key)
-        self.exchange.tell(key, News.SERVED_ANEW)
+        self.waits.log_grew(partition, watermark_before)
 
     def _advance(self, partition: Partition) -> None:
         watermark = partition.high_watermark
         if partition.advance_high_watermark(self._env.now_ms()):
-            self.watermark_may_have_moved(partition, watermark)
+            self.waits.watermark_may_have_moved(partition, watermark)
 
     def stop_serving(self) -> None:
         """The broker is about to close its logs: nobody leads or follows here any more, and who waits is told so."""
         for partition in self.all_partitions():
-            self._fetchers.remove(partition)
-            partition.become_idle()
-            self._wake_all((partition.topic_id, partition.index))
+            self._stop_serving(partition)
+
+    def _stop_serving(self, partition: Partition) -> None:
+        self._fetchers.remove(partition)
+        partition.become_idle()
+        self.waits.served_anew(partition.key)
 
     # -- ISR changes --------------------------------------------------------------------------------------------
 
@@ -474,7 +338,7 @@ class ReplicaManager:
         if partition is None:
             return
         # whoever is outside the ISR now, and thought to be inside, may ask to join
-        self.exchange.mark((proposal.topic_id, proposal.partition))
+        self.waits.exchange.mark((proposal.topic_id, proposal.partition))
         if answer.error_code != ErrorCode.NONE:
             again = partition.proposal_failed(proposal, error_code(answer.error_code))
             if again is not None:
@@ -490,7 +354,7 @@ class ReplicaManager:
             image_has_it=0 <= committed_offset <= self._image.offset,
             now_ms=self._env.now_ms(),
         )
-        self.watermark_may_have_moved(partition, watermark)
+        self.waits.watermark_may_have_moved(partition, watermark)
 
     def check_isr_lag(self) -> None:
         """Every `replica.lag.time.max.ms` / 2: ask for the removal of members that fell behind."""
@@ -506,15 +370,7 @@ class ReplicaManager:
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
         """None if the partition is no longer here."""
-        return self._directory_of.get((partition.topic_id, partition.index))
-
-    @property
-    def online_directories(self) -> list[LogDirectory]:
-        return [directory for directory in self._directories if directory not in self._offline]
-
-    @property
-    def offline_directories(self) -> list[Uuid]:
-        return [directory.directory_id for directory in self._offline]
+        return self._directory_of.get(partition.key)
 
     def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
         """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
@@ -532,34 +388,14 @@ class ReplicaManager:
 
     def storage_failed(self, partition: Partition, error: OSError) -> None:
         """A read or write of this partition failed: its directory is offline from now on."""
-        directory = self._directory_of.get((partition.topic_id, partition.index))
+        directory = self._directory_of.get(partition.key)
         if directory is not None:
-            self.directory_failed(directory, error)
+            self.directories.failed(directory, error)
 
-    def file_failed(self, path: str, error: OSError) -> None:
-        """A region that was handed out could not be read when it was sent."""
-        for directory in self._directories:
-            if path.startswith(f"{directory.path}/"):
-                self.directory_failed(directory, error)
-
-    def directory_failed(self, directory: LogDirectory, error: OSError) -> None:
-        if directory in self._offline:
-            return
-        self._offline.append(directory)
-        self._env.log("error", "log-directory-offline", directory=directory.path, error=str(error))
+    def _directory_failed(self, directory: LogDirectory) -> None:
         for key, owner in self._directory_of.items():
             partition = self.partition(key)
             if owner is directory and partition is not None:
                 partition.offline = True
-                self._fetchers.remove(partition)
-                partition.become_idle()
-                self._wake_all(key)
+                self._stop_serving(partition)
         self.on_directory_failed()
-        if not self.online_directories:
-            self._env.stop(1, f"every log directory has failed, the last one, {directory.path}, with: {error}")
-        elif directory.path == self._static.metadata_log_dir:
-            self._env.stop(1, f"the directory of the metadata log, {directory.path}, has failed with: {error}")
-
-
-def _directory_is_offline(partition: str) -> KafkaError:
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {partition} is offline")

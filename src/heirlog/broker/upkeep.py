@@ -64,11 +64,11 @@ class Upkeep:
     def checkpoint(self) -> None:
         """Where the high watermark, the recovery point and the log start of every partition are."""
         watermarks = self.high_watermarks()
-        for directory in self._replicas.online_directories:
+        for directory in self._replicas.directories.online:
             try:
                 directory.write_checkpoints(watermarks)
             except OSError as error:
-                self._replicas.directory_failed(directory, error)
+                self._replicas.directories.failed(directory, error)
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
         return {(p.topic, p.index): p.high_watermark for p in self._replicas.all_partitions()}
@@ -81,11 +81,11 @@ class Upkeep:
             partition.log.delete_old_segments(wall_ms, partition.high_watermark)
 
         self._for_each(enforce)
-        for directory in self._replicas.online_directories:
+        for directory in self._replicas.directories.online:
             try:
                 self._replicas.discarding.trim(directory)
             except OSError as error:
-                self._replicas.directory_failed(directory, error)
+                self._replicas.directories.failed(directory, error)
 
     def expire_producers(self) -> None:
         wall_ms = self._env.wall_ms()

@@ -366,7 +366,7 @@ class Node:
         if path.startswith(f"{self.config.metadata_log_dir}/{METADATA_TOPIC}-"):
             self.env.stop(1, f"the metadata log cannot be read: {error}")
         elif self._broker is not None:
-            self._broker.replicas.file_failed(path, error)
+            self._broker.replicas.directories.file_failed(path, error)
 
     def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
         route = listener.routes[header.api_key]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass
-from typing import NewType
+from typing import NewType, TypeAlias
 
 BrokerId = NewType("BrokerId", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
@@ -21,6 +21,8 @@ ControllerEpoch = NewType("ControllerEpoch", int)
 """The raft term."""
 Uuid = NewType("Uuid", bytes)
 """Sixteen raw bytes; as text Kafka writes URL-safe base64 without padding."""
+PartitionKey: TypeAlias = tuple[Uuid, int]
+"""The topic's id and the partition's index: a topic made again under its name has other keys."""
 
 NO_LEADER = BrokerId(-1)
 NO_BROKER_EPOCH = BrokerEpoch(-1)

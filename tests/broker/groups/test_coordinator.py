@@ -286,7 +286,7 @@ def test_a_long_log_is_loaded_in_slices() -> None:
 def test_a_failed_disk_sends_the_clients_away() -> None:
     rig = Coordinating()
     rig.commit(1)
-    rig.broker.replicas.directory_failed(rig.directories[0], OSError("gone"))
+    rig.broker.replicas.directories.failed(rig.directories[0], OSError("gone"))
     assert rig.committed() == "NOT_COORDINATOR"
 
 

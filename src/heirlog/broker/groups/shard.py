@@ -28,12 +28,13 @@ from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
 from heirlog.broker.replay import Replay
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
 from heirlog.protocol.batch import Record, encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.sync_group import SyncGroupResponse
 from heirlog.protocol.primitives import Malformed
+from heirlog.protocol.types import PartitionKey
 
 RECORDS_PER_BATCH = 500
 """Of a sweep; what a client commits is one batch."""
@@ -328,12 +329,12 @@ class Shard:
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
-        return ((self._partition.topic_id, self._partition.index),)
+        return (self._partition.key,)
 
     def _watch(self) -> None:
         if not self._watching and not self.closed:
             self._watching = True
-            self._replicas.produce_waits.watch(self, self._config.commit_timeout_ms)
+            self._replicas.waits.produce.watch(self, self._config.commit_timeout_ms)
 
     def woken(self, key: PartitionKey) -> bool:
         if not self.leads:
@@ -370,7 +371,7 @@ class Shard:
         if self._cancel_sweep is not None:
             self._cancel_sweep()
         if self._watching:
-            self._replicas.produce_waits.remove(self)
+            self._replicas.waits.produce.remove(self)
             self._watching = False
         groups, self.groups = self.groups, {}
         writes, self._queue = self._queue, deque()

@@ -140,12 +140,12 @@ def _of_topics(
 
 def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
     replicas = broker.replicas
-    fetches = (replicas.consumer_fetch_waits, replicas.follower_fetch_waits)
+    fetches = (replicas.waits.consumer_fetch, replicas.waits.follower_fetch)
     elections = node.forwarded(ELECT_LEADERS)
     waiting = {
-        "Produce": (len(replicas.produce_waits), replicas.produce_waits.watched),
+        "Produce": (len(replicas.waits.produce), replicas.waits.produce.watched),
         "Fetch": (sum(map(len, fetches)), sum(waits.watched for waits in fetches)),
-        "DeleteRecords": (len(replicas.delete_records_waits), replicas.delete_records_waits.watched),
+        "DeleteRecords": (len(replicas.waits.delete_records), replicas.waits.delete_records.watched),
         "ElectLeader": (elections, elections),
     }
     for index, name, text in (
@@ -173,7 +173,7 @@ def _groups(broker: Broker) -> Iterator[Family | None]:
 
 
 def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
-    online = {directory.path for directory in broker.replicas.online_directories}
+    online = {directory.path for directory in broker.replicas.directories.online}
     paths = node.config.log_dirs
     yield gauge(
         "kafka_log_logmanager_offlinelogdirectorycount",

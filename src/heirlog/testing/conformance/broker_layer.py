@@ -17,8 +17,8 @@ from heirlog.broker.leader_epochs import end_of
 from heirlog.broker.list_offsets import offset_for
 from heirlog.broker.partition import FetchStart, Partition
 from heirlog.broker.produce import ProduceHandler
-from heirlog.broker.purgatory import Purgatory
-from heirlog.broker.replica_manager import PartitionKey, ReplicaManager
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.waits import Waits
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import TOPIC_RESOURCE, Image
@@ -95,7 +95,7 @@ class _OnePartition:
 
     def __init__(self, scenario: ReplicaScenario) -> None:
         self._scenario = scenario
-        self.produce_waits = scenario.waits
+        self.waits = scenario.waits
 
     def partitions_named(self, name: str) -> dict[int, Partition]:
         return {0: self._scenario.partition}
@@ -138,7 +138,7 @@ class ReplicaScenario:
         self.partition = self._partition()
         self.produce_error: str | None = None
         """Of an acks=all produce that ended since the previous step."""
-        self.waits: Purgatory[PartitionKey] = Purgatory(self.env)
+        self.waits = Waits(self.env)
         self.handler = ProduceHandler(self.env, cast(ReplicaManager, _OnePartition(self)))
         self.image_lags = False
         self.start: FetchStart | None = None
@@ -219,7 +219,7 @@ class ReplicaScenario:
         self.produce_error = None
         observed = handler({name: value for name, value in event.items() if name != "type"})
         # whoever moves a watermark or takes the leadership away wakes those who wait
-        self.waits.wake((TOPIC_ID, 0))
+        self.waits.produce.wake(self.partition.key)
         return {**self._common(), **observed}
 
     def _common(self) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class ReplicaScenario:
             # a leader never holds another one: what it was elected with is settled by leading
             "localRecoveryState": RECOVERY_STATES[RECOVERED],
             "produceError": self.produce_error,
-            "pending": True if len(self.waits) else None,
+            "pending": True if len(self.waits.produce) else None,
         }
 
     def _last_sent(self) -> dict[str, Any] | None:

@@ -1,0 +1,155 @@
+"""The log directories of this broker: which is in use, where a replica's log lies, and which logs are strays.
+
+    online --read, write or flush fails--> offline     until the next start: nothing comes back before
+
+* With a directory all partitions in it go offline. The controller hears of it with the next heartbeat, and clients get
+  KAFKA_STORAGE_ERROR. The node ends where no directory is left, or the one of the metadata log has failed.
+* A new replica goes where the controller has placed it, else into the online directory with the fewest logs, which the
+  controller is told (`directory_reports.py`). One that is placed in a directory that is offline is not begun anew in
+  another: an empty log would take the seat of the one that is out of reach.
+* A log that was found at start and is not assigned here is a stray: its topic was deleted, or the replica moved away,
+  while this broker was gone. It is deleted. A log of which nobody can say that its records are superfluous is set
+  aside: an operator may want to look at them.
+
+Source: KIP-112, KIP-858.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionState
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
+from heirlog.storage.config import LogConfig
+from heirlog.storage.log import Log
+from heirlog.storage.log_directory import LogDirectory
+
+
+class LogDirectories:
+    def __init__(
+        self,
+        env: Env,
+        static: StaticConfig,
+        directories: list[LogDirectory],
+        broker_id: BrokerId,
+        on_failed: Callable[[LogDirectory], None],
+    ) -> None:
+        """on_failed: this directory is offline from now on."""
+        self._env = env
+        self._static = static
+        self._all = directories
+        self._broker_id = broker_id
+        self._on_failed = on_failed
+        self._offline: list[LogDirectory] = []
+        for directory in directories:
+            directory.on_failure = partial(self.failed, directory)
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self._all if directory not in self._offline]
+
+    @property
+    def offline_ids(self) -> list[Uuid]:
+        return [directory.directory_id for directory in self._offline]
+
+    # -- logs ---------------------------------------------------------------------------------------------------
+
+    def create_log(
+        self, key: PartitionKey, topic: str, state: PartitionState, config: LogConfig
+    ) -> tuple[LogDirectory, Log] | None:
+        """None: the directory it belongs into is offline, or none is left."""
+        while (directory := self._directory_for(state)) is not None:
+            try:
+                return directory, directory.create_log(topic, key[1], key[0], config)
+            except OSError as error:
+                self.failed(directory, error)
+        return None
+
+    def _directory_for(self, state: PartitionState) -> LogDirectory | None:
+        named = state.directory_of(self._broker_id)
+        online = self.online
+        for directory in online:
+            if directory.directory_id == named:
+                return directory
+        if named not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return None
+        return min(online, key=lambda directory: len(directory.logs), default=None)
+
+    def delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
+        """Its bytes go after `file.delete.delay.ms`. Nothing is deleted in a directory that is offline."""
+        if directory in self._offline:
+            return
+        delay_ms = directory.logs[(topic, index)].config.file_delete_delay_ms
+
+        def remove() -> None:
+            try:
+                remove_bytes()
+            except OSError as error:
+                self.failed(directory, error)
+
+        try:
+            remove_bytes = directory.delete_log(topic, index)
+        except OSError as error:
+            self.failed(directory, error)
+            return
+        self._env.call_later(delay_ms, remove)
+
+    def take_over(
+        self, image: Image, owners: Mapping[PartitionKey, LogDirectory]
+    ) -> Iterator[tuple[PartitionKey, LogDirectory, Log]]:
+        """The logs that were on disk at start and are assigned here; what is a stray is dealt with on the way.
+
+        owners: where the log of each partition is that was taken over before. The caller adds to it as it goes on.
+        """
+        for directory in self.online:
+            for (topic, index), log in sorted(directory.logs.items()):
+                owner = None if log.topic_id is None else owners.get((log.topic_id, index))
+                if owner is directory:
+                    continue
+                if log.topic_id is None and log.log_end_offset > log.log_start_offset:
+                    self._set_aside(directory, topic, index)
+                    continue
+                state = None if log.topic_id is None else image.partition(log.topic_id, index)
+                if log.topic_id is None or state is None or self._broker_id not in state.replicas:
+                    self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
+                    self.delete_log(directory, topic, index)
+                elif owner is not None or self._belongs_elsewhere(directory, state):
+                    # a copy from before its directory was away: the controller has placed the replica anew since
+                    self._set_aside(directory, topic, index)
+                else:
+                    yield (log.topic_id, index), directory, log
+
+    def _belongs_elsewhere(self, directory: LogDirectory, state: PartitionState) -> bool:
+        named = state.directory_of(self._broker_id)
+        return any(other.directory_id == named for other in self._all if other is not directory)
+
+    def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
+        try:
+            path = directory.set_aside(topic, index)
+        except OSError as error:
+            self.failed(directory, error)
+            return
+        self._env.log("warning", "stray-log-set-aside", topic=topic, partition=index, path=path)
+
+    # -- failures -----------------------------------------------------------------------------------------------
+
+    def file_failed(self, path: str, error: OSError) -> None:
+        """A region that was handed out could not be read when it was sent."""
+        for directory in self._all:
+            if path.startswith(f"{directory.path}/"):
+                self.failed(directory, error)
+
+    def failed(self, directory: LogDirectory, error: OSError) -> None:
+        if directory in self._offline:
+            return
+        self._offline.append(directory)
+        self._env.log("error", "log-directory-offline", directory=directory.path, error=str(error))
+        self._on_failed(directory)
+        if not self.online:
+            self._env.stop(1, f"every log directory has failed, the last one, {directory.path}, with: {error}")
+        elif directory.path == self._static.metadata_log_dir:
+            self._env.stop(1, f"the directory of the metadata log, {directory.path}, has failed with: {error}")
