@@ -146,7 +146,7 @@ class Harness:
 
     def leave(self, method: str, request: Any, version: int = 99, connection: object = None) -> Answer:
         context = Context(version, "client", "host", "CONTROLLER", connection)
-        return Answer(getattr(self.controller, method)(request, context))
+        return Answer(getattr(self.controller.requests, method)(request, context))
 
 
 class Answer:

@@ -18,6 +18,8 @@ Rules that hold it together:
   image's state.
 * After each change the recovery manager looks at what changed, in the same turn (recovery/manager.py).
 
+Which handler reads the image for which request is in `requests.py`.
+
 The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, never inside a call to it.
 """
 
@@ -29,48 +31,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from heirlog.context import Context
-from heirlog.controller.acls import create_acls, delete_acls
-from heirlog.controller.alter_configs import alter_configs, incremental_alter_configs
-from heirlog.controller.alter_partition import alter_partition
-from heirlog.controller.assign_directories import assign_directories
 from heirlog.controller.bootstrap import bootstrap_records
-from heirlog.controller.create_partitions import create_partitions
-from heirlog.controller.elect_leaders import balance, elect_leaders, elect_unclean
-from heirlog.controller.heartbeat import fence, heartbeat
+from heirlog.controller.elect_leaders import balance, elect_unclean
+from heirlog.controller.heartbeat import fence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome, answer
-from heirlog.controller.producer_ids import allocate_producer_ids
-from heirlog.controller.reassignments import alter_reassignments, list_reassignments
+from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome
 from heirlog.controller.recovery.manager import RecoveryManager
-from heirlog.controller.recovery.status import Counts, ask_replicas, count, describe_recovery
+from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.strategy import STRATEGY, UNCLEAN_ELECTION_ENABLE
-from heirlog.controller.refusals import (
-    alter_configs_refused,
-    alter_partition_refused,
-    alter_reassignments_refused,
-    assign_directories_refused,
-    create_acls_refused,
-    create_partitions_refused,
-    create_topics_refused,
-    delete_acls_refused,
-    delete_topics_refused,
-    describe_recovery_refused,
-    elect_leaders_refused,
-    heartbeat_refused,
-    incremental_alter_configs_refused,
-    list_reassignments_refused,
-    producer_ids_refused,
-    registration_refused,
-    unregister_broker_refused,
-    update_features_refused,
-)
-from heirlog.controller.registration import register_broker
+from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
-from heirlog.controller.topics import create_topics, delete_topics
-from heirlog.controller.unregister import unregister_broker
-from heirlog.controller.update_features import update_features
 from heirlog.env import Cancel, Env
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
@@ -80,24 +51,6 @@ from heirlog.metadata.state import BrokerState
 from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.records import ConfigRecord, NoOpRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -164,7 +117,6 @@ class Controller:
         self._env = env
         self._static = static
         self._quorum = quorum
-        self._cluster_id = cluster_id
         self._bootstrap = tuple(bootstrap)
         self._incarnation_id = Uuid(env.random.randbytes(16))
         self.image = Image()
@@ -181,115 +133,15 @@ class Controller:
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
         self.recovery = RecoveryManager(env, static, self._elect_recovered)
+        self.requests = Requests(env, static, cluster_id, self)
         self._timers: dict[str, Cancel] = {}
         self._committed_offset = -1
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def alter_partition(self, request: AlterPartitionRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: alter_partition(self.image, self._static, request, context.api_version, self._next_offset),
-            alter_partition_refused,
-        )
-
-    def broker_registration(self, request: BrokerRegistrationRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: register_broker(
-                self.image,
-                self._static,
-                self.sessions,
-                request,
-                context.api_version,
-                self._cluster_id,
-                self._next_offset,
-            ),
-            registration_refused,
-        )
-
-    def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: Context) -> Any:
-        answered = self.submit(
-            lambda: heartbeat(self.image, self._static, self.sessions, request, self._env.now_ms(), context.connection),
-            heartbeat_refused,
-        )
-        self.recovery.heartbeat()
-        return answered
-
-    def create_topics(self, request: CreateTopicsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: create_topics(self.image, self._static, request, self._env.random),
-            partial(create_topics_refused, request),
-        )
-
-    def delete_topics(self, request: DeleteTopicsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: delete_topics(self.image, self._static, request), partial(delete_topics_refused, request)
-        )
-
-    def create_partitions(self, request: CreatePartitionsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: create_partitions(self.image, self._static, request, self._env.random),
-            partial(create_partitions_refused, request),
-        )
-
-    def alter_configs(self, request: AlterConfigsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: alter_configs(self.image, self._static, request), partial(alter_configs_refused, request)
-        )
-
-    def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: incremental_alter_configs(self.image, self._static, request),
-            partial(incremental_alter_configs_refused, request),
-        )
-
-    def elect_leaders(self, request: ElectLeadersRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: elect_leaders(self.image, self._static, request, context.api_version, self.recovery),
-            partial(elect_leaders_refused, request),
-        )
-
-    def describe_recovery(self, request: DescribeRecoveryRequest, context: Context) -> Any:
-        if self.is_active and request.ask_replicas:
-            ask_replicas(self.image, self._static, self.recovery, request)
-        return self.submit(
-            lambda: answer(describe_recovery(self.image, self._static, self.recovery, request, self._env.now_ms())),
-            describe_recovery_refused,
-        )
-
     def recovery_counts(self) -> Survey[Counts]:
         """KIP-966's gauges, of this controller while it is active."""
         return count(self.image, self._static, self.recovery)
-
-    def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, context: Context) -> Any:
-        return self.submit(lambda: alter_reassignments(self.image, self._static, request), alter_reassignments_refused)
-
-    def list_partition_reassignments(self, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
-        return self.submit(lambda: answer(list_reassignments(self.image, request)), list_reassignments_refused)
-
-    def update_features(self, request: UpdateFeaturesRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: update_features(self.image, self._static, request, context.api_version),
-            partial(update_features_refused, request),
-        )
-
-    def unregister_broker(self, request: UnregisterBrokerRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: unregister_broker(self.image, self._static, self.sessions, request), unregister_broker_refused
-        )
-
-    def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: Context) -> Any:
-        return self.submit(lambda: assign_directories(self.image, self._static, request), assign_directories_refused)
-
-    def create_acls(self, request: CreateAclsRequest, context: Context) -> Any:
-        return self.submit(
-            lambda: create_acls(self.image, request, self._env.random), partial(create_acls_refused, request)
-        )
-
-    def delete_acls(self, request: DeleteAclsRequest, context: Context) -> Any:
-        return self.submit(lambda: delete_acls(self.image, request), partial(delete_acls_refused, request))
-
-    def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: Context) -> Any:
-        return self.submit(lambda: allocate_producer_ids(self.image, request), producer_ids_refused)
 
     def broker_connection_closed(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, connection: object) -> None:
         """The connection that carried heartbeats of this registration closed or was reset."""
@@ -419,12 +271,13 @@ class Controller:
     # -- appending and committing -------------------------------------------------------------------------------
 
     @property
-    def _next_offset(self) -> int:
+    def next_offset(self) -> int:
+        """Of the next record that is appended: what a handler's first record will have."""
         return self._quorum.log_end_offset
 
     def _append(self, records: Sequence[Any]) -> int:
         """Append, apply, journal; the offset of the first record. Raises the quorum's KafkaError."""
-        first = self._next_offset
+        first = self.next_offset
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             batch = records[start : start + MAX_RECORDS_PER_BATCH]
             self._look_over(batch)

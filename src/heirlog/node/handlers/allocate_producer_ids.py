@@ -12,4 +12,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: AllocateProducerIdsRequest, context: Context) -> Any:
-    return node.controller.allocate_producer_ids(request, context)
+    return node.controller.requests.allocate_producer_ids(request, context)

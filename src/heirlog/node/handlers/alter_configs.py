@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: AlterConfigsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.alter_configs(request, context)
+        return node.controller.requests.alter_configs(request, context)
     return answer_with(
         request.resources,
         [refusal(node, resource, AlterConfigsResponse) for resource in request.resources],

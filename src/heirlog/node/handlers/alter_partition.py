@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: AlterPartitionRequest, context: Context) -> Any:
-    return node.controller.alter_partition(request, context)
+    return node.controller.requests.alter_partition(request, context)

@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: AlterPartitionReassignmentsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.alter_partition_reassignments(request, context)
+        return node.controller.requests.alter_partition_reassignments(request, context)
     return node.forward(request, context, alter_reassignments_refused)

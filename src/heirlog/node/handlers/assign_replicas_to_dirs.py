@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: AssignReplicasToDirsRequest, context: Context) -> Any:
-    return node.controller.assign_replicas_to_dirs(request, context)
+    return node.controller.requests.assign_replicas_to_dirs(request, context)

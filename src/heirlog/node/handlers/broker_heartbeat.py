@@ -22,4 +22,4 @@ def handle(node: Node, request: BrokerHeartbeatRequest, context: Context) -> Any
     connection = cast(ClientConnection, context.connection)
     broker, epoch = BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch)
     connection.on_closed = lambda: node.controller.broker_connection_closed(broker, epoch, connection)
-    return node.controller.broker_heartbeat(request, context)
+    return node.controller.requests.broker_heartbeat(request, context)

@@ -16,4 +16,4 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: BrokerRegistrationRequest, context: Context) -> Any:
-    return node.controller.broker_registration(request, context)
+    return node.controller.requests.broker_registration(request, context)

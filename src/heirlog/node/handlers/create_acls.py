@@ -27,4 +27,4 @@ def handle(node: Node, request: CreateAclsRequest, context: Context) -> Any:
         return node.forward(request, context, partial(create_acls_refused, request))
     if node.authorizer is None:
         return create_acls_refused(request, ErrorCode.SECURITY_DISABLED)
-    return node.controller.create_acls(request, context)
+    return node.controller.requests.create_acls(request, context)

@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: CreatePartitionsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.create_partitions(request, context)
+        return node.controller.requests.create_partitions(request, context)
     return node.forward(request, context, partial(create_partitions_refused, request))

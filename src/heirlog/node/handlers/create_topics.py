@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: CreateTopicsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.create_topics(request, context)
+        return node.controller.requests.create_topics(request, context)
     return node.forward(request, context, partial(create_topics_refused, request))

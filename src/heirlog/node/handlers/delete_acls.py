@@ -27,4 +27,4 @@ def handle(node: Node, request: DeleteAclsRequest, context: Context) -> Any:
         return node.forward(request, context, partial(delete_acls_refused, request))
     if node.authorizer is None:
         return delete_acls_refused(request, ErrorCode.SECURITY_DISABLED)
-    return node.controller.delete_acls(request, context)
+    return node.controller.requests.delete_acls(request, context)

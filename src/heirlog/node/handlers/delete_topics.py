@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: DeleteTopicsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.delete_topics(request, context)
+        return node.controller.requests.delete_topics(request, context)
     return node.forward(request, context, partial(delete_topics_refused, request))

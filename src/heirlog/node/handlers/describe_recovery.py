@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: DescribeRecoveryRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.describe_recovery(request, context)
+        return node.controller.requests.describe_recovery(request, context)
     return node.forward(request, context, describe_recovery_refused)

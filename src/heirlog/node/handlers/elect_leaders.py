@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: ElectLeadersRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.elect_leaders(request, context)
+        return node.controller.requests.elect_leaders(request, context)
     return node.forward(request, context, partial(elect_leaders_refused, request))

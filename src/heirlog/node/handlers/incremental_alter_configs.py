@@ -28,7 +28,7 @@ def handle(node: Node, request: IncrementalAlterConfigsRequest, context: Context
 
     def ask(others: IncrementalAlterConfigsRequest) -> Any:
         if is_controller:
-            return node.controller.incremental_alter_configs(others, context)
+            return node.controller.requests.incremental_alter_configs(others, context)
         return node.forward(others, context, partial(incremental_alter_configs_refused, others))
 
     def local(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Any:

@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.list_partition_reassignments(request, context)
+        return node.controller.requests.list_partition_reassignments(request, context)
     return node.forward(request, context, list_reassignments_refused)

@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: UnregisterBrokerRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.unregister_broker(request, context)
+        return node.controller.requests.unregister_broker(request, context)
     return node.forward(request, context, unregister_broker_refused)

@@ -19,5 +19,5 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: UpdateFeaturesRequest, context: Context) -> Any:
     if node.on_controller_listener(context):
-        return node.controller.update_features(request, context)
+        return node.controller.requests.update_features(request, context)
     return node.forward(request, context, partial(update_features_refused, request))

@@ -221,7 +221,7 @@ class ControllerScenario:
     def ask(self, method: str, request: Any, version: int) -> Any:
         """The response, once what it waits for is committed."""
         context = Context(version, "client", "host", "CONTROLLER", object())
-        given = getattr(self.controller, method)(request, context)
+        given = getattr(self.controller.requests, method)(request, context)
         if not isinstance(given, Pending):
             return given
         responses: list[Any] = []

@@ -402,7 +402,7 @@ class RecoveryScenario:
         )
         context = Context(RECOVERY_TYPES_VERSION, "client", "host", "CONTROLLER", object())
         answers: list[ElectLeadersResponse] = []
-        given = self._controller.elect_leaders(request, context)
+        given = self._controller.requests.elect_leaders(request, context)
         if isinstance(given, ElectLeadersResponse):
             answers.append(given)
         else:
