@@ -192,6 +192,48 @@ def test_topics_that_may_not_be_described_are_hidden_or_refused(asked: Any, expe
     assert result.passed, result.why
 
 
+FOLLOWER = {"localBroker": 2, "role": "follower", "leader": 1, "leaderEpoch": 9, "logEndOffset": 20, "highWatermark": 5}
+LEADER = {"localBroker": 1, "replicas": [1, 2], "isr": [1], "leaderEpoch": 5, "logEndOffset": 10, "highWatermark": 8}
+
+
+@pytest.mark.parametrize(
+    ("setup", "steps"),
+    [
+        # the cache of the file, and not an epoch of the records before it: everything the log knows is newer
+        (
+            FOLLOWER | {"epochCache": [{"epoch": 5, "start": 8}]},
+            [({"type": "fetch_response", "divergingEpoch": {"epoch": 3, "endOffset": 6}}, {"truncateTo": 6})],
+        ),
+        (
+            LEADER,
+            [
+                ({"type": "consumer_fetch", "fetchOffset": 5}, {"records": 3, "highWatermark": 8}),
+                ({"type": "append", "records": 4, "acks": 1}, {"logEndOffset": 14, "produceError": None}),
+                ({"type": "follower_fetch", "broker": 2, "fetchOffset": 14}, {"highWatermark": 14}),
+                # in the middle of the batch of four
+                ({"type": "consumer_fetch", "fetchOffset": 12}, {"records": 2, "pending": None}),
+            ],
+        ),
+        (
+            {"role": "startup", "logDirs": [{"dir": "a", "file": '{"version":0,"brokerEpoch":5}'}]},
+            [
+                ({"type": "start"}, {"registrationPreviousBrokerEpoch": 5}),
+                ({"type": "register_response", "brokerEpoch": 9}, {}),
+                ({"type": "controlled_stop"}, {"fileContent": {"version": 0, "brokerEpoch": 9}}),
+                ({"type": "start"}, {"registrationPreviousBrokerEpoch": 9}),
+                ({"type": "logs_loaded"}, {"fileStillPresent": False}),
+                # nobody has stopped it
+                ({"type": "start"}, {"registrationPreviousBrokerEpoch": -1}),
+            ],
+        ),
+    ],
+)
+def test_broker_scenarios_beside_the_catalogue(setup: Any, steps: Any) -> None:
+    played = [{"event": event, "expect": expect} for event, expect in steps]
+    result = run({"id": "beside", "layer": "broker", "setup": setup, "steps": played})
+    assert result.passed, result.why
+
+
 def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(FILE), "--layer", "admin", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]

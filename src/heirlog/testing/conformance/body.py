@@ -10,7 +10,7 @@ from typing import Any
 from heirlog.env import Cancel
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.disk import SimDisk, SimFiles
-from heirlog.sim.world import World
+from heirlog.sim.world import Exit, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,20 @@ class StillEnv:
 
     def __init__(self) -> None:
         self.world = World(1)
-        host = self.world.host("node")
-        self.disk = SimDisk(self.world, host, self.world.stream("disk"))
+        self._host = self.world.host("node")
+        self.disk = SimDisk(self.world, self._host, self.world.stream("disk"))
         self.disk.flush_us = (1, 2)
-        self.process = self.world.begin(host)
+        self.process = self.world.begin(self._host)
         self.files = SimFiles(self.disk, self.process)
         self.random = self.world.stream("node")
         self.sent: list[Sent] = []
+
+    def restart(self) -> None:
+        """The process ends as it is, and another one begins on the same disks."""
+        self.world.end(self.process, Exit("killed", -9, "as the file says"))
+        self.process = self.world.begin(self._host)
+        self.files = SimFiles(self.disk, self.process)
+        self.sent.clear()
 
     def log(self, level: str, event: str, /, **values: object) -> None:
         """Nobody reads it."""

@@ -25,7 +25,7 @@ from heirlog.metadata.image import TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerState, Ids, PartitionState, TopicState
 from heirlog.pending import Pending
-from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.batch import encode_batch, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -185,6 +185,9 @@ class ReplicaScenario:
         fill(log, cache[0]["start"], max(cache[0]["epoch"] - 1, 0))
         for entry, upto in zip(cache, starts, strict=True):
             fill(log, upto, entry["epoch"])
+        # the file's entries and no other: not that of the records before the first
+        log.epochs.clear()
+        for entry in cache:
             log.epochs.assign(entry["epoch"], entry["start"])
         log.increment_log_start(self.setup.get("logStartOffset", 0))
 
@@ -328,11 +331,18 @@ class ReplicaScenario:
         return {"produceError": None if outcome is None else outcome.name}
 
     def _on_consumer_fetch(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        offset = event["fetchOffset"]
         try:
-            found = self.partition.log.read(event["fetchOffset"], 1 << 20, self.partition.high_watermark)
+            found = self.partition.log.read(offset, 1 << 20, self.partition.high_watermark)
         except KafkaError as error:
             return {"error": error.code.name}
-        return {"records": found.size, "error": "NONE"}
+        # the first batch may begin before the offset asked for
+        counts = [
+            header.next_offset - max(header.base_offset, offset)
+            for region in found.regions
+            for _, header in walk(region.read())
+        ]
+        return {"records": sum(counts), "error": "NONE"}
 
     def _on_list_offsets(self, event: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -438,6 +448,7 @@ class ReplicaScenario:
         if diverging is not None:
             complete = partition.truncate_for(diverging["epoch"], diverging["endOffset"], self.start.fetch_offset)
             observed["truncationComplete"] = complete
+            observed["truncateTo"] = partition.log.log_end_offset
         elif event.get("records"):
             records = batch(event["records"], partition.log.log_end_offset, partition.leader_epoch)
             partition.append_from_leader(records, partition.leader_epoch)

@@ -44,8 +44,7 @@ class StartupScenario:
                 self.env.files.open(f"{path}/{CLEAN_SHUTDOWN_FILE}", create=True).append(given["file"].encode())
             self.paths.append(path)
         self.env.advance(_LOADING_MS)
-        image = Image()
-        static = parse_static(
+        self._static = parse_static(
             {
                 "process.roles": "broker",
                 "node.id": str(BROKER_ID),
@@ -55,9 +54,15 @@ class StartupScenario:
                 "log.dirs": ",".join(configured),
             }
         )
-        self.broker = Broker(
+        self.broker = self._new_broker()
+        self._registration: Sent | None = None
+        self._started = False
+
+    def _new_broker(self) -> Broker:
+        image = Image()
+        return Broker(
             self.env,
-            static,
+            self._static,
             [LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=BROKER_ID) for path in self.paths],
             lambda: CONTROLLER,
             lambda: image,
@@ -65,7 +70,6 @@ class StartupScenario:
             on_caught_up=lambda: None,
             create_topics=lambda names: None,
         )
-        self._registration: Sent | None = None
 
     def _files(self) -> list[str]:
         paths = [f"{path}/{CLEAN_SHUTDOWN_FILE}" for path in self.paths]
@@ -79,6 +83,11 @@ class StartupScenario:
         return {"fileStillPresent": bool(self._files()), **observed}
 
     def _on_start(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        if self._started:
+            # whatever the former process came to
+            self.env.restart()
+            self.broker = self._new_broker()
+        self._started = True
         # the files go while logs are loaded, before the registration leaves
         present = bool(self._files())
         self.broker.start()
