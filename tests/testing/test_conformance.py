@@ -193,7 +193,7 @@ def test_topics_that_may_not_be_described_are_hidden_or_refused(asked: Any, expe
 
 
 FOLLOWER = {"localBroker": 2, "role": "follower", "leader": 1, "leaderEpoch": 9, "logEndOffset": 20, "highWatermark": 5}
-LEADER = {"localBroker": 1, "replicas": [1, 2], "isr": [1], "leaderEpoch": 5, "logEndOffset": 10, "highWatermark": 8}
+LEADER = {"localBroker": 1, "replicas": [1, 2], "isr": [1, 2], "leaderEpoch": 5, "logEndOffset": 10, "highWatermark": 8}
 
 
 @pytest.mark.parametrize(
