@@ -12,7 +12,7 @@ from heirlog.metadata.topic_name import RECOVERIES_TOPIC
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.types import Uuid
 from heirlog.sim.clients.admin import UNCLEAN
-from heirlog.sim.recoveries import plan
+from heirlog.sim.recoveries.plans import plan
 from heirlog.sim.script import KILL, POWER_CUT, Script
 from heirlog.sim.stage import Stage
 from heirlog.sim.world import World

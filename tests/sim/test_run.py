@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.sim.recoveries import RECOVERIES
+from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import Report, run_seed
 from heirlog.sim.stage import Stage
 

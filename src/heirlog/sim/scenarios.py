@@ -5,7 +5,7 @@
     kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     broken-disks            log directories fill up or answer EIO, wholly or for one replica; clocks are set back
-    U1 ... U18              unclean recovery (`heirlog.sim.recoveries`)
+    U1 ... U18              unclean recovery (`heirlog.sim.recoveries.catalogue`)
 
 A script has an order, and chance in everything else: who is A, how long it takes, what the network does meanwhile.
 """
@@ -23,7 +23,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.faults import Mix, Swarm, draw_mix
-from heirlog.sim.recoveries import RECOVERIES
+from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.stage import Plan, Stage
 
 STEP_LIMIT_MS = 30_000

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId
@@ -54,6 +55,12 @@ class Script:
     @property
     def lossy_elections(self) -> int:
         return self.stage.world.counters["lossy_election"]
+
+    @property
+    def basis(self) -> Basis | None:
+        """Of its newest election, if that was a lossy one."""
+        state = self.state
+        return None if state.basis is None else state.basis.basis
 
     def recovery(self, index: int = 0) -> DescribeRecoveryResponse.RecoveryPartition:
         """What the controller says of a partition's recovery."""
@@ -124,6 +131,28 @@ class Script:
         self.run_for(*tail_ms)
         self.down(self.a, a_by)
         self.until("nobody leads", lambda: all(not s.has_leader for _, s in self.states()))
+
+    def return_lost(self, first: BrokerId, second: BrokerId) -> None:
+        """c and `first` return, `first` uncleanly; it goes again before `second` comes: Balanced has to wait for it."""
+        self.up(self.c, first)
+        self.until_registered(self.c)
+        self.until_registered(first)
+        self.down(first, KILL)
+        self.up(second)
+        self.until_registered(second)
+
+    def controller_dies_after(self, events: int) -> None:
+        """The controller is killed after so many events of its own, and comes back."""
+        controller = self.cluster.controller.name
+        left, world = events, self.stage.world
+        before = world.events_run
+        while left > 0 and world.events_run - before < 20 * events + 2000:
+            if not world.step(world.now_us + 5_000_000):
+                break
+            left -= world.last_events[-1][1] == controller
+        self.cluster.kill(controller, lose_unflushed=bool(self.random.randrange(0, 2)))
+        self.run_for(0, 800)
+        self.cluster.start(controller)
 
     def roles(self) -> None:
         """`a` leads the first partition now; who is b and who is c, chance says."""

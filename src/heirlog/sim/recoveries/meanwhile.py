@@ -1,0 +1,124 @@
+"""What else happens while a recovery runs, or before it: the controller dies, the topic is another one, the assignment
+changes, many partitions wait at once, the clean-shutdown file is damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
+from heirlog.protocol.types import BrokerId
+from heirlog.sim.clients.admin import TopicMaker
+from heirlog.sim.disk import SimFiles
+from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
+from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
+from heirlog.sim.stage import TOPIC, Stage
+from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+
+DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (
+    ("missing", None),
+    ("torn", lambda content: content[: len(content) // 2]),
+    ("empty", lambda content: b""),
+    ("old epoch", lambda content: b'{"version":0,"brokerEpoch":1}'),
+    ("no epoch", lambda content: b'{"version":0,"brokerEpoch":-1}'),
+    ("wrong type", lambda content: b'{"version":0,"brokerEpoch":[1]}'),
+    ("not JSON", lambda content: b"clean"),
+)
+
+
+def u5(stage: Stage) -> None:
+    """The controller is killed after its n-th event since the last of whom the recovery waits for was started."""
+    script = Script(stage, "U5")
+    script.lose(b_by=KILL, a_by=POWER_CUT)
+    script.up(script.c, script.b)
+    script.until_registered(script.b)
+    script.up(script.a)
+    for _ in range(script.random.randrange(1, 4)):
+        script.controller_dies_after(script.random.randrange(0, 120))
+    script.until_led()
+
+
+def u7(stage: Stage) -> None:
+    script = Script(stage, "U7")
+    script.lose(b_by=KILL, a_by=KILL)
+    script.return_lost(script.b, script.a)
+    old = script.states()[0][0][0]
+    request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=1000)
+    script.ask(request)
+    assignment = {TOPIC: [[int(script.a), int(script.c)]]}
+    maker = stage.cluster.run_client(
+        "maker", lambda env: TopicMaker(env, "maker", stage.cluster.bootstrap, assignment, {})
+    )
+    script.until("the topic is made again", lambda: maker.done)
+    script.until_led()
+    script.up(script.b)
+    script.run_for(2000, 4000)
+    script.expect(script.states()[0][0][0] != old, "the topic is another one")
+    script.expect(script.lossy_elections == 0, "the old recovery elects nobody")
+    script.expect(script.recovery().state == "Led", "nothing is recovered")
+
+
+def u8(stage: Stage) -> None:
+    """An assignment without the one who would win is asked for while the last answers are on their way."""
+    script = Script(stage, "U8")
+    script.lose(b_by=KILL, a_by=POWER_CUT)
+    script.up(script.c, script.b)
+    script.until_registered(script.b)
+    script.up(script.a)
+    script.until_registered(script.a)
+    script.run_for(0, 30)
+    targets = [int(script.a), int(script.c)]
+    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=targets)
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name=TOPIC, partitions=[partition])
+    script.ask(AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=1000))
+    script.until_led()
+    script.until("the assignment is the new one", lambda: sorted(script.state.replicas) == sorted(targets))
+
+
+def u15(stage: Stage) -> None:
+    script = Script(stage, "U15")
+    script.run_for(2000, 3000)
+    brokers = [BrokerId(1), BrokerId(2), BrokerId(3)]
+    for broker in brokers:
+        script.down(broker, KILL)
+    script.until("nobody leads", lambda: not any(state.has_leader for _, state in script.states()))
+    script.up(*brokers[:2])
+    for broker in brokers[:2]:
+        script.until_registered(broker)
+    asked = script.cluster.network.sent[GetReplicaLogInfoRequest]
+    script.up(brokers[2])
+    script.until_registered(brokers[2])
+    script.until("every partition is led", lambda: all(state.has_leader for _, state in script.states()), 2000)
+    asked = script.cluster.network.sent[GetReplicaLogInfoRequest] - asked
+    script.expect(asked <= 3 * len(brokers), f"requests are merged: {asked} were sent for {MANY} partitions")
+
+
+def u18(stage: Stage) -> None:
+    script = Script(stage, "U18")
+    script.lose(b_by=STOP, a_by=KILL)
+    _damage(script, f"broker-{script.b}")
+    script.up(script.b, script.c)
+    script.until_registered(script.b)
+    script.expect(script.state.elr == (script.a,), f"b left the ELR, {script.state}")
+    script.stays_leaderless(1500)
+    script.up(script.a)
+    script.until_led()
+
+
+def _damage(script: Script, name: str) -> None:
+    """The clean-shutdown file of one directory, while the broker is down."""
+    machines = script.cluster.machines
+    env = machines.boot(name)
+    files: SimFiles = env.files
+    path = f"{LOG_DIRS[script.random.randrange(0, len(LOG_DIRS))]}/{CLEAN_SHUTDOWN_FILE}"
+    file = files.open(path)
+    content = file.pread(file.size, 0)
+    files.unlink(path)
+    how, damaged = DAMAGES[script.random.randrange(0, len(DAMAGES))]
+    script.cluster.say(f"{path} of {name}: {how}")
+    if damaged is not None:
+        files.open(path, create=True).append(damaged(content))
+    machines.kill(name)
+    machines.disk(name).settle()

@@ -1,0 +1,74 @@
+"""What operators do to a partition that nobody leads: another strategy, a designation."""
+
+from __future__ import annotations
+
+from heirlog.metadata.basis import Basis
+from heirlog.protocol.errors import ErrorCode
+from heirlog.sim.clients.admin import (
+    AGGRESSIVE,
+    DESIGNATION,
+    NONE,
+    STRATEGY,
+    topic_config,
+)
+from heirlog.sim.script import KILL, POWER_CUT, Script
+from heirlog.sim.stage import TOPIC, Stage
+
+NOT_A_BROKER = 77
+
+
+def u9(stage: Stage) -> None:
+    script = Script(stage, "U9")
+    script.lose(b_by=KILL, a_by=KILL)
+    script.return_lost(script.b, script.a)
+    script.stays_leaderless(1000)
+    script.ask(topic_config(TOPIC, STRATEGY, NONE))
+    script.up(script.b)
+    script.until_registered(script.b)
+    script.stays_leaderless(3000)
+    script.expect(script.recovery().state == "ManualElectionRequired", "None leaves it to an operator")
+    script.ask(topic_config(TOPIC, STRATEGY, AGGRESSIVE))
+    script.until_led()
+
+
+def u10(stage: Stage) -> None:
+    script = Script(stage, "U10")
+    script.lose(b_by=KILL, a_by=KILL)
+    script.up(script.c)
+    script.until_registered(script.c)
+    before = script.state
+    for desired, code in (
+        (NOT_A_BROKER, ErrorCode.INVALID_REQUEST),
+        (int(script.a), ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ):
+        told = script.elect(DESIGNATION, desired)
+        script.expect(told == code, f"designating {desired} is {code.name}, not {told}")
+    script.expect(script.state == before, "nothing has changed")
+    stage.checker.bystander.operator_elects = True
+    told = script.elect(DESIGNATION, int(script.c))
+    script.expect(told == ErrorCode.NONE, f"designating {script.c} works: {told}")
+    script.until("c leads", lambda: script.state.leader == script.c)
+    script.expect(script.basis is Basis.DESIGNATED, "it was designated")
+    told = script.elect(DESIGNATION, int(script.c))
+    script.expect(told == ErrorCode.ELECTION_NOT_NEEDED, f"a leader is there: {told}")
+
+
+def u16(stage: Stage) -> None:
+    """Everybody answers, and the operator takes the one with the least: the record tells exactly what is given up."""
+    script = Script(stage, "U16")
+    script.lose(b_by=KILL, a_by=(KILL, POWER_CUT)[script.random.randrange(0, 2)])
+    script.up(script.a, script.b, script.c)
+    for broker in (script.a, script.b, script.c):
+        script.until_registered(broker)
+    script.run_for(500, 1500)
+    stage.checker.bystander.operator_elects = True
+    script.until("c is designated", lambda: script.elect(DESIGNATION, int(script.c)) == ErrorCode.NONE)
+    # the report is written by whoever leads its topic: neither of these may keep it from being written, or double it
+    if script.random.randrange(0, 2):
+        script.controller_dies_after(script.random.randrange(0, 60))
+    if script.random.randrange(0, 2):
+        script.run_for(0, 200)
+        script.down(script.c, KILL)
+        script.run_for(0, 2000)
+        script.up(script.c)
+    script.run_for(0, 2000)

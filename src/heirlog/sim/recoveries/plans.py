@@ -1,0 +1,81 @@
+"""What a script of unclean recovery is played on: the strategy, who writes and how, and what may be lost."""
+
+from __future__ import annotations
+
+from random import Random
+
+from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
+from heirlog.sim.stage import Plan
+
+MANY = 40
+"""Partitions of U15; `make bench` has ten thousand on real processes."""
+LOG_DIRS = ("/data/a", "/data/b")
+"""Of U18."""
+
+
+def plan(random: Random, *, strategy: str = BALANCED, partitions: int = 1, tail: bool = False) -> Plan:
+    """tail: something writes with acks=1, too: logs get ends that nobody has acknowledged."""
+    return Plan(
+        partitions=partitions,
+        idempotent=bool(random.randrange(0, 2)),
+        leader_acks=tail,
+        batch_records=random.randrange(5, 20),
+        interval_ms=random.randrange(60, 200),
+        manager=True,
+        topic_config={STRATEGY: strategy},
+    )
+
+
+def balanced(random: Random) -> Plan:
+    return plan(random)
+
+
+def keeps(random: Random) -> Plan:
+    """Kills alone lose nothing, and of what a power cut takes another replica has a copy."""
+    made = plan(random)
+    made.keeps_everything = True
+    return made
+
+
+def keeps_with_a_tail(random: Random) -> Plan:
+    made = plan(random, tail=True)
+    made.keeps_everything = True
+    return made
+
+
+def by_kafkas_rule(random: Random) -> Plan:
+    """The manager off: whoever led last leads again, with what it has."""
+    made = plan(random)
+    made.manager, made.topic_config = False, {}
+    return made
+
+
+def aggressive(random: Random) -> Plan:
+    return plan(random, strategy=AGGRESSIVE)
+
+
+def none(random: Random) -> Plan:
+    return plan(random, strategy=NONE)
+
+
+def either(random: Random) -> Plan:
+    return plan(random, strategy=(BALANCED, AGGRESSIVE)[random.randrange(0, 2)], tail=True)
+
+
+def under_an_old_leader(random: Random) -> Plan:
+    """With a min ISR of one, whoever falls behind is neither in the ISR nor in the ELR."""
+    made = plan(random, strategy=AGGRESSIVE, tail=True)
+    made.min_isr, made.interval_ms = 1, random.randrange(30, 80)
+    return made
+
+
+def many(random: Random) -> Plan:
+    made = plan(random, partitions=MANY)
+    made.idempotent, made.batch_records, made.interval_ms = False, 2, 1500
+    return made
+
+
+def damaged(random: Random) -> Plan:
+    made = plan(random)
+    made.config = {"log.dirs": ",".join(LOG_DIRS)}
+    return made
