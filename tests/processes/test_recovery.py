@@ -175,6 +175,10 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     assert set(aggressive["silent"]) == set(HOLDERS)
     assert [replica["end_offset"] for replica in plan["replicas"] if replica["broker"] == WITHOUT] == [BEFORE]
 
+    for command in ("plan", "run"):
+        mistyped = heirlog("recover", command, TOPIC, "--partition", PARTITIONS)
+        assert mistyped.code == 1 and f"{TOPIC}-{PARTITIONS} cannot be described" in mistyped.err
+
     page.run("Wait if you can", fails="--strategy balanced --now")
     assert views(cluster, TOPIC)[3].leader_id == NO_LEADER
 

@@ -1,7 +1,9 @@
 """Asking for elections and waiting for those that cannot be held yet: what `elect` and `recover run` share.
 
 A longest-log election that has to wait for replicas is answered with what it waits for; the controller goes on by
-itself, and this side only watches.
+itself, and this side only watches. The wish is in that controller's memory: another one that takes over does not know
+it, and is asked again. Not so where the wish has ended because the strategy was configured anew, or somebody was
+elected meanwhile.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heirlog.cli.errors import CommandError
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import NO_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from heirlog.blocking.cluster import BlockingClient
     from heirlog.client.admin import Elected
     from heirlog.client.recovery import RecoveryPartition
@@ -57,33 +62,63 @@ def hold(
 
     Raises CommandError where the cluster refuses.
     """
-    from heirlog.client.admin import elect_leaders
-
-    try:
-        results = client.run(elect_leaders(kind.code, partitions, TIMEOUT_MS, desired=desired, skip_wait=skip_wait))
-    except KafkaError as error:
-        why = ""
-        if error.code is ErrorCode.INVALID_REQUEST and kind.code > ElectionType.UNCLEAN.code:
-            why = f"; {kind} needs a heirlog cluster with unclean.recovery.manager.enabled=true"
-        raise CommandError(f"the election was refused: {error.code.name}{why}") from error
+    ask = partial(_asked, client, kind, desired=desired, skip_wait=skip_wait)
+    results = ask(partitions)
     waiting = [
         partition
         for partition, result in results.items()
         if kind.may_wait and result.code == ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     ]
     if waiting:
-        results.update(_watch(client, waiting, time.monotonic() + wait_s))
+        results.update(_watch(client, waiting, ask, time.monotonic() + wait_s))
     return results
 
 
-def _watch(client: BlockingClient, waiting: list[TopicPartition], deadline: float) -> dict[TopicPartition, Elected]:
+def _asked(
+    client: BlockingClient,
+    kind: ElectionType,
+    partitions: Sequence[TopicPartition] | None,
+    *,
+    desired: Mapping[TopicPartition, int] | None,
+    skip_wait: bool,
+) -> dict[TopicPartition, Elected]:
+    """Raises CommandError where the cluster refuses."""
+    from heirlog.client.admin import elect_leaders
+
+    try:
+        return client.run(elect_leaders(kind.code, partitions, TIMEOUT_MS, desired=desired, skip_wait=skip_wait))
+    except KafkaError as error:
+        why = ""
+        if error.code is ErrorCode.INVALID_REQUEST and kind.code > ElectionType.UNCLEAN.code:
+            why = f"; {kind} needs a heirlog cluster with unclean.recovery.manager.enabled=true"
+        raise CommandError(f"the election was refused: {error.code.name}{why}") from error
+
+
+class _Wish(NamedTuple):
+    """Where it was last seen."""
+
+    controller_epoch: int
+    leader_epoch: int
+
+
+def _watch(
+    client: BlockingClient,
+    waiting: Sequence[TopicPartition],
+    ask: Callable[[list[TopicPartition]], object],
+    deadline: float,
+) -> dict[TopicPartition, Elected]:
+    """ask: have the controller know again what another one was asked for."""
     from heirlog.client.admin import Elected
 
     done: dict[TopicPartition, Elected] = {}
     shown: dict[TopicPartition, str] = {}
     left = dict.fromkeys(waiting, "")
+    wishes: dict[TopicPartition, _Wish] = {}
+    ended: set[TopicPartition] = set()
     while left:
-        for partition, found in described(client, list(left)).items():
+        forgotten: list[TopicPartition] = []
+        epoch, current = described(client, list(left))
+        for partition, found in current.items():
             if found is None or found.leader_id != NO_LEADER:
                 del left[partition]
                 done[partition] = (
@@ -93,12 +128,21 @@ def _watch(client: BlockingClient, waiting: list[TopicPartition], deadline: floa
                 )
                 continue
             left[partition] = state_sentence(found)
+            wish = _Wish(epoch, found.leader_epoch)
+            if found.is_requested:
+                wishes[partition] = wish
+            elif not _is_forgotten(wishes.get(partition), wish):
+                ended.add(partition)
+            elif partition not in ended:
+                forgotten.append(partition)
         for partition, state in left.items():
             if shown.get(partition) != state:
                 shown[partition] = state
                 print(f"{partition[0]}-{partition[1]}: {state}", file=sys.stderr)
         if not left or time.monotonic() >= deadline:
             break
+        if forgotten:
+            ask(forgotten)
         time.sleep(POLL_S)
     done.update(
         (partition, Elected(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, state)) for partition, state in left.items()
@@ -106,21 +150,27 @@ def _watch(client: BlockingClient, waiting: list[TopicPartition], deadline: floa
     return done
 
 
+def _is_forgotten(seen: _Wish | None, now: _Wish) -> bool:
+    """Under one controller a wish ends because the strategy was configured anew; somebody was elected if the leader
+    epoch is another one.
+    """
+    return seen is None or (seen.leader_epoch == now.leader_epoch and seen.controller_epoch != now.controller_epoch)
+
+
 def described(
     client: BlockingClient, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, RecoveryPartition | None]:
-    """Each as the controller sees it now; None: there is none."""
+) -> tuple[int, dict[TopicPartition, RecoveryPartition | None]]:
+    """The controller's epoch, and each partition as it sees it now; None: there is none."""
     from heirlog.client.offsets import by_topic
     from heirlog.client.recovery import describe_recovery
 
-    wanted = {topic: sorted(indexes) for topic, indexes in by_topic(partitions).items()}
-    found = client.run(describe_recovery(wanted))
+    found = client.run(describe_recovery({topic: sorted(indexes) for topic, indexes in by_topic(partitions).items()}))
     by_place = {
         (topic.name or "", partition.partition_index): None if partition.error_code else partition
         for topic in found.topics
         for partition in topic.partitions
     }
-    return {partition: by_place.get(partition) for partition in partitions}
+    return found.controller_epoch, {partition: by_place.get(partition) for partition in partitions}
 
 
 def state_sentence(partition: RecoveryPartition) -> str:

@@ -38,6 +38,10 @@ app.add_typer(salvage.app, name="salvage")
 ANSWER_WAIT_S = 5.0
 """For replicas that are asked only now."""
 POLL_S = 0.2
+WAITING_REPORTS = (
+    ": every leader was elected cleanly, or the reports cannot be written yet "
+    "(heirlog topics describe __heirlog_recoveries)"
+)
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 Partitions = Annotated[
@@ -112,6 +116,12 @@ def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None
         for topic in found.topics:
             if topic.error_code:
                 raise CommandError(f"topic {topic.name} cannot be described: {error_code(topic.error_code).name}")
+            for each in topic.partitions:
+                if each.error_code:
+                    raise CommandError(
+                        f"partition {topic.name}-{each.partition_index} cannot be described: "
+                        f"{error_code(each.error_code).name}"
+                    )
         pending = any(
             replica.is_registered and not replica.is_fenced and replica.serves_recovery and not replica.is_valid
             for _, partition in _leaderless(found)
@@ -125,7 +135,7 @@ def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None
 def _leaderless(found: Described) -> Iterator[tuple[str, RecoveryPartition]]:
     for topic in found.topics:
         for partition in topic.partitions:
-            if partition.leader_id == NO_LEADER and not partition.error_code:
+            if partition.leader_id == NO_LEADER:
                 yield topic.name or "", partition
 
 
@@ -154,9 +164,12 @@ def run(
     wanted = _wanted(topics, partition)
     with connected(bootstrap_server) as client:
         found = _described(client, wanted, ANSWER_WAIT_S)
-        chosen = [(name, each, _choice(each, strategy, leader)) for name, each in _leaderless(found)]
+        chosen = [(name, each, _choice(found, each, strategy, leader)) for name, each in _leaderless(found)]
         if not chosen:
-            print("every partition has a leader")
+            if as_json:
+                show_json([])
+            else:
+                print("every partition has a leader")
             return
         if not yes:
             _ask(chosen)
@@ -172,11 +185,11 @@ def run(
     show_results(elections.rows_of(results), as_json)
 
 
-def _choice(partition: RecoveryPartition, strategy: Strategy, leader: int | None) -> Choice | None:
+def _choice(found: Described, partition: RecoveryPartition, strategy: Strategy, leader: int | None) -> Choice | None:
     """None: this one cannot be chosen; the cluster says why."""
     from heirlog.client.recovery import choices
 
-    for choice in choices(partition):
+    for choice in choices(partition, found.manager_enabled):
         if choice.name == strategy and leader in (None, choice.leader):
             return choice
     return None
@@ -232,7 +245,7 @@ def report(
         show_json([each.as_json() for each in found])
         return
     if not found:
-        print("every leader was elected cleanly: nothing was given up")
+        print("no report of " + ("any election" if wanted is None else "these partitions") + WAITING_REPORTS)
         return
     columns = {
         "time": "Time",

@@ -42,6 +42,8 @@ class Described(NamedTuple):
     manager_enabled: bool
     topics: list[RecoveryTopic]
     """By name; an error of a topic stands at the topic."""
+    controller_epoch: int = -1
+    """Of whoever answered last. Another controller knows nothing of what operators asked for before."""
 
 
 def describe_recovery(
@@ -82,7 +84,7 @@ def describe_recovery(
                 known.partitions.extend(topic.partitions)
         following = response.next_cursor
         if following is None:
-            return Described(enabled, [found[name] for name in sorted(found)])
+            return Described(enabled, [found[name] for name in sorted(found)], response.controller_epoch)
         place = after(cursor, following)
         cursor = DescribeRecoveryRequest.Cursor(topic_name=place[0], partition_index=place[1])
 

@@ -155,7 +155,11 @@ class Requests:
         if self._controller.is_active and request.ask_replicas:
             ask_replicas(self._image, self._static, self._recovery, request)
         return self._submit(
-            lambda: answer(describe_recovery(self._image, self._static, self._recovery, request, self._env.now_ms())),
+            lambda: answer(
+                describe_recovery(
+                    self._image, self._static, self._recovery, request, self._env.now_ms(), self._controller.epoch
+                )
+            ),
             describe_recovery_refused,
         )
 

@@ -55,7 +55,12 @@ class Counts(NamedTuple):
 
 
 def describe_recovery(
-    image: Image, static: StaticConfig, manager: RecoveryManager, request: DescribeRecoveryRequest, now_ms: int
+    image: Image,
+    static: StaticConfig,
+    manager: RecoveryManager,
+    request: DescribeRecoveryRequest,
+    now_ms: int,
+    controller_epoch: int,
 ) -> DescribeRecoveryResponse:
     """One page."""
     try:
@@ -71,6 +76,7 @@ def describe_recovery(
     return DescribeRecoveryResponse(
         error_message=None,
         manager_enabled=manager.enabled,
+        controller_epoch=controller_epoch,
         topics=list(topics.values()),
         next_cursor=Cursor(topic_name=rest[0].topic, partition_index=rest[0].partition) if rest else None,
     )

@@ -22,6 +22,8 @@ _unpack_h = _Shape(">h").unpack_from
 _pack_h = _Shape(">h").pack
 _unpack_hiiiii = _Shape(">hiiiii").unpack_from
 _pack_hiiiii = _Shape(">hiiiii").pack
+_unpack_i = _Shape(">i").unpack_from
+_pack_i = _Shape(">i").pack
 _unpack_iooooqooqqiiqh = _Shape(">i????q??qqiiqh").unpack_from
 _pack_iooooqooqqiiqh = _Shape(">i????q??qqiiqh").pack
 _unpack_iB = _Shape(">iB").unpack_from
@@ -202,6 +204,7 @@ class DescribeRecoveryResponse(Message):
         "error_code",
         "error_message",
         "manager_enabled",
+        "controller_epoch",
         "topics",
         "next_cursor",
     )
@@ -373,6 +376,7 @@ class DescribeRecoveryResponse(Message):
         error_code: int = 0,
         error_message: str | None = None,
         manager_enabled: bool = False,
+        controller_epoch: int = -1,
         topics: list[DescribeRecoveryResponse.RecoveryTopic] = EMPTY,
         next_cursor: DescribeRecoveryResponse.Cursor | None = None,
     ) -> None:
@@ -380,6 +384,7 @@ class DescribeRecoveryResponse(Message):
         self.error_code: int = error_code
         self.error_message: str | None = error_message
         self.manager_enabled: bool = manager_enabled
+        self.controller_epoch: int = controller_epoch
         self.topics: list[DescribeRecoveryResponse.RecoveryTopic] = [] if topics is EMPTY else topics
         self.next_cursor: DescribeRecoveryResponse.Cursor | None = next_cursor
 
@@ -586,6 +591,7 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
     items: list[DescribeRecoveryResponse] = []
     for _ in range(count):
         x = new(DescribeRecoveryResponse)
+        x.controller_epoch = -1
         (x.throttle_time_ms, x.error_code) = _unpack_ih(buf, pos)
         pos += 6
         x.error_message, pos = p.read_compact_nullable_string(buf, pos)
@@ -607,13 +613,25 @@ def _read_response(buf: memoryview, pos: int, count: int, version: int) -> tuple
         tags = buf[pos]
         pos += 1
         if tags:
-            pos = p.skip_tags(buf, pos, tags)
+            if tags >= 128:
+                tags, pos = p.more_uvarint(buf, pos, tags)
+            for _ in range(tags):
+                tag, pos = p.read_uvarint(buf, pos)
+                pos, end = p.read_tag_end(buf, pos)
+                if tag == 0:
+                    (x.controller_epoch,) = _unpack_i(buf, pos)
+                    pos += 4
+                    if pos != end:
+                        raise p.bad_tag("ControllerEpoch")
+                else:
+                    pos = end
         items.append(x)
     return items, pos
 
 
 def _write_response(out: Out, items: Sequence[DescribeRecoveryResponse], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     for x in items:
         w(_pack_ih(x.throttle_time_ms, x.error_code))
         w(p.compact_nullable_string(x.error_message))
@@ -628,7 +646,15 @@ def _write_response(out: Out, items: Sequence[DescribeRecoveryResponse], version
         else:
             w(b"\1")
             _write_response_cursor(out, (x.next_cursor,), version)
-        w(b"\0")
+        if x.controller_epoch != -1:
+            tagged = []
+            if x.controller_epoch != -1:
+                inner = Out()
+                inner.small.append(_pack_i(x.controller_epoch))
+                tagged.append((0, inner))
+            p.write_tags(out, tagged)
+        else:
+            w(b"\0")
 
 
 DescribeRecoveryResponse.READ = _read_response
