@@ -73,6 +73,17 @@ def test_a_topic_s_configuration_is_changed_and_shown(heirlog: Heirlog, cluster:
     assert refused.code == 1 and "INVALID_CONFIG" in refused.err and refused.err.count("\n") == 1
 
 
+def test_who_sets_a_configuration_that_is_deprecated_is_told_what_to_set_instead(heirlog: Heirlog) -> None:
+    flag = "unclean.leader.election.enable"
+    warning = f"heirlog: warning: {flag} is deprecated, set unclean.recovery.strategy instead: true is Aggressive, "
+    assert heirlog("topics", "create", "warned", "--config", f"{flag}=false").err.startswith(warning)
+    told = heirlog("configs", "alter", "--topic", "warned", "--add-config", f"{flag}=true,retention.ms=5000")
+    assert told.code == 0 and told.err.startswith(warning) and told.err.count("\n") == 1
+    instead = ("--add-config", "unclean.recovery.strategy=Aggressive", "--delete-config", flag)
+    quiet = heirlog("configs", "alter", "--topic", "warned", *instead)
+    assert (quiet.code, quiet.err) == (0, "")
+
+
 def test_a_broker_and_its_loggers(heirlog: Heirlog) -> None:
     broker = ("--entity-type", "brokers", "--entity-name", "2")
     assert heirlog("configs", "alter", *broker, "--add-config", "log.level=DEBUG").code == 0

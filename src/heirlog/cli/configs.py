@@ -16,6 +16,7 @@ import typer
 from heirlog.cli import properties
 from heirlog.cli.cleared import warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
@@ -244,6 +245,7 @@ def alter(
             _warn_of_min_isr(client, kind, name, added.get(MIN_ISR))
         request = IncrementalAlterConfigsRequest(resources=[resource])
         _check("alter", kind, name, _ask(client, kind, name, request).responses[0])
+    warn_of_deprecated(added)
     print(f"Completed updating config for {kind} {name or '<default>'}.")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
+from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
@@ -58,6 +59,7 @@ def create(
     )
     with connected(bootstrap_server) as client:
         response = client.admin(request)
+    warn_of_deprecated(entry.name for entry in configs)
     columns = {
         "topic": "Topic",
         "topic_id": "TopicId",

@@ -38,13 +38,13 @@ from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
-from heirlog.controller.recovery.strategy import STRATEGY, UNCLEAN_ELECTION_ENABLE
 from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.env import Cancel, Env
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.deprecated_configs import DEPRECATED
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
@@ -218,8 +218,9 @@ class Controller:
         registration = own_registration(self.image, self._static, self._incarnation_id)
         if registration is not None:
             self._append([registration])
-        if UNCLEAN_ELECTION_ENABLE in self._static.given:
-            self._warn_of_flag("server.properties")
+        for name in DEPRECATED:
+            if name in self._static.given:
+                self._warn_of_deprecated(name, "server.properties")
         self._derive_sessions()
         self._hold_elections()
         self.recovery.start(self.image)
@@ -295,18 +296,19 @@ class Controller:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self._env.wall_ms()
-            elif type(record) is ConfigRecord and record.name == UNCLEAN_ELECTION_ENABLE and record.value is not None:
-                self._warn_of_flag(record.resource_name)
+            elif type(record) is ConfigRecord and record.name in DEPRECATED and record.value is not None:
+                self._warn_of_deprecated(record.name, record.resource_name)
 
-    def _warn_of_flag(self, where: str) -> None:
-        """`unclean.leader.election.enable` was set; where: the topic, "" for the cluster."""
+    def _warn_of_deprecated(self, name: str, where: str) -> None:
+        """It was set; where: the topic, "" for the cluster."""
+        deprecated = DEPRECATED[name]
         self._env.log(
             "warning",
             "configuration-deprecated",
-            name=UNCLEAN_ELECTION_ENABLE,
+            name=name,
             where=where,
-            instead=STRATEGY,
-            meaning="true is Aggressive, false is Balanced; a strategy that is set wins",
+            instead=deprecated.instead,
+            meaning=deprecated.meaning,
         )
 
     def _elect_recovered(self, changes: Changes) -> None:
