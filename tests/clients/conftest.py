@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from clients.world import World
+from clients.world import UNTOUCHED, World
 
 from heirlog.testing.cluster import Cluster
 
 
 @pytest.fixture(scope="package")
 def world() -> Iterator[World]:
-    with Cluster(nodes=3, config={"auto.create.topics.enable": False}) as cluster:
+    with Cluster(nodes=3, config=UNTOUCHED) as cluster:
         yield World(cluster)
         for node in cluster.node_ids:
             failed = "request-failed" in cluster.output(node)

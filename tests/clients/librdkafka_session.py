@@ -13,7 +13,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition, libversion, version
 
-QUIET_LIMIT_S = 30
+QUIET_LIMIT_S = 60
 
 
 def say(**values):

@@ -26,7 +26,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial._introspect import classify_field, get_schema_field_type, is_optional
 
 API_KEYS = {name: key for key, name in api_key_map.items()}
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 EMPTY = {"string": "", "bytes": b"", "records": None, "bool": False, "uuid": None}
 """Of the types that are not numbers or times."""
 

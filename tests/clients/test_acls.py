@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from clients.stranger import Stranger
+from clients.stranger import TIMEOUT_S, Stranger
 from clients.world import World
 from confluent_kafka import admin as kinds
 
@@ -91,7 +91,7 @@ def from_there(world: World) -> Stranger:
     stranger = world.broker()
     address = stranger._socket.getpeername()
     stranger._socket.close()
-    stranger._socket = socket.create_connection(address, 20, source_address=(THERE, 0))
+    stranger._socket = socket.create_connection(address, TIMEOUT_S, source_address=(THERE, 0))
     return stranger
 
 
@@ -112,7 +112,7 @@ def test_acls_are_created_described_and_deleted(world: World, version: int, forw
         (TOPIC, "a", LITERAL, ANONYMOUS, THERE, READ, ALLOW),
         (GROUP, "g", PREFIXED, ANONYMOUS, THERE, ALL, DENY),
     ]
-    assert world.eventually(lambda: described(world, version, host_filter=THERE)) == shown
+    world.eventually(lambda: described(world, version, host_filter=THERE) == shown)
     removed = ask("delete_acls", version, filters=[THERE_ONLY | {"operation": READ}, THERE_ONLY])
     assert [result.error_code.name for result in removed.filter_results] == ["none", "none"]
     assert [len(result.matching_acls) for result in removed.filter_results] == [1, 2]
@@ -178,7 +178,7 @@ def test_confluent_kafka_administers_acls(world: World) -> None:
         kinds.AclOperation.WRITE,
         kinds.AclPermissionType.ALLOW,
     )
-    for future in admin.create_acls([binding], request_timeout=20).values():
+    for future in admin.create_acls([binding], request_timeout=TIMEOUT_S).values():
         future.result()
     of_topic = kinds.AclBindingFilter(
         kinds.ResourceType.TOPIC,
@@ -189,9 +189,9 @@ def test_confluent_kafka_administers_acls(world: World) -> None:
         kinds.AclOperation.ANY,
         kinds.AclPermissionType.ANY,
     )
-    found = world.eventually(lambda: admin.describe_acls(of_topic, request_timeout=20).result())
+    found = world.eventually(lambda: admin.describe_acls(of_topic, request_timeout=TIMEOUT_S).result())
     assert found == [binding]
-    (removed,) = [future.result() for future in admin.delete_acls([of_topic], request_timeout=20).values()]
+    (removed,) = [future.result() for future in admin.delete_acls([of_topic], request_timeout=TIMEOUT_S).values()]
     assert removed == [binding]
 
 
@@ -217,7 +217,8 @@ def test_the_commands_add_list_and_remove(
     read = ("--operation", "Read", "--operation", "describe-configs", "--topic", "or")
     assert heirlog("acls", "add", *alice, *read, "--resource-pattern-type", "prefixed")
     listed = ("acls", "list", "--topic", "orders", "--principal", "User:alice", "--json")
-    world.eventually(lambda: len(heirlog(*listed)) == 3)
+    world.eventually(lambda: len(heirlog(*listed, "--resource-pattern-type", "match")) == 5)
+    assert len(heirlog(*listed)) == 3
     matching = heirlog(*listed, "--resource-pattern-type", "match")
     assert {(row["pattern_type"], row["operation"]) for row in matching} == {
         ("LITERAL", "CREATE"),

@@ -12,7 +12,7 @@ from typing import Any
 import kafka.errors as errors
 import pytest
 from clients.test_wire_alter import BROKER, DELETE, SET
-from clients.world import World
+from clients.world import UNTOUCHED, WAIT_S, World
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as At
 from confluent_kafka.admin import (
@@ -30,13 +30,13 @@ from kafka.admin import KafkaAdminClient
 
 from heirlog.testing.cluster import Cluster
 
-QUIET = {"log_level": 0}
+CLIENT = {"log_level": 0, "reconnect.backoff.max.ms": 500}
+"""Brokers are killed here: who has lost its connection shall not rest for ten seconds."""
 
 
 @pytest.fixture(scope="module")
 def busy() -> Iterator[World]:
-    config = {"log.retention.check.interval.ms": 200, "auto.create.topics.enable": False}
-    with Cluster(nodes=3, config=config) as cluster:
+    with Cluster(nodes=3, config={**UNTOUCHED, "log.retention.check.interval.ms": 200}) as cluster:
         yield World(cluster)
         for node in cluster.node_ids:
             assert "request-failed" not in cluster.output(node)
@@ -44,10 +44,10 @@ def busy() -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def rdkafka(busy: World) -> Any:
-    return AdminClient({"bootstrap.servers": busy.cluster.bootstrap_servers, **QUIET})
+    return AdminClient({"bootstrap.servers": busy.cluster.bootstrap_servers, **CLIENT})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def python(busy: World) -> Iterator[Any]:
     client = KafkaAdminClient(bootstrap_servers=busy.cluster.bootstrap_servers)
     yield client
@@ -56,7 +56,7 @@ def python(busy: World) -> Iterator[Any]:
 
 def only(futures: dict[Any, Any]) -> Any:
     (future,) = futures.values()
-    return future.result(20)
+    return future.result(WAIT_S)
 
 
 def refusal(futures: dict[Any, Any]) -> Any:
@@ -99,12 +99,12 @@ def described(world: World, rdkafka: Any, kind: ResourceType, name: str, key: st
 def produce(world: World, topic: str, count: int, size: int = 100, **config: Any) -> list[Any]:
     """The errors of `count` records, one batch each."""
     producer = Producer(
-        {"bootstrap.servers": world.cluster.bootstrap_servers, "acks": "all", "linger.ms": 0, **QUIET, **config}
+        {"bootstrap.servers": world.cluster.bootstrap_servers, "acks": "all", "linger.ms": 0, **CLIENT, **config}
     )
     failed: list[Any] = []
     for _ in range(count):
         producer.produce(topic, b"x" * size, partition=0, on_delivery=lambda error, _: failed.append(error))
-        producer.flush(20)
+        producer.flush(WAIT_S)
     assert len(failed) == count
     return failed
 
@@ -254,7 +254,7 @@ def test_a_higher_min_isr_refuses_and_a_lower_one_takes_again(busy: World) -> No
     try:
         busy.eventually(lambda: busy.metadata(topic).partitions[0].isr_nodes == (1,))
         # a client that took broker 2 for its controller may wait for that one until it is back
-        rdkafka = AdminClient({"bootstrap.servers": busy.cluster.bootstrap_servers, **QUIET})
+        rdkafka = AdminClient({"bootstrap.servers": busy.cluster.bootstrap_servers, **CLIENT})
         assert produce(busy, topic, 1) == [None]
         only(rdkafka.incremental_alter_configs([resource(ResourceType.TOPIC, topic, min_insync_replicas="2")]))
         quick = {"message.timeout.ms": 1000}
@@ -281,11 +281,11 @@ def test_confluent_kafka_deletes_records(busy: World, rdkafka: Any) -> None:
             "bootstrap.servers": busy.cluster.bootstrap_servers,
             "group.id": "unused",
             "auto.offset.reset": "earliest",
-            **QUIET,
+            **CLIENT,
         }
     )
     consumer.assign([At(topic, 0, 0)])
-    assert consumer.poll(20).offset() == 4
+    assert consumer.poll(WAIT_S).offset() == 4
     consumer.close()
 
 
@@ -298,10 +298,16 @@ def test_kafka_python_deletes_all_records_and_they_stay_deleted_when_the_leader_
     busy.cluster.kill(leader)
     try:
         other = busy.eventually(lambda: busy.leader(topic) not in (-1, leader) and busy.leader(topic))
-        with busy.broker(other) as stranger:
-            asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
-            topics = [{"name": topic, "partitions": [asked]}]
-            answer = stranger.ask("list_offsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0]
+
+        def log_start() -> Any:
+            """None as long as it does not know that it leads."""
+            with busy.broker(other) as stranger:
+                asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": -2}
+                topics = [{"name": topic, "partitions": [asked]}]
+                answer = stranger.ask("list_offsets", 7, replica_id=-1, topics=topics).topics[0].partitions[0]
+            return None if answer.error_code.name == "not_leader_or_follower" else answer
+
+        answer = busy.eventually(log_start)
         assert (answer.error_code.value, answer.offset) == (0, 10)
     finally:
         busy.cluster.start(leader)

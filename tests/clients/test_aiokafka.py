@@ -16,7 +16,7 @@ from clients.world import World
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 FIRST_MS = 1_700_000_000_000
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
@@ -159,8 +159,8 @@ def test_a_transactional_producer_is_told_that_there_are_no_transactions(world: 
     async def scenario() -> None:
         producer = AIOKafkaProducer(bootstrap_servers=world.cluster.bootstrap_servers, transactional_id="t")
         with pytest.raises(errors.KafkaError):
-            await asyncio.wait_for(producer.start(), 10)
-        await asyncio.wait_for(producer.stop(), 10)
+            await producer.start()
+        await producer.stop()
 
     run(scenario)
 
@@ -177,8 +177,10 @@ def test_topics_are_created_listed_described_and_deleted(world: World) -> None:
                 ]
             )
             assert [error[:2] for error in created.topic_errors] == [(counted, 0), (placed, 0)]
-            while not {counted, placed} <= set(await admin.list_topics()):
-                await asyncio.sleep(0.02)
+            for name in (counted, placed):
+                # each question goes to another broker
+                await asyncio.to_thread(world.cluster.wait_until_known, name)
+            assert {counted, placed} <= set(await admin.list_topics())
             (described,) = await admin.describe_topics([placed])
             assert [(p["leader"], p["replicas"]) for p in described["partitions"]] == [(2, [2, 3]), (3, [3, 1])]
             (configs,) = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, counted)])

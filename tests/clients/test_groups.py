@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as AioTopicPartition
-from clients.world import World
+from clients.world import UNTOUCHED, World
 from confluent_kafka import (
     Consumer,
     ConsumerGroupState,
@@ -35,14 +35,13 @@ from heirlog.testing.cluster import Cluster
 
 MEMBER = Path(__file__).with_name("group_member.py")
 QUIET = {"log_level": 0}
-WAIT_S = 40.0
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
 def groups() -> Iterator[World]:
     """A cluster of their own, on which the first rebalance of a group does not wait for more members."""
-    config = {"auto.create.topics.enable": False, "group.initial.rebalance.delay.ms": 200}
-    with Cluster(nodes=3, config=config) as cluster:
+    with Cluster(nodes=3, config={**UNTOUCHED, "group.initial.rebalance.delay.ms": 200}) as cluster:
         yield World(cluster)
 
 
@@ -89,7 +88,7 @@ class Member:
         """Close the consumer, which leaves the group."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(WAIT_S) == 0
 
 
 def produce(world: World, topic: str, count: int, partitions: int) -> None:
@@ -102,7 +101,7 @@ def produce(world: World, topic: str, count: int, partitions: int) -> None:
             partition=number % partitions,
             on_delivery=lambda error, _: problems.append(error) if error else None,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(WAIT_S) == 0
     assert problems == []
 
 
@@ -136,7 +135,7 @@ def coordinator_of(world: World, group: str) -> int:
 
 
 def described(admin: Any, group: str) -> Any:
-    return admin.describe_consumer_groups([group])[group].result(20)
+    return admin.describe_consumer_groups([group])[group].result(WAIT_S)
 
 
 # -- subscribe, commit, resume ----------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ def test_a_consumer_comes_back_where_it_committed(groups: World) -> None:
     again = consumer_of(groups, group)
     again.subscribe([topic])
     assert sorted(read(again, 60)) == [(index, offset) for index in range(3) for offset in range(10 * index, 30)]
-    committed = again.committed([TopicPartition(topic, index) for index in range(3)], timeout=10)
+    committed = again.committed([TopicPartition(topic, index) for index in range(3)], timeout=WAIT_S)
     assert [(one.offset, one.metadata) for one in committed] == [(10 * i, "as far as that") for i in range(3)]
     again.close()
 
@@ -221,7 +220,7 @@ def test_the_coordinator_is_killed_and_the_group_goes_on(groups: World) -> None:
         for member in members:
             member.leave()
     after = consumer_of(groups, group)
-    committed = after.committed([TopicPartition(topic, index) for index in range(4)], timeout=20)
+    committed = after.committed([TopicPartition(topic, index) for index in range(4)], timeout=WAIT_S)
     assert [one.offset for one in committed] == [20] * 4, "commits outlive their coordinator"
     after.close()
 
@@ -238,7 +237,7 @@ def test_commits_outlive_a_restart_of_every_broker(groups: World) -> None:
         groups.cluster.start(broker)
     groups.cluster.wait_until_ready()
     consumer = consumer_of(groups, group)
-    committed = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=20)
+    committed = consumer.committed([TopicPartition(topic, 0), TopicPartition(topic, 1)], timeout=WAIT_S)
     assert [one.offset for one in committed] == [7, 8]
     consumer.close()
 
@@ -254,29 +253,29 @@ def test_groups_are_listed_described_altered_and_deleted(groups: World, admin: A
     read(consumer, 20)
     consumer.commit(asynchronous=False)
 
-    listed = {one.group_id: one.state for one in admin.list_consumer_groups().result(20).valid}
+    listed = {one.group_id: one.state for one in admin.list_consumer_groups().result(WAIT_S).valid}
     assert listed[group] is ConsumerGroupState.STABLE
-    only = admin.list_consumer_groups(states={ConsumerGroupState.EMPTY}).result(20).valid
+    only = admin.list_consumer_groups(states={ConsumerGroupState.EMPTY}).result(WAIT_S).valid
     assert group not in {one.group_id for one in only}
     found = described(admin, group)
     (member,) = found.members
     assert (found.state, member.client_id, found.partition_assignor) == (ConsumerGroupState.STABLE, "reader", "range")
     assert sorted(p.partition for p in member.assignment.topic_partitions) == [0, 1]
     with pytest.raises(KafkaException, match="NON_EMPTY_GROUP"):
-        admin.delete_consumer_groups([group])[group].result(20)
+        admin.delete_consumer_groups([group])[group].result(WAIT_S)
 
     consumer.close()
     assert described(admin, group).state is ConsumerGroupState.EMPTY
     moved = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 3)])
-    admin.alter_consumer_group_offsets([moved])[group].result(20)
-    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
+    admin.alter_consumer_group_offsets([moved])[group].result(WAIT_S)
+    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(WAIT_S)
     assert sorted((one.partition, one.offset) for one in offsets.topic_partitions) == [(0, 3), (1, 10)]
-    admin.delete_consumer_groups([group])[group].result(20)
-    assert group not in {one.group_id for one in admin.list_consumer_groups().result(20).valid}
+    admin.delete_consumer_groups([group])[group].result(WAIT_S)
+    assert group not in {one.group_id for one in admin.list_consumer_groups().result(WAIT_S).valid}
     offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0)])])
-    assert [one.offset for one in offsets[group].result(20).topic_partitions] == [-1001]
+    assert [one.offset for one in offsets[group].result(WAIT_S).topic_partitions] == [-1001]
     with pytest.raises(KafkaException, match="GROUP_ID_NOT_FOUND"):
-        admin.delete_consumer_groups([group])[group].result(20)
+        admin.delete_consumer_groups([group])[group].result(WAIT_S)
 
 
 # -- kafka-python -----------------------------------------------------------------------------------------------------

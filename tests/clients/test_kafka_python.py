@@ -10,7 +10,7 @@ from typing import Any
 
 import kafka.errors as errors
 import pytest
-from clients.world import World
+from clients.world import WAIT_S, World
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic, OffsetSpec
 
@@ -37,7 +37,7 @@ def topic(world: World) -> str:
     name = world.topic(partitions=2)
     producer = KafkaProducer(bootstrap_servers=world.cluster.bootstrap_servers, acks="all")
     for number in range(10):
-        producer.send(name, b"v%d" % number, partition=0, timestamp_ms=FIRST_MS + 1000 * number).get(20)
+        producer.send(name, b"v%d" % number, partition=0, timestamp_ms=FIRST_MS + 1000 * number).get(WAIT_S)
     producer.close()
     return name
 
@@ -53,7 +53,7 @@ def read(bootstrap: str, topic: str, partitions: list[int], count: int) -> list[
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
     consumer.assign([TopicPartition(topic, index) for index in partitions])
     found: list[Any] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + WAIT_S
     while len(found) < count:
         assert time.monotonic() < deadline, f"{len(found)} of {count} records"
         found += itertools.chain.from_iterable(consumer.poll(500).values())
@@ -83,7 +83,7 @@ def test_what_is_produced_is_consumed(
         producer.send(topic, value, key, headers, partition=pair[number % 2])
         for number, (key, value, headers) in enumerate(sent)
     ]
-    offsets = [future.get(20).offset for future in futures]
+    offsets = [future.get(WAIT_S).offset for future in futures]
     producer.close()
     if acks != 0:
         assert offsets == [number // 2 for number in range(200)]
@@ -97,26 +97,29 @@ def test_a_record_too_large_is_refused(world: World, bootstrap: str) -> None:
     # (with idempotence kafka-python gives up the whole producer)
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False)
     with pytest.raises(errors.MessageSizeTooLargeError):
-        producer.send(topic, b"x" * 5000).get(20)
-    assert producer.send(topic, b"x" * 500).get(20).offset == 0
+        producer.send(topic, b"x" * 5000).get(WAIT_S)
+    assert producer.send(topic, b"x" * 500).get(WAIT_S).offset == 0
     producer.close()
 
 
-def test_a_consumer_starts_where_it_is_told(bootstrap: str, topic: str) -> None:
+def test_a_consumer_starts_where_it_is_told(world: World, bootstrap: str, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
     consumer.assign([partition])
 
+    def first() -> Any:
+        return world.eventually(lambda: consumer.poll(500))[partition][0]
+
     def first_from(offset: int) -> Any:
         consumer.seek(partition, offset)
-        return consumer.poll(10_000)[partition][0].offset
+        return first().offset
 
     assert first_from(7) == 7
     (by_time,) = consumer.offsets_for_times({partition: FIRST_MS + 3500}).values()
     assert (by_time.offset, by_time.timestamp) == (4, FIRST_MS + 4000)
     assert first_from(by_time.offset) == 4
     consumer.seek_to_beginning(partition)
-    assert consumer.poll(10_000)[partition][0].value == b"v0"
+    assert first().value == b"v0"
     consumer.seek_to_end(partition)
     assert consumer.position(partition) == 10
     assert consumer.poll(300) == {}
@@ -127,15 +130,12 @@ def test_a_consumer_starts_where_it_is_told(bootstrap: str, topic: str) -> None:
     consumer.close()
 
 
-def test_an_offset_that_is_not_there_is_reset(bootstrap: str, topic: str) -> None:
+def test_an_offset_that_is_not_there_is_reset(world: World, bootstrap: str, topic: str) -> None:
     partition = TopicPartition(topic, 0)
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
     consumer.assign([partition])
     consumer.seek(partition, 1_000_000)
-    deadline = time.monotonic() + 20
-    while not (found := consumer.poll(500)):
-        assert time.monotonic() < deadline
-    assert found[partition][0].offset == 0
+    assert world.eventually(lambda: consumer.poll(500))[partition][0].offset == 0
     consumer.close()
 
 
@@ -157,7 +157,7 @@ def test_a_leader_that_goes_takes_nothing_with_it(world: World, bootstrap: str, 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert halfway.wait(30)
+        assert halfway.wait(WAIT_S)
         getattr(world.cluster, end)(victim)
         writer.join()
         places = [(future.get(60).partition, future.get(60).offset) for future in futures]
@@ -197,7 +197,10 @@ def test_topics_are_created_listed_described_and_deleted(world: World, admin: An
         (counted, 4, 2),
         (placed, 2, 2),
     ]
-    world.eventually(lambda: {counted, placed} <= set(admin.list_topics()))
+    for name in (counted, placed):
+        # each question goes to another broker
+        world.cluster.wait_until_known(name)
+    assert {counted, placed} <= set(admin.list_topics())
     (described,) = admin.describe_topics([placed])
     assert [(p["leader_id"], p["replica_nodes"]) for p in described["partitions"]] == [(2, [2, 3]), (3, [3, 1])]
     (elr,) = admin.describe_topic_partitions([placed])["topics"]

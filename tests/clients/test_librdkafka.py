@@ -45,7 +45,8 @@ def python(request: pytest.FixtureRequest) -> Path:
 def create(cluster: Cluster, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for created in admin.create_topics([NewTopic(topic, partitions, 3)]).values():
-        created.result(30)
+        created.result(60)
+    cluster.wait_until_known(topic)
 
 
 def session(python: Path, cluster: Cluster, *words: str) -> subprocess.Popen[str]:
@@ -55,9 +56,11 @@ def session(python: Path, cluster: Cluster, *words: str) -> subprocess.Popen[str
 
 
 def result_of(running: subprocess.Popen[str]) -> dict[str, Any]:
-    out, _ = running.communicate(timeout=150)
-    assert running.returncode == 0, out
-    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    """It ends by itself: what it waits for has limits. (`communicate` would lose the lines that were read ahead.)"""
+    assert running.stdout is not None
+    lines = list(running.stdout)
+    assert running.wait() == 0, lines
+    result: dict[str, Any] = json.loads(lines[-1])
     return result
 
 
@@ -112,6 +115,7 @@ def test_a_leader_killed_mid_produce_loses_nothing_doubles_nothing_and_keeps_the
     assert killed is not None, "the session ended before a leader could be killed"
     result = result_of(running)
     cluster.start(killed)
+    cluster.wait_until_ready()
     assert result["problems"] == []
 
 

@@ -18,6 +18,8 @@ from heirlog.protocol.batch import HEADER_SIZE, decode_records, encode_batch, wa
 FIRST_MS = 1_700_000_000_000
 PRODUCE_VERSIONS = range(3, 14)
 FETCH_VERSIONS = range(4, 19)
+FOREVER_MS = 10 * 60_000
+"""A long poll that does not end before the client loses patience."""
 
 
 @pytest.fixture(scope="module")
@@ -384,16 +386,15 @@ def test_a_partition_behind_a_busy_one_gets_its_turn(world: World) -> None:
 
 
 def test_a_long_poll_waits_as_long_as_it_may(world: World, filled: str, leader: Stranger) -> None:
-    for top, waits in (
-        ({"max_wait": 250, "min_bytes": 1}, True),
-        ({"max_wait": 250, "min_bytes": 0}, False),
-        ({"max_wait": 0, "min_bytes": 1}, False),
+    for top, at_least_s in (
+        ({"max_wait": 250, "min_bytes": 1}, 0.24),
+        # who waited here would be given up by the client
+        ({"max_wait": FOREVER_MS, "min_bytes": 0}, 0),
+        ({"max_wait": 0, "min_bytes": 1}, 0),
     ):
         began = time.monotonic()
         assert not fetch(leader, world, filled, 12, {"fetch_offset": 6}, **top).responses[0].partitions[0].records
-        took = time.monotonic() - began
-        assert (took >= 0.24) == waits
-        assert took < 2
+        assert time.monotonic() - began >= at_least_s
 
 
 def test_a_long_poll_ends_early_when_enough_has_come(world: World) -> None:
@@ -401,12 +402,10 @@ def test_a_long_poll_ends_early_when_enough_has_come(world: World) -> None:
     size = len(batch(1, size=1000))
     with world.broker(1) as waiting, world.broker(1) as producer:
         body = [{"topic": topic, "partitions": [{"partition": p, "partition_max_bytes": 10**6} for p in (0, 1)]}]
-        asked = waiting.send("fetch", 12, max_bytes=10**6, max_wait=15_000, min_bytes=2 * size, topics=body)
-        began = time.monotonic()
+        asked = waiting.send("fetch", 12, max_bytes=10**6, max_wait=FOREVER_MS, min_bytes=2 * size, topics=body)
         assert produce_on(producer, world, topic, batch(1, size=1000), partition=0).error_code.value == 0
         assert produce_on(producer, world, topic, batch(1, size=1000), partition=1).error_code.value == 0
         answer = waiting.answer(asked)
-        assert time.monotonic() - began < 5
     assert [len(one.records) for one in answer.responses[0].partitions] == [size, size]
 
 
@@ -414,11 +413,9 @@ def test_a_long_poll_on_a_deleted_topic_ends(world: World) -> None:
     topic = world.topic(replicas=[1])
     with world.broker(1) as waiting:
         body = [{"topic": topic, "partitions": [{"partition": 0, "partition_max_bytes": 10**6}]}]
-        asked = waiting.send("fetch", 12, max_bytes=10**6, max_wait=15_000, min_bytes=1, topics=body)
-        began = time.monotonic()
+        asked = waiting.send("fetch", 12, max_bytes=10**6, max_wait=FOREVER_MS, min_bytes=1, topics=body)
         world.ask("delete_topics", 5, topic_names=[topic], timeout=5000)
         answer = waiting.answer(asked)
-        assert time.monotonic() - began < 5
     assert answer.responses[0].partitions[0].error_code.name in ("unknown_topic_or_partition", "not_leader_or_follower")
 
 
@@ -450,7 +447,7 @@ def test_a_fetch_session_answers_only_what_is_new(world: World, version: int) ->
         assert news.partitions[0].records
         forgotten = [{"topic": topic, "topic_id": topic_id, "partitions": [0]}]
         ended = session_ask(
-            stranger, world, topic, version, (full.session_id, 3), forgotten_topics_data=forgotten, max_wait=20_000
+            stranger, world, topic, version, (full.session_id, 3), forgotten_topics_data=forgotten, max_wait=FOREVER_MS
         )
         assert (ended.error_code.value, ended.session_id, ended.responses) == (0, 0, ())
         gone = session_ask(stranger, world, topic, version, (full.session_id, 4))
@@ -472,7 +469,7 @@ def test_a_long_poll_of_a_fetch_session_ends_with_records_and_with_the_next_requ
     topic = world.topic(replicas=[1], partitions=2)
     with world.broker(1) as stranger:
         session_id = fetch(stranger, world, topic, 18, {}, session_epoch=0).session_id
-        top = {"session_id": session_id, "min_bytes": 1, "max_bytes": 1_000_000, "max_wait": 20_000}
+        top = {"session_id": session_id, "min_bytes": 1, "max_bytes": 1_000_000, "max_wait": FOREVER_MS}
         first = stranger.send("fetch", 18, session_epoch=1, **top)
         assert produce(world, topic, batch()).error_code.value == 0
         assert stranger.answer(first).responses[0].partitions[0].records

@@ -35,9 +35,12 @@ class Group:
         if found.error_code.value:
             return None
         stranger = world.broker(found.node_id)
-        # it may still be loading what is there
-        listed = stranger.ask("list_groups", 0)
-        return None if listed.error_code.value else stranger
+        # it may not know yet that it is the coordinator, or still be loading what is there
+        (described,) = stranger.ask("describe_groups", 0, groups=[self.name]).groups
+        if not described.error_code.value:
+            return stranger
+        stranger.__exit__(None, None, None)
+        return None
 
     def ask(self, api: str, key: int, **values: Any) -> Any:
         return self.stranger.ask(api, version_of(api, key, self.version), group_id=self.name, **values)

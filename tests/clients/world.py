@@ -14,7 +14,14 @@ from clients.stranger import Stranger
 from heirlog.testing.cluster import Cluster
 
 CONTROLLER_ID = 100
-WAIT_S = 20.0
+UNTOUCHED = {
+    "auto.create.topics.enable": False,
+    # the cluster lives for minutes: neither retention, to which records of 2023 are old, nor a preferred leader that
+    # is elected by itself may come between two requests of a test
+    "log.retention.check.interval.ms": 3_600_000,
+    "auto.leader.rebalance.enable": False,
+}
+WAIT_S = 60.0
 
 
 @dataclass
