@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from controller.cluster import alter, create, epoch_of, heartbeat, leading, register, state_of
+from controller.cluster import alter, assign, create, epoch_of, heartbeat, leading, register, state_of
 
 from heirlog.controller import registration
+from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
-from heirlog.protocol.types import Uuid
+from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.controller_layer import directory
 
 
@@ -72,14 +73,50 @@ def test_a_clean_stop_does_not_keep_the_seat_of_a_replica_whose_directory_is_gon
     assert follower not in (*state.isr, *state.elr)
 
 
-def test_an_empty_disk_does_not_become_the_last_known_leader() -> None:
-    harness = leading(1)
+@pytest.mark.parametrize("manager", ["true", "false"])
+def test_an_empty_disk_does_not_become_the_last_known_leader(manager: str) -> None:
+    harness = leading(1, unclean_recovery_manager_enabled=manager)
     create(harness, factor=1)
     harness.controller.sessions.end(1)  # type: ignore[arg-type]
     register(harness, 1, life=1, log_dirs=[directory(1, 1)])
     heartbeat(harness, 1)
     state = state_of(harness)
     assert (state.leader, state.last_known_elr, state.directories) == (-1, (1,), (directory(1, 0),))
+
+
+def lost_in_turn(*dirs: Uuid, replaced: tuple[Uuid, ...]) -> PartitionState:
+    """min ISR 3, and all of three brokers stop uncleanly, 3 first; then 2 comes with the directories `replaced`, where
+    it had `dirs`.
+    """
+    harness = leading(3)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=1, log_dirs=[*dirs])
+    heartbeat(harness, 2)
+    create(harness, min_insync_replicas="3")
+    if len(dirs) > 1:
+        assert assign(harness, 2, dirs[0], 0) == ["NONE"]
+    for broker in (3, 1):
+        harness.controller.sessions.end(BrokerId(broker))
+        register(harness, broker, life=1)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=2, log_dirs=[*replaced])
+    heartbeat(harness, 2)
+    return state_of(harness)
+
+
+OLD, NEW, OTHER = (directory(2, number) for number in (5, 6, 7))
+
+
+def test_who_brings_another_disk_is_not_waited_for_where_others_may_have_what_was_lost() -> None:
+    state = lost_in_turn(OLD, replaced=(NEW,))
+    assert (state.leader, set(state.last_known_elr), state.directory_of(BrokerId(2))) == (-1, {1, 3}, NEW)
+    state = lost_in_turn(OLD, OTHER, replaced=(NEW, OTHER))
+    assert 2 not in state.last_known_elr and state.directory_of(BrokerId(2)) in (NEW, OTHER)
+
+
+def test_who_comes_without_a_disk_that_may_come_back_is_waited_for() -> None:
+    state = lost_in_turn(OLD, OTHER, replaced=(OTHER,))
+    assert (state.leader, 2 in state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, True, OLD)
 
 
 def lose_the_follower(previous: int) -> tuple[int, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from controller.cluster import alter, create, heartbeat, leading, state_of
+from controller.cluster import alter, create, heartbeat, leading, register, state_of
 from controller.fakes import Harness
 
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.testing.conformance.controller_layer import directory
 
 
 def unregister(harness: Harness, broker: int) -> str:
@@ -45,6 +46,16 @@ def test_the_last_known_leader_is_forgotten_with_its_broker() -> None:
     assert unregister(harness, last) == "NONE"
     state = state_of(harness)
     assert (state.isr, state.elr, state.last_known_elr, state.leader) == ((), (), (), -1)
+
+
+def test_the_only_replica_begins_anew_on_another_disk_once_its_broker_was_unregistered() -> None:
+    harness = leading(1)
+    create(harness, factor=1)
+    heartbeat(harness, 1, want_fence=True)
+    assert unregister(harness, 1) == "NONE"
+    register(harness, 1, life=1, log_dirs=[directory(1, 1)])
+    state = state_of(harness)
+    assert (state.leader, state.last_known_elr, state.directories) == (-1, (), (directory(1, 1),))
 
 
 def test_an_unknown_broker_is_refused() -> None:

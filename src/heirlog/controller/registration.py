@@ -11,8 +11,14 @@ seats rather than an unproven broker with seats.
 
 A new incarnation may come without a log directory that it had (a replaced disk). Then its stop was no clean one, and
 replicas in such a directory are placed anew, or the broker could be in every ISR and lead nothing: an acceptable leader
-is one whose directory is online. Not so where it is still the last known leader, or the last of an ISR without ELR:
-what it has now is empty, and would be elected by itself.
+is one whose directory is online. What it has then is empty. So not where that would be elected by itself, or taken for
+what a partition without a leader waits for:
+
+    it is the last of an ISR without ELR, or the last known leader (manager off)      it stays where it was
+    it is on LastKnownELR (manager on), and others are too, and the broker has at     placed anew, and off the list: of
+    least as many directories that it never had before as it lacks                    the others one may have more
+    else on LastKnownELR: nobody else may have what was lost, or the directory has    it stays where it was, and is
+    failed and may come back                                                          waited for, or an operator decides
 
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
@@ -79,8 +85,8 @@ def register_broker(
         changes = leadership.broker_leaves(broker_id)
     else:
         changes = leadership.broker_lost_data(broker_id)
-    # before the other changes of the same partitions: one of those may name replicas and directories together
-    records = [*_placed_anew(image, broker_id, homeless, request, changes), *changes.records]
+    forgets = leadership.manager_enabled and _brings_other_disks(registered, homeless, request)
+    records = [*changes.records, *_placed_anew(image, broker_id, homeless, request, changes, forgets)]
     epoch = BrokerEpoch(next_offset + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     return Outcome(_respond(epoch), [*records, record], changes.elections)
@@ -95,24 +101,45 @@ def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequ
     return [replica for replica in image.replicas_on(broker_id) if replica[2].directory_of(broker_id) not in usable]
 
 
+def _brings_other_disks(
+    registered: BrokerState | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
+) -> bool:
+    """Whether what it lacks was replaced, and has not just failed: new directories instead of those that are gone."""
+    known = () if registered is None else registered.directories
+    new = [directory for directory in request.log_dirs or () if directory not in known]
+    gone = {state.directory_of(BrokerId(request.broker_id)) for _, _, state in homeless}
+    return len(new) >= len(gone)
+
+
 def _placed_anew(
     image: Image,
     broker_id: BrokerId,
     homeless: Iterable[_Replica],
     request: BrokerRegistrationRequest,
     changes: Changes,
+    forgets: bool,
 ) -> Iterator[PartitionChangeRecord]:
-    """In the directories there are, in turn."""
+    """In the directories there are, in turn. To be applied after `changes`.
+
+    forgets: it need not stay on LastKnownELR.
+    """
     there = sorted(Uuid(directory) for directory in request.log_dirs or ())
     changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
     for turn, (topic_id, partition, state) in enumerate(homeless):
         change = changed.get((topic_id, partition))
         after = state if change is None else merged(image, state, change)
-        if broker_id in (*after.isr, *after.elr, *after.last_known_elr):
+        others = [replica for replica in after.last_known_elr if replica != broker_id]
+        is_listed = len(others) < len(after.last_known_elr)
+        if broker_id not in after.replicas or broker_id in after.isr or broker_id in after.elr:
+            continue
+        if is_listed and not (forgets and others):
             continue
         directory = there[turn % len(there)]
-        directories = [directory if replica == broker_id else state.directory_of(replica) for replica in state.replicas]
-        yield PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=[*directories])
+        record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition)
+        record.directories = [directory if each == broker_id else after.directory_of(each) for each in after.replicas]
+        if is_listed:
+            record.last_known_elr = [*others]
+        yield record
 
 
 def _respond(epoch: BrokerEpoch) -> Callable[[int], BrokerRegistrationResponse]:

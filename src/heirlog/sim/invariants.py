@@ -208,7 +208,8 @@ def t8b_enough_members_were_lost(leader: int, lost: Collection[int], needed: int
 
 def t10_nobody_is_forgotten(before: PartitionState, after: PartitionState, min_isr: int) -> str | None:
     """With the recovery manager on, for a change that elects nobody on a lossy basis: while the ISR is below min ISR,
-    whoever may hold committed records stays in one of the three lists.
+    whoever may hold committed records stays in one of the three lists. Not who was placed in another directory: its
+    disk was replaced.
     """
     if len(after.isr) >= min_isr:
         return None
@@ -216,7 +217,9 @@ def t10_nobody_is_forgotten(before: PartitionState, after: PartitionState, min_i
     forgotten = [
         member
         for member in (*before.isr, *before.elr, *before.last_known_elr)
-        if member not in stays and member in after.replicas
+        if member not in stays
+        and member in after.replicas
+        and before.directory_of(member) == after.directory_of(member)
     ]
     if forgotten:
         return (
