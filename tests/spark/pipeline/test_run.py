@@ -158,7 +158,7 @@ def killed(folder: Folder, spark: SparkSession, step: str, batch_id: int) -> Non
     command = [sys.executable, "-c", KILLED, str(folder.file), step, str(batch_id)]
     # not through pipes: the JVM outlives its driver for a moment and would hold them open
     with open(folder.path / "output", "w+") as output:
-        ended = subprocess.run(command, stdout=output, stderr=output, timeout=120)
+        ended = subprocess.run(command, stdout=output, stderr=output, timeout=300)
         output.seek(0)
         assert ended.returncode == -signal.SIGKILL, output.read()
 
