@@ -543,6 +543,20 @@ def test_designation_elects_the_named_replica_or_says_why_not() -> None:
     assert cluster.outcome(4, desired=2)[0] == "ELECTION_NOT_NEEDED"
 
 
+def test_two_leaders_designated_for_one_partition_are_none() -> None:
+    cluster = back(lost(partitions=2), 1, 2, 3)
+    request = ElectLeadersRequest(
+        election_type=4,
+        topic_partitions=[
+            ElectLeadersRequest.TopicPartitions(topic="foo", partitions=[0, 0, 1, 1], desired_leaders=[1, 2, 3, 3])
+        ],
+    )
+    (topic,) = cluster.harness.ask("elect_leaders", request, 3).replica_election_results
+    codes = [(result.partition_id, ErrorCode(result.error_code).name) for result in topic.partition_result]
+    assert codes == [(0, "INVALID_REQUEST"), (1, "NONE")]
+    assert (cluster.leader(0), cluster.leader(1)) == (-1, 3)
+
+
 def test_an_operator_can_have_the_longest_log_where_the_strategy_is_none() -> None:
     cluster = back(lost(unclean_recovery_strategy="None"), 1, 2)
     code, why = cluster.outcome(2)

@@ -9,8 +9,8 @@
        balanced          outside the quorum
     type 3, longest log  the same under Aggressive
        aggressive
-    type 4, designation  the desired leader, and nobody else: INVALID_REQUEST if it is no replica or none was named,
-                         ELIGIBLE_LEADERS_NOT_AVAILABLE if it is fenced, shutting down or without its directory
+    type 4, designation  the desired leader, and nobody else: INVALID_REQUEST if it is no replica, none was named or
+                         several, ELIGIBLE_LEADERS_NOT_AVAILABLE if it is fenced, shutting down or without its directory
 
 Types 2 to 4 need version 3 and the recovery manager; else, and for any other number, INVALID_REQUEST for the whole
 request. They are not needed if anyone leads. A recovery takes its time: where it does not end at once the answer is
@@ -29,7 +29,7 @@ Source: KIP-460; KIP-966, "ElectLeadersRequest" (the numbers of types 2 to 4 are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from heirlog.controller.election import Elected, Election
@@ -102,12 +102,11 @@ def elect_leaders(
         return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
     handling = _Handling(image, static, request, recovery)
     topics: dict[str, TopicResult] = {}
-    seen: set[tuple[str, int]] = set()
+    wanted: dict[tuple[str, int], list[_Asked]] = {}
     for asked in _asked(image, request):
-        if (asked.topic, asked.partition) in seen:
-            continue
-        seen.add((asked.topic, asked.partition))
-        code, sentence = handling.partition(asked)
+        wanted.setdefault((asked.topic, asked.partition), []).append(asked)
+    for asked, *again in wanted.values():
+        code, sentence = handling.partition(asked, {asked.desired, *(other.desired for other in again)})
         if request.topic_partitions is None and code is ErrorCode.ELECTION_NOT_NEEDED:
             continue
         result = Result(partition_id=asked.partition, error_code=code, error_message=sentence or _SENTENCES.get(code))
@@ -144,7 +143,8 @@ class _Handling:
         self._served = 0
         self.changes = Changes()
 
-    def partition(self, asked: _Asked) -> _Answered:
+    def partition(self, asked: _Asked, desired: Collection[BrokerId | None]) -> _Answered:
+        """desired: all leaders that the request names for it."""
         topic_id = self._image.topic_ids.get(asked.topic)
         state = None if topic_id is None else self._image.partitions[topic_id].get(asked.partition)
         needed = state is not None and self._is_needed(state)
@@ -159,6 +159,8 @@ class _Handling:
         if self._type in _STRATEGIES:
             return self._recover((topic_id, asked.partition), _STRATEGIES[self._type])
         if self._type == DESIGNATION_TYPE:
+            if len(desired) > 1:
+                return _Answered(ErrorCode.INVALID_REQUEST, "Several leaders were named for it: name one.")
             return self._designate((topic_id, asked.partition), state, asked.desired)
         return _Answered(self._elect((topic_id, asked.partition), state, _KINDS[self._type]))
 
