@@ -234,6 +234,83 @@ def test_broker_scenarios_beside_the_catalogue(setup: Any, steps: Any) -> None:
     assert result.passed, result.why
 
 
+def controller_setup(brokers: str, partitions: list[Any], min_isr: str = "2", **more: Any) -> dict[str, Any]:
+    """`brokers`: a letter for each, from 1 on: u unfenced, f fenced, c in controlled shutdown."""
+    states = {"u": "unfenced", "f": "fenced", "c": "controlled_shutdown"}
+    defaults = {"leaderEpoch": 10, "partitionEpoch": 20, "elr": [], "lastKnownElr": []}
+    return {
+        "features": {"eligible.leader.replicas.version": 1, "metadata.version": 29},
+        "config": {"cluster": {"min.insync.replicas": min_isr}},
+        "brokers": [{"id": number, "state": states[state]} for number, state in enumerate(brokers, 1)],
+        "partitions": [defaults | partition for partition in partitions],
+        **more,
+    }
+
+
+FOO = [{"topic": "foo", "partition": 0}]
+
+
+@pytest.mark.parametrize(
+    ("setup", "event", "expect"),
+    [
+        (
+            # the balancer takes leaderless partitions along: here the last known leader is back
+            controller_setup("uuu", [{"replicas": [2, 1], "isr": [], "leader": -1, "lastKnownElr": [2]}]),
+            {"type": "periodic", "task": "electPreferred"},
+            {
+                "records": [
+                    {
+                        "type": "PartitionChangeRecord",
+                        "version": 2,
+                        "topic": "foo",
+                        "partition": 0,
+                        "isr": [2],
+                        "lastKnownElr": [],
+                        "leader": 2,
+                        "leaderRecoveryState": 1,
+                    }
+                ],
+                "response": {"rescheduleImmediately": False},
+            },
+        ),
+        (
+            # the limit is reached, though nothing is left to do
+            controller_setup("uu", [{"replicas": [1, 2], "isr": [1, 2], "leader": 2}], maxElectionsPerImbalance=1),
+            {"type": "periodic", "task": "electPreferred"},
+            {"response": {"rescheduleImmediately": True}},
+        ),
+        (
+            # not the preferred replica, but a leader
+            controller_setup(
+                "fuu", [{"replicas": [1, 2, 3], "isr": [], "leader": -1, "elr": [2], "lastKnownElr": [1]}]
+            ),
+            {"type": "elect_leaders", "electionType": 0, "partitions": FOO},
+            {"response": [{"topic": "foo", "partition": 0, "error": "NONE"}]},
+        ),
+        (
+            controller_setup("uu", [{"replicas": [1, 2], "isr": [1, 2], "leader": 1}]),
+            {"type": "elect_leaders", "electionType": 9, "partitions": []},
+            {"error": "NONE", "response": [], "records": []},
+        ),
+        (
+            # nobody remembers when its shutdown began: it leads nothing, so it may go
+            controller_setup("ucu", [{"replicas": [1, 2, 3], "isr": [1, 3], "leader": 1}]),
+            {"type": "heartbeat", "broker": 2, "wantShutDown": True},
+            {"response": {"isCaughtUp": True, "isFenced": True, "shouldShutDown": True}},
+        ),
+        (
+            controller_setup("ucu", [{"replicas": [1, 2, 3], "isr": [1, 3], "leader": 1}]),
+            {"type": "heartbeat", "broker": 2},
+            {"response": {"isCaughtUp": True, "isFenced": False, "shouldShutDown": False}, "records": []},
+        ),
+    ],
+)
+def test_controller_scenarios_beside_the_catalogue(setup: Any, event: Any, expect: Any) -> None:
+    """Results of Apache Kafka 4.2's own QuorumController."""
+    result = run({"id": "beside", "layer": "controller", "setup": setup, "steps": [{"event": event, "expect": expect}]})
+    assert result.passed, result.why
+
+
 def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(FILE), "--layer", "admin", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]

@@ -1,10 +1,11 @@
 """Elections that nobody's coming or going caused: by an operator, and by the controller's own tasks.
 
     type 0, preferred    not needed if the first replica leads; else a PREFERRED election, and
-                         PREFERRED_LEADER_NOT_AVAILABLE if that does not put the first replica in charge
+                         PREFERRED_LEADER_NOT_AVAILABLE if that changes nothing. Where nobody led it may put another
+                         replica in charge, which is an answer without an error, as on Apache Kafka
     type 1, unclean      not needed if anyone leads; else an UNCLEAN election whatever the topic allows (KIP-460), and
-                         ELIGIBLE_LEADERS_NOT_AVAILABLE if nobody can lead. A live ISR or ELR member goes first and then
-                         the election is clean. Never starts a recovery
+                         ELIGIBLE_LEADERS_NOT_AVAILABLE if that changes nothing. A live ISR or ELR member goes first
+                         and then the election is clean. Never starts a recovery
     type 2, longest log  a recovery under Balanced, whatever the topic says; `SkipWait`: without the wait for replicas
        balanced          outside the quorum
     type 3, longest log  the same under Aggressive
@@ -16,9 +17,9 @@ Types 2 to 4 need version 3 and the recovery manager; else, and for any other nu
 request. They are not needed if anyone leads. A recovery takes its time: where it does not end at once the answer is
 ELIGIBLE_LEADERS_NOT_AVAILABLE with a sentence that says for whom it waits, and it goes on; DescribeRecovery tells how.
 
-A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing. One
-request serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. Each partition is
-its own change: records may span several batches.
+A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing, of
+whatever type. One request serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for
+again. Each partition is its own change: records may span several batches.
 
 The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
 of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
@@ -41,7 +42,7 @@ from heirlog.controller.recovery.strategy import Strategy
 from heirlog.controller.refusals import elect_leaders_refused
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import LEADER_UNCHANGED, Image
+from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -63,6 +64,10 @@ Result = ElectLeadersResponse.PartitionResult
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
 
 _KINDS: Final = {PREFERRED_TYPE: Election.PREFERRED, UNCLEAN_TYPE: Election.UNCLEAN}
+_UNCHANGED: Final = {
+    Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
 _STRATEGIES: Final = {
     LONGEST_LOG_BALANCED_TYPE: Strategy.BALANCED,
     LONGEST_LOG_AGGRESSIVE_TYPE: Strategy.AGGRESSIVE,
@@ -98,7 +103,7 @@ def elect_leaders(
         and version >= RECOVERY_TYPES_VERSION
         and recovery.enabled
     )
-    if not known:
+    if not known and request.topic_partitions != []:
         return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
     handling = _Handling(image, static, request, recovery)
     topics: dict[str, TopicResult] = {}
@@ -171,16 +176,8 @@ class _Handling:
 
     def _elect(self, key: tuple[Uuid, int], state: PartitionState, kind: Election) -> ErrorCode:
         built = self._leadership.change(*key, election=kind, answers=self._recovery.recorded_answers(key, state))
-        leader = state.leader
-        if built.record is not None and built.record.leader != LEADER_UNCHANGED:
-            leader = BrokerId(built.record.leader)
-        if kind is Election.PREFERRED and leader != state.replicas[0]:
-            if built.basis is not None and not state.has_leader:
-                # nobody led before and somebody can now: refusing that would serve no one
-                self.changes.add(built)
-            return ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        if built.basis is None:
-            return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        if built.record is None:
+            return _UNCHANGED[kind]
         self.changes.add(built)
         return ErrorCode.NONE
 
@@ -212,37 +209,32 @@ class _Handling:
 
 
 def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
-    """Give partitions back to their first replicas; whether the limit cut the run short."""
+    """Give partitions back to their first replicas; whether the limit was reached."""
     leadership, changes = Leadership(image, static), Changes()
-    for topic_id, partition, state in _imbalanced(image):
+    for topic_id, partition in _imbalanced(image):
         if len(changes.records) >= limit:
-            return changes, True
-        built = leadership.change(topic_id, partition, election=Election.PREFERRED)
-        if built.record is not None and built.record.leader == state.replicas[0]:
-            changes.add(built)
-    return changes, False
+            break
+        changes.add(leadership.change(topic_id, partition, election=Election.PREFERRED))
+    return changes, len(changes.records) >= limit
 
 
 def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
-    """Elect for leaderless partitions of topics that allow it; whether the limit cut the run short."""
+    """Elect for leaderless partitions of topics that allow it; whether the limit was reached."""
     leadership, changes = Leadership(image, static), Changes()
     if leadership.manager_enabled:
         return changes, False
     for topic_id, partition in image.leaderless():
-        if not leadership.allows_unclean(topic_id):
-            continue
         if len(changes.records) >= limit:
-            return changes, True
-        built = leadership.change(topic_id, partition, election=Election.UNCLEAN)
-        if built.basis is not None:
-            changes.add(built)
-    return changes, False
+            break
+        if leadership.allows_unclean(topic_id):
+            changes.add(leadership.change(topic_id, partition, election=Election.UNCLEAN))
+    return changes, len(changes.records) >= limit
 
 
-def _imbalanced(image: Image) -> Iterator[tuple[Uuid, int, PartitionState]]:
+def _imbalanced(image: Image) -> Iterator[tuple[Uuid, int]]:
+    """Whoever does not have its first replica for a leader, those without any among them."""
     for topic_id in sorted(image.partitions):
         partitions = image.partitions[topic_id]
         for partition in sorted(partitions):
-            state = partitions[partition]
-            if state.has_leader and state.leader != state.replicas[0]:
-                yield topic_id, partition, state
+            if partitions[partition].leader != partitions[partition].replicas[0]:
+                yield topic_id, partition

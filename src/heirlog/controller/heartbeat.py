@@ -12,7 +12,10 @@
     (otherwise the state stays)
 
 The wait in CONTROLLED_SHUTDOWN is for the *new* leaders: a broker that goes before they know that they lead leaves
-partitions without service. FENCED and SHUTDOWN_NOW run the fence handling, also for a broker that is fenced already.
+partitions without service. A broker is in that state while its session remembers where the wait ends: a registration
+that says so and no such memory is one of an UNFENCED broker, whose wish to shut down begins the state anew.
+
+FENCED and SHUTDOWN_NOW run the fence handling, also for a broker that is fenced already.
 
 Newly offline log directories: their replicas leave ISR and ELR, and the registration lists what is left. The replicas
 never enter an ELR: what a failed disk still holds nobody can prove. That goes together with a fence or a shutdown in
@@ -49,10 +52,10 @@ class BrokerControlState(Enum):
     SHUTDOWN_NOW = "shutdown-now"
 
 
-def control_state(broker: BrokerState) -> BrokerControlState:
+def control_state(sessions: Sessions, broker: BrokerState) -> BrokerControlState:
     if broker.fenced:
         return BrokerControlState.FENCED
-    if broker.in_controlled_shutdown:
+    if sessions.shutdown_offset(broker.id, broker.epoch) is not None:
         return BrokerControlState.CONTROLLED_SHUTDOWN
     return BrokerControlState.UNFENCED
 
@@ -61,7 +64,7 @@ def next_state(
     image: Image, sessions: Sessions, broker: BrokerState, request: BrokerHeartbeatRequest
 ) -> BrokerControlState:
     """The table above."""
-    current = control_state(broker)
+    current = control_state(sessions, broker)
     leads = image.leaders.any(broker.id)
     match current:
         case BrokerControlState.FENCED if request.want_shut_down:
@@ -92,7 +95,7 @@ def heartbeat(
     if broker.epoch != request.broker_epoch:
         return answer(BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     session = sessions.touch(broker.id, broker.epoch, now_ms, peer, request.current_metadata_offset)
-    current, upcoming = control_state(broker), next_state(image, sessions, broker, request)
+    current, upcoming = control_state(sessions, broker), next_state(image, sessions, broker, request)
     failed = _newly_offline(broker, request)
     if failed and upcoming is BrokerControlState.UNFENCED:
         upcoming = current
@@ -133,7 +136,9 @@ def _transition(
             return _outcome([_change_record(broker, (), fenced=-1)], changes, changes.records)
         case BrokerControlState.CONTROLLED_SHUTDOWN:
             changes = leadership.broker_leaves(broker.id, failed)
-            return _outcome([_change_record(broker, failed, in_controlled_shutdown=1)], changes, changes.records)
+            first = [_change_record(broker, failed, in_controlled_shutdown=1)]
+            is_told = broker.in_controlled_shutdown and not failed
+            return _outcome([] if is_told else first, changes, changes.records)
         case _:
             return fence(image, static, broker, failed)
 
@@ -170,6 +175,11 @@ def _note(
     """What the session must remember about the transition."""
     if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
         session.shutdown_offset = last_offset
+    elif upcoming is BrokerControlState.FENCED:
+        session.shutdown_offset = None
+    elif upcoming is BrokerControlState.UNFENCED:
+        # as on Apache Kafka: what it has applied counts from its next heartbeat on, as an unfenced broker
+        session.metadata_offset = -1
     elif upcoming is BrokerControlState.SHUTDOWN_NOW:
         # it goes with our blessing: its next process must not be taken for a second one
         sessions.end(broker.id)
@@ -186,16 +196,11 @@ def _has_directory(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool
 
 
 def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
-    session = sessions.get(broker.id, broker.epoch)
-    if session is None or session.shutdown_offset is None:
-        # a new active controller does not know when it began: what is appended by now is surely late enough
-        if session is not None:
-            session.shutdown_offset = image.offset
-        return False
-    return all(
-        sessions.metadata_offset(other.id, other.epoch) >= session.shutdown_offset
+    began = sessions.shutdown_offset(broker.id, broker.epoch)
+    return began is None or all(
+        sessions.metadata_offset(other.id, other.epoch) >= began
         for other in image.brokers.values()
-        if other.is_active
+        if control_state(sessions, other) is BrokerControlState.UNFENCED
     )
 
 

@@ -117,3 +117,8 @@ class Sessions:
         """What it said last; -1 if it said nothing yet."""
         session = self.get(broker, epoch)
         return -1 if session is None else session.metadata_offset
+
+    def shutdown_offset(self, broker: BrokerId, epoch: BrokerEpoch) -> int | None:
+        """What every active broker must have applied before it may go; None: it is not in controlled shutdown."""
+        session = self.get(broker, epoch)
+        return None if session is None else session.shutdown_offset
