@@ -104,6 +104,25 @@ def lost_in_turn(*dirs: Uuid, replaced: tuple[Uuid, ...]) -> PartitionState:
     return state_of(harness)
 
 
+def test_an_eligible_replica_that_is_away_may_have_what_another_disk_has_lost() -> None:
+    harness = leading(3)
+    create(harness, min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    for broker in (1, 2, 3):
+        harness.controller.expire_session(BrokerId(broker), "test")
+    register(harness, leader, life=1, log_dirs=[directory(leader, 5)])
+    state = state_of(harness)
+    assert (state.leader, state.isr, len(state.elr), state.last_known_elr) == (-1, (), 2, ())
+    assert state.directory_of(BrokerId(leader)) == directory(leader, 5)
+    first, last = state.elr
+    for broker in (first, last):
+        register(harness, broker, life=1, log_dirs=[directory(broker, 5)])
+    state = state_of(harness)
+    assert (state.elr, state.last_known_elr) == ((), (last,))
+    assert state.directory_of(BrokerId(last)) == directory(last, 0), "the last one that may have it is waited for"
+
+
 OLD, NEW, OTHER = (directory(2, number) for number in (5, 6, 7))
 
 

@@ -15,8 +15,8 @@ is one whose directory is online. What it has then is empty. So not where that w
 what a partition without a leader waits for:
 
     it is the last of an ISR without ELR, or the last known leader (manager off)      it stays where it was
-    it is on LastKnownELR (manager on), and others are too, and the broker has at     placed anew, and off the list: of
-    least as many directories that it never had before as it lacks                    the others one may have more
+    it is on LastKnownELR (manager on), others are in ISR, ELR or on the list, and    placed anew, and off the list:
+    the broker has at least as many new directories as it lacks                       others may have what was lost
     else on LastKnownELR: nobody else may have what was lost, or the directory has    it stays where it was, and is
     failed and may come back                                                          waited for, or an operator decides
 
@@ -128,17 +128,17 @@ def _placed_anew(
     for turn, (topic_id, partition, state) in enumerate(homeless):
         change = changed.get((topic_id, partition))
         after = state if change is None else merged(image, state, change)
-        others = [replica for replica in after.last_known_elr if replica != broker_id]
-        is_listed = len(others) < len(after.last_known_elr)
+        listed = [replica for replica in after.last_known_elr if replica != broker_id]
+        is_listed = len(listed) < len(after.last_known_elr)
         if broker_id not in after.replicas or broker_id in after.isr or broker_id in after.elr:
             continue
-        if is_listed and not (forgets and others):
+        if is_listed and not (forgets and (after.isr or after.elr or listed)):
             continue
         directory = there[turn % len(there)]
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition)
         record.directories = [directory if each == broker_id else after.directory_of(each) for each in after.replicas]
         if is_listed:
-            record.last_known_elr = [*others]
+            record.last_known_elr = [*listed]
         yield record
 
 
