@@ -69,12 +69,14 @@ def _feature(name: str, low: int, high: int) -> Any:
     return BrokerRegistrationRequest.Feature(name=name, min_supported_version=low, max_supported_version=high)
 
 
-def test_a_dry_run_and_a_level_that_is_there_write_nothing() -> None:
+def test_a_dry_run_writes_nothing_and_a_level_that_is_there_only_itself() -> None:
     harness = leading()
     written = harness.quorum.log_end_offset
     assert update(harness, ELR, 0, 2, validate_only=True) == "NONE"
-    assert update(harness, ELR, 1) == "NONE"
+    assert update(harness, "metadata.version", harness.controller.image.metadata_version) == "NONE"
     assert harness.quorum.log_end_offset == written
+    assert update(harness, ELR, 1) == "NONE"
+    assert harness.quorum.log_end_offset == written + 1
 
 
 def test_enabling_the_elr_leaves_one_min_isr_for_all() -> None:

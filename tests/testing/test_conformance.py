@@ -303,6 +303,20 @@ FOO = [{"topic": "foo", "partition": 0}]
             {"type": "heartbeat", "broker": 2},
             {"response": {"isCaughtUp": True, "isFenced": False, "shouldShutDown": False}, "records": []},
         ),
+        (
+            controller_setup("u", [{"replicas": [1], "isr": [1], "leader": 1}]),
+            {"type": "update_feature", "feature": "eligible.leader.replicas.version", "level": 1, "upgradeType": 1},
+            {
+                "records": [
+                    {
+                        "type": "FeatureLevelRecord",
+                        "version": 0,
+                        "name": "eligible.leader.replicas.version",
+                        "featureLevel": 1,
+                    }
+                ]
+            },
+        ),
     ],
 )
 def test_controller_scenarios_beside_the_catalogue(setup: Any, event: Any, expect: Any) -> None:

@@ -116,9 +116,9 @@ def _replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResourc
     _check_keys([config.name for config in resource.configs])
     _check_values([config.name for config in resource.configs if config.value is None])
     stored = image.configs.get((resource.resource_type, resource.resource_name), {})
-    changes: dict[str, str | None] = dict.fromkeys(stored)
-    changes.update({config.name: config.value for config in resource.configs})
-    return changes
+    changes = {config.name: config.value for config in resource.configs}
+    # what is named comes first, as on Apache Kafka
+    return changes | dict.fromkeys(name for name in stored if name not in changes)
 
 
 def _increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Changes:

@@ -5,7 +5,8 @@
     the ELR         needs metadata.version 23 (4.0-IV1), also the one asked for in the same request
     validate only   the same answer, and no records
 
-Any breach is INVALID_UPDATE_VERSION. A level that is there already writes nothing. Below metadata.version 23 there is
+Any breach is INVALID_UPDATE_VERSION. A level that is there already is written again, as on Apache Kafka, with what goes
+up with it; that of metadata.version and of kraft.version writes nothing. Below metadata.version 23 there is
 no way down, neither safe nor unsafe: records that this version writes could not be read there.
 
 The ELR changes more than its level, in one batch:
@@ -152,13 +153,15 @@ def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]
 def _records(image: Image, static: StaticConfig, levels: Mapping[str, int], changes: Changes) -> Iterator[Any]:
     for feature in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
         level, current = levels[feature], finalized_level(image, feature)
-        if level == current:
+        if level == current and feature in (METADATA_VERSION, KRAFT_VERSION):
             continue
         record = FeatureLevelRecord(name=feature, feature_level=level)
         if feature != ELR_VERSION:
             yield record
         elif level:
             yield from _one_min_isr_for_all(image, static)
+            yield record
+        elif not current:
             yield record
         else:
             _eligible_as_isr(image, static, changes)

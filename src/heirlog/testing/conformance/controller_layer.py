@@ -403,9 +403,11 @@ class ControllerScenario:
             raise UnknownName(f"event register_broker: incarnation {life}")
         if life == "new":
             self._lives[number] = self._lives.get(number, 0) + 1
-        self.controller.sessions.end(BrokerId(number))
+        sessions = self.controller.sessions
+        began = None if known is None else sessions.shutdown_offset(known.id, known.epoch)
+        sessions.end(BrokerId(number))
         if event.get("sessionValid") and known is not None:
-            self.controller.sessions.start(known.id, known.epoch, self.env.now_ms())
+            sessions.start(known.id, known.epoch, self.env.now_ms())
         features = _broker_features()
         if event.get("noElrFeature"):
             del features[ELR_VERSION]
@@ -422,6 +424,9 @@ class ControllerScenario:
             previous_broker_epoch=self.epochs.meant(number, event.get("previousBrokerEpoch", -1)),
         )
         response = self.ask("broker_registration", request, event.get("version", 4))
+        if began is not None and known is not None and self._epoch_of(number) == known.epoch:
+            # only its time was over; that it is in controlled shutdown the controller still knows
+            sessions.start(known.id, known.epoch, self.env.now_ms()).shutdown_offset = began
         if response.error_code:
             return {"error": error_named(response.error_code)}
         if known is None or response.broker_epoch != known.epoch:
