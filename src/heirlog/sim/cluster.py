@@ -12,6 +12,7 @@ seconds of virtual time; what is short in proportion stays so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import TypeVar
 
 from heirlog.metadata.config_def import StaticConfig, parse_static
@@ -155,11 +156,16 @@ class Cluster:
     def format(self) -> None:
         """Every disk, durably; takes no part of the run that anybody could disturb."""
         for machine in self._by_name.values():
-            self._format(machine)
+            self._format(machine, self.world.stream(f"directory {machine.name}"))
 
-    def _format(self, machine: Machine) -> None:
+    def replace_disk(self, name: str) -> None:
+        """A machine that is down gets new, empty log directories."""
+        self.say(f"replace-disk {name}")
+        self.machines.replace_disk(name)
+        self._format(self._by_name[name], self.world.stream(f"directory {name} {self.world.host(name).incarnations}"))
+
+    def _format(self, machine: Machine, chance: Random) -> None:
         env = self.machines.boot(machine.name)
-        chance = self.world.stream(f"directory {machine.name}")
         ids = {path: Uuid(chance.randbytes(16)) for path in machine.config.log_dirs}
         directory_id = ids[machine.config.metadata_log_dir]
         voters = []

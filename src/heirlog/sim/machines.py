@@ -77,6 +77,12 @@ class Machines:
             self.world.note(name, f"lost {lost}")
             self.world.counters["disk.lost"] += 1 if lost else 0
 
+    def replace_disk(self, name: str) -> None:
+        """A new, empty one for a machine that is down."""
+        assert self.running(name) is None, f"{name} still runs"
+        number = self.world.host(name).incarnations
+        self._disks[name] = SimDisk(self.world, self.world.host(name), self.world.stream(f"disk {name} {number}"))
+
     def pause(self, name: str) -> None:
         process = self.running(name)
         if process is not None:

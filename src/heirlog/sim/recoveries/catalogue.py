@@ -13,6 +13,7 @@ than it gives up, is judged at every election of every run (`heirlog.sim.oracle`
     U6   a clean candidate ends a recovery                     U15  many partitions at once
     U7   a topic made again is another one                     U16  the loss report says what was given up
     U8   the assignment changes in between                     U18  a damaged clean-shutdown file is none
+    replaced-disk   who comes back with an empty disk is neither waited for nor elected
 
 U17 (readers are told of what was given up) is judged in every run: poll-skip, `heirlog.sim.history`.
 
@@ -26,7 +27,7 @@ from random import Random
 
 from heirlog.sim.recoveries import plans
 from heirlog.sim.recoveries.answers import old_leader, u1, u2, u3, u4, u6, u11, u13, u14
-from heirlog.sim.recoveries.meanwhile import u5, u7, u8, u15, u18
+from heirlog.sim.recoveries.meanwhile import replaced_disk, u5, u7, u8, u15, u18
 from heirlog.sim.recoveries.operators import u9, u10, u16
 from heirlog.sim.stage import Plan, Stage
 
@@ -49,4 +50,5 @@ RECOVERIES: Mapping[str, tuple[Callable[[Random], Plan], Callable[[Stage], None]
     "U15": (plans.many, u15),
     "U16": (plans.none, u16),
     "U18": (plans.damaged, u18),
+    "replaced-disk": (plans.keeps, replaced_disk),
 }

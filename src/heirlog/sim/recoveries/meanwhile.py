@@ -1,5 +1,5 @@
 """What else happens while a recovery runs, or before it: the controller dies, the topic is another one, the assignment
-changes, many partitions wait at once, the clean-shutdown file is damaged.
+changes, many partitions wait at once, the clean-shutdown file is damaged, a disk was replaced.
 """
 
 from __future__ import annotations
@@ -26,6 +26,22 @@ DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (
     ("wrong type", lambda content: b'{"version":0,"brokerEpoch":[1]}'),
     ("not JSON", lambda content: b"clean"),
 )
+
+
+def replaced_disk(stage: Stage) -> None:
+    """One of the two who may have what was lost comes back with an empty disk."""
+    script = Script(stage, "replaced-disk")
+    is_last = bool(script.random.randrange(0, 2))
+    script.lose(b_by=KILL if is_last else POWER_CUT, a_by=POWER_CUT if is_last else KILL)
+    replaced = script.a if is_last else script.b
+    script.cluster.replace_disk(f"broker-{replaced}")
+    brokers = [script.a, script.b, script.c]
+    script.random.shuffle(brokers)
+    for broker in brokers:
+        script.up(broker)
+        script.run_for(0, 1500)
+    script.until_led()
+    script.expect(script.state.leader != replaced, f"broker {replaced} does not lead, which has nothing left")
 
 
 def u5(stage: Stage) -> None:
