@@ -17,7 +17,7 @@ def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> Non
     from heirlog.client.recovery import choices
 
     print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {_state(partition)}")
-    if partition.quorum_reason and manager_enabled:
+    if partition.quorum_reason and manager_enabled and not (partition.isr_nodes or partition.eligible_leader_replicas):
         print(f"  quorum {', '.join(map(str, partition.quorum))}: {partition.quorum_reason}")
     columns = {
         "broker": "Broker",
