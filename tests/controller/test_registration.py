@@ -10,6 +10,7 @@ from controller.cluster import alter, assign, create, epoch_of, heartbeat, leadi
 from heirlog.controller import registration
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.controller_layer import directory
@@ -121,6 +122,15 @@ def test_an_eligible_replica_that_is_away_may_have_what_another_disk_has_lost() 
     state = state_of(harness)
     assert (state.elr, state.last_known_elr) == ((), (last,))
     assert state.directory_of(BrokerId(last)) == directory(last, 0), "the last one that may have it is waited for"
+    for broker in (1, 2, 3):
+        heartbeat(harness, broker)
+    request = ElectLeadersRequest(
+        election_type=1, topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="foo", partitions=[0])]
+    )
+    harness.ask("elect_leaders", request, 2)
+    state = state_of(harness)
+    assert state.leader not in (-1, last)
+    assert state.directories == tuple(directory(broker, 5) for broker in state.replicas), "it follows, from nothing"
 
 
 OLD, NEW, OTHER = (directory(2, number) for number in (5, 6, 7))

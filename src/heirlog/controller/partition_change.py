@@ -13,6 +13,8 @@ hold; the builder answers with one record, or with none if nothing would change.
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
 
+With the recovery manager a lossy election also places replicas anew whose only directory was replaced.
+
 Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
 named.
 
@@ -111,6 +113,10 @@ class _Build:
         elected = self._elect()
         self._name_leader(elected)
         self._write_lists()
+        if self.change.keeps_all_lost and elected.basis is not None and elected.basis.is_lossy:
+            # records of before KIP-858 name no directories
+            places = zip(self.before.replicas, self.directories, strict=False)
+            self.directories = tuple([self._home(*place) for place in places])
         self._write_assignment()
         self._write_recovery_state(elected)
         return Built(None if _says_nothing(self.record) else self.record, elected.basis, completes)
@@ -213,6 +219,14 @@ class _Build:
         if replica in self.before.replicas:
             return self.directories[self.before.replicas.index(replica)]
         return self.change.default_directory(replica)
+
+    def _home(self, replica: BrokerId, directory: Uuid) -> Uuid:
+        """Nobody waits for a disk any more that was replaced: the replica begins anew where its broker has room.
+
+        Who has several directories is placed when it registers again (registration.py).
+        """
+        only = self.change.default_directory(replica)
+        return directory if only == UNASSIGNED_DIRECTORY else only
 
     def _write_recovery_state(self, elected: Elected) -> None:
         wanted = self.change.recovery_state
