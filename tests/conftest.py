@@ -4,6 +4,8 @@ A file stays in one process, since its fixtures may cost seconds; so do all file
 takes longest comes first, so that no process is left with it at the end; xdist by itself would sort by the number of
 tests, which says nothing of their length.
 
+Hypothesis judges what comes out, never how long it takes: on a busy machine any example may take a second.
+
 Traps. Markers of groups (`--dist loadgroup`) do not reach the scheduler of xdist 3.8 with pytest 9.2.
 """
 
@@ -12,8 +14,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+settings.register_profile("heirlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("heirlog")
 
 TESTS = Path(__file__).parent
 SPARK = "tests/spark/"

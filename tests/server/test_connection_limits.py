@@ -33,7 +33,7 @@ async def connect(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.Str
     return await asyncio.open_connection(endpoint.host, endpoint.port)
 
 
-async def is_served(reader: asyncio.StreamReader, timeout_s: float = 5.0) -> bool:
+async def is_served(reader: asyncio.StreamReader, timeout_s: float = 30.0) -> bool:
     try:
         async with asyncio.timeout(timeout_s):
             return len(await reader.read(4)) == 4
@@ -201,7 +201,8 @@ def test_an_answer_that_nobody_reads_holds_neither_its_bytes_nor_descriptors(
             descriptors = len(os.listdir("/proc/self/fd"))
             await eventually(lambda: node.clients[0].transport._stream.queued_bytes > 900 * size)
             assert tracemalloc.get_traced_memory()[1] < 4 * stream.OUTPUT_LIMIT
-            assert len(os.listdir("/proc/self/fd")) == descriptors
+            # (fewer: what earlier tests have left is collected at any time)
+            assert len(os.listdir("/proc/self/fd")) <= descriptors
         finally:
             tracemalloc.stop()
         node.server.stop()

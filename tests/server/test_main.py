@@ -88,7 +88,7 @@ class Running:
 
     def end(self) -> tuple[int, str]:
         """Exit code and the last line on stderr."""
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=120)
         return self.process.returncode, (errors.splitlines() or [""])[-1]
 
 
@@ -127,7 +127,7 @@ def test_an_error_inside_the_brain_ends_the_node(tmp_path: Path) -> None:
 def test_after_stop_the_node_hears_nothing(tmp_path: Path) -> None:
     start = "self.env.call_later(0, lambda: print('late')); self.env.stop(0, 'at once')"
     running = Running(tmp_path, start=start)
-    out, _ = running.process.communicate(timeout=20)
+    out, _ = running.process.communicate(timeout=120)
     assert running.process.returncode == 0
     assert "late" not in out
 

@@ -32,7 +32,7 @@ def raw(*parts: Any) -> Any:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         (size,) = struct.unpack(">i", await reader.readexactly(4))
         return await reader.readexactly(size)
 
@@ -208,7 +208,8 @@ def test_a_large_region_is_sent_with_sendfile_also_after_its_file_was_closed(
 
     before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
     asyncio.run(scenario())
-    assert not before or len(os.listdir("/proc/self/fd")) == before
+    # (fewer: what earlier tests have left is collected at any time)
+    assert not before or len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.parametrize(("promised", "received"), [(60_000, 0), (150_000, 50_008)], ids=["read", "sendfile"])

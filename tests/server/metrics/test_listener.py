@@ -183,7 +183,10 @@ def test_one_connection_more_than_the_bound_is_closed_and_others_are_served(run:
         async with asyncio.timeout(30):
             while len(place.listener.connections) < CONNECTIONS_MAX:
                 await asyncio.sleep(0.001)
-        assert await place.ask() == b""
+        reader, writer = await place.connect()
+        writer.write(GET)
+        assert await _until_closed(reader) == b""
+        writer.close()
         silent[0][1].close()
         async with asyncio.timeout(30):
             while len(place.listener.connections) == CONNECTIONS_MAX:
