@@ -14,7 +14,9 @@ from heirlog.cli.format import Disk, format_cluster
 from heirlog.cli.layout import NodeLayout
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import uuid_from_text, uuid_text
-from heirlog.raft.bootstrap import read_bootstrap_records, read_bootstrap_voters
+from heirlog.raft.bootstrap import log_directory, read_bootstrap_records
+from heirlog.raft.control import Voter
+from heirlog.raft.snapshot import BOOTSTRAP, load
 
 CLUSTER = "Zk9TtPR5SOudlCIhjXenNw"
 OTHER = "AAAAtPR5SOudlCIhjXenNw"
@@ -34,6 +36,10 @@ def features(node: NodeLayout) -> dict[str, int]:
     with Disk() as disk:
         records = read_bootstrap_records(disk.files, str(node.log_dir))
     return {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
+
+
+def voters_on(disk: Disk, controller: NodeLayout) -> tuple[Voter, ...]:
+    return load(disk.files, log_directory(str(controller.log_dir)), BOOTSTRAP).voters
 
 
 def test_random_uuid_prints_an_id_that_never_looks_like_an_option(heirlog: Heirlog) -> None:
@@ -56,7 +62,7 @@ def test_a_standalone_controller_names_itself_the_only_voter(heirlog: Heirlog, c
     outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "--standalone")
     assert outcome.code == 0, outcome.err
     with Disk() as disk:
-        (voter,) = read_bootstrap_voters(disk.files, str(controller.log_dir))
+        (voter,) = voters_on(disk, controller)
     identity = properties.read(controller.log_dir / "meta.properties")
     assert (voter.id, uuid_text(voter.directory_id)) == (100, identity["directory.id"])
     assert (voter.endpoint.host, voter.endpoint.port, voter.listener) == ("127.0.0.1", 19093, "CONTROLLER")
@@ -71,7 +77,7 @@ def test_initial_controllers_give_this_node_its_directory_id(heirlog: Heirlog, c
     assert outcome.code == 0, outcome.err
     assert properties.read(controller.log_dir / "meta.properties")["directory.id"] == mine
     with Disk() as disk:
-        found = read_bootstrap_voters(disk.files, str(controller.log_dir))
+        found = voters_on(disk, controller)
     assert [(voter.id, uuid_text(voter.directory_id)) for voter in found] == [(100, mine), (101, theirs)]
 
 

@@ -8,9 +8,9 @@ from raft.quorum_world import METADATA_DIR, World, topic
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
-from heirlog.raft.bootstrap import read_bootstrap_records, read_bootstrap_voters, write_bootstrap_records
+from heirlog.raft.bootstrap import read_bootstrap_records, write_bootstrap_records
 from heirlog.raft.control import Voter
-from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, SnapshotId, check, encode, parse_name
+from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, SnapshotId, check, encode, load, parse_name
 
 VOTER = Voter(BrokerId(100), Uuid(b"\x64" * 16), Endpoint("controller", 9093))
 
@@ -63,7 +63,7 @@ def test_anything_torn_or_damaged_is_no_snapshot() -> None:
 
 def test_format_leaves_the_voters_in_a_snapshot_of_nothing() -> None:
     world = World()
-    assert [v.id for v in read_bootstrap_voters(world.leader.disk, METADATA_DIR)] == [100]
+    assert [v.id for v in load(world.leader.disk, world.leader.log_directory, BOOTSTRAP).voters] == [100]
     data = bytes(world.leader.disk.now[f"{world.leader.log_directory}/{BOOTSTRAP.file_name}"].data)
     batches = [(header.is_control, header.base_offset, header.last_offset) for _, header in walk(data)]
     assert batches == [(True, 0, 2), (True, 3, 3)]
@@ -72,7 +72,7 @@ def test_format_leaves_the_voters_in_a_snapshot_of_nothing() -> None:
 def test_format_survives_a_power_cut_once_it_is_done() -> None:
     world = World()
     world.leader.disk.crash()
-    assert [v.id for v in read_bootstrap_voters(world.leader.disk, METADATA_DIR)] == [100]
+    assert [v.id for v in load(world.leader.disk, world.leader.log_directory, BOOTSTRAP).voters] == [100]
 
 
 def test_the_first_features_pass_through_bootstrap_checkpoint() -> None:

@@ -217,16 +217,7 @@ def remove(
     filters: list[AclFilter]
     if list(entries):
         filters = [
-            AclFilter(
-                acl.resource_type,
-                acl.resource_name,
-                acl.pattern_type,
-                acl.principal,
-                acl.host,
-                acl.operation,
-                acl.permission,
-            )
-            for acl in _acls(resources, entries, pattern, operation, producer, consumer, idempotent)
+            AclFilter.of(acl) for acl in _acls(resources, entries, pattern, operation, producer, consumer, idempotent)
         ]
     elif operation or producer or consumer:
         raise UsageError("whose ACLs? Name them by --allow-principal or --deny-principal")

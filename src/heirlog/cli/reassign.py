@@ -181,10 +181,7 @@ def _execute(
     if throttle is not None:
         set_throttles(client, wanted, current, moving, throttle)
         print(f"The inter-broker throttle limit was set to {throttle} B/s")
-        print(
-            "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "
-        )
-        print("removed.")
+        print(VERIFY_AT_THE_END)
     failed = failures_of(reassign_partitions(client, wanted, timeout_ms, same_factor))
     begun = sorted(set(wanted) - set(failed))
     if begun:

@@ -55,27 +55,23 @@ class Operation(IntEnum):
 
 def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome:
     """Records and results of an AlterConfigs."""
-    verdicts, records = _alter(image, static, request.resources, _replacement)
-    response = AlterConfigsResponse(
-        responses=[
-            AlterConfigsResponse.AlterConfigsResourceResponse(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=ErrorCode.NONE if refusal is None else refusal.code,
-                error_message=None if refusal is None else refusal.message,
-            )
-            for resource, refusal in zip(request.resources, verdicts, strict=True)
-        ]
-    )
-    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+    return _outcome(request, AlterConfigsResponse, *_alter(image, static, request.resources, _replacement))
 
 
 def incremental_alter_configs(image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest) -> Outcome:
     """Records and results of an IncrementalAlterConfigs."""
-    verdicts, records = _alter(image, static, request.resources, _increments)
-    response = IncrementalAlterConfigsResponse(
+    return _outcome(request, IncrementalAlterConfigsResponse, *_alter(image, static, request.resources, _increments))
+
+
+def _outcome(
+    request: Any,
+    response_class: Any,
+    verdicts: Sequence[KafkaError | None],
+    records: list[Any],
+) -> Outcome:
+    response = response_class(
         responses=[
-            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
+            response_class.AlterConfigsResourceResponse(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 error_code=ErrorCode.NONE if refusal is None else refusal.code,

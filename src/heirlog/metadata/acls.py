@@ -120,7 +120,7 @@ def bit_field(operations: Iterable[Operation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Acl:
     """Fields are the numbers and texts of the record."""
 
@@ -144,6 +144,19 @@ class AclFilter:
     host: str | None
     operation: int
     permission: int
+
+    @classmethod
+    def of(cls, acl: Acl) -> AclFilter:
+        """That very one."""
+        return cls(
+            acl.resource_type,
+            acl.resource_name,
+            acl.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission,
+        )
 
     def matches(self, acl: Acl) -> bool:
         return (

@@ -85,10 +85,5 @@ class ElectionBasis:
     """One per assigned replica, in assignment order."""
 
     @property
-    def discarded_upto(self) -> int:
-        """The highest log end that any replica named: an upper bound only if all have answered. -1: nobody has."""
-        return max((answer.end_offset for answer in self.replicas), default=UNKNOWN_OFFSET)
-
-    @property
     def all_answered(self) -> bool:
         return all(answer.answered for answer in self.replicas)

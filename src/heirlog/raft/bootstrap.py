@@ -43,14 +43,6 @@ def write_bootstrap(
     replace_file(files, directory, snapshot.BOOTSTRAP.file_name, data, written, snapshot.PART)
 
 
-def read_bootstrap_voters(files: Files, metadata_log_dir: str) -> tuple[Voter, ...]:
-    """The voters that format named; () if it named none. Raises snapshot.InvalidSnapshot if the file is damaged."""
-    directory = log_directory(metadata_log_dir)
-    if not files.exists(f"{directory}/{snapshot.BOOTSTRAP.file_name}"):
-        return ()
-    return snapshot.load(files, directory, snapshot.BOOTSTRAP).voters
-
-
 def write_bootstrap_records(
     files: Files, log_dir: str, records: Iterable[Message], wall_ms: int, on_done: OnDone
 ) -> None:

@@ -171,11 +171,7 @@ class Quorum:
         """Stop leading or following, flush what is written, close the files."""
         if self._stopped:
             return
-        self._stopped = True
-        if self._role is not None:
-            self._role.close()
-        if self._replay is not None:
-            self._replay.close()
+        self._stop()
         log = self._log
 
         def flushed(error: OSError | None) -> None:
@@ -253,14 +249,17 @@ class Quorum:
             on_ready, self._on_ready = self._on_ready, None
             self._env.call_later(0, on_ready)
 
-    def _fatal(self, reason: str) -> None:
-        if self._stopped:
-            return
+    def _stop(self) -> None:
         self._stopped = True
         if self._role is not None:
             self._role.close()
         if self._replay is not None:
             self._replay.close()
+
+    def _fatal(self, reason: str) -> None:
+        if self._stopped:
+            return
+        self._stop()
         self._env.log("error", "metadata-quorum-failed", reason=reason)
         self._env.stop(1, reason)
 

@@ -28,10 +28,17 @@ from heirlog.metadata.state import PartitionState
 
 
 class Epochs(Protocol):
+    """What is read of `heirlog.storage.epochs.LeaderEpochCache`."""
+
+    @property
+    def entries(self) -> list[tuple[int, int]]: ...
+
     def epoch_for_offset(self, offset: int) -> int: ...
 
 
 class LogView(Protocol):
+    """What is read of `heirlog.storage.log.Log`."""
+
     @property
     def log_start_offset(self) -> int: ...
 

@@ -12,37 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.invariants import Watermark
+from heirlog.sim.invariants import LogView, Watermark
 
 NOTHING_EXPOSED = Watermark(0, -1)
 
 Entries = Sequence[tuple[int, int]]
 """(leader epoch, first offset), ascending."""
-
-
-class Epochs(Protocol):
-    """What is read of `heirlog.storage.epochs.LeaderEpochCache`."""
-
-    @property
-    def entries(self) -> list[tuple[int, int]]: ...
-
-    def epoch_for_offset(self, offset: int) -> int: ...
-
-
-class LogView(Protocol):
-    """What is read of `heirlog.storage.log.Log`."""
-
-    @property
-    def log_start_offset(self) -> int: ...
-
-    @property
-    def log_end_offset(self) -> int: ...
-
-    @property
-    def epochs(self) -> Epochs: ...
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.loss_report import loss_of
 from heirlog.sim.history import Finding
-from heirlog.sim.lineage import Lineage, LogView
+from heirlog.sim.invariants import LogView
+from heirlog.sim.lineage import Lineage
 
 CHOICE = "recovery-choice"
 QUORUM = "recovery-quorum"

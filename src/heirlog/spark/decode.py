@@ -96,10 +96,6 @@ class PartitionDecoder:
         """Where to fetch next: behind the last batch that was seen, be it passed over or not."""
         self._group = _Group()
 
-    @property
-    def is_complete(self) -> bool:
-        return self.next_offset >= self._end_offset
-
     def decode(self, records: Buffer, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[pa.RecordBatch]:
         """The records of one answer of the broker, which may end inside a batch; `records` are not kept.
 

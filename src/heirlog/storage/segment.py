@@ -78,19 +78,11 @@ class Segment:
         """Last offset of the batch with the largest timestamp."""
 
     @classmethod
-    def create(cls, files: Files, dir_path: str, base_offset: int) -> Segment:
-        """A new empty segment, also where a crash or a failure left a file of that name."""
-        path = segment_path(dir_path, base_offset, ".log")
-        log = files.open(path, create=True)
-        if log.size:
-            log.truncate(0)
-        segment = cls(files, dir_path, base_offset, log, files.modified_ms(path))
-        segment.start_indexes()
-        return segment
+    def create(cls, files: Files, dir_path: str, base_offset: int, suffix: str = "") -> Segment:
+        """A new empty segment, also where a crash or a failure left a file of that name.
 
-    @classmethod
-    def create_cleaned(cls, files: Files, dir_path: str, base_offset: int, suffix: str) -> Segment:
-        """A new empty segment that will take the place of others; `suffix` comes behind its file's name until then."""
+        suffix: comes behind the file's name until the segment takes the place of others.
+        """
         path = segment_path(dir_path, base_offset, ".log") + suffix
         log = files.open(path, create=True)
         if log.size:

@@ -227,7 +227,6 @@ def _one_topic(
     )
 
 
-AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 AskedTopic = OffsetFetchRequest.OffsetFetchRequestTopics
 ToldGroup = OffsetFetchResponse.OffsetFetchResponseGroup
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import CLOSE, Context
 from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Acl, AclFilter
+from heirlog.metadata.acls import AclFilter
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
@@ -38,7 +38,7 @@ def handle(node: Node, request: DescribeAclsRequest, context: Context) -> Any:
         request.permission_type,
     )
     resources: dict[tuple[int, str, int], Resource] = {}
-    for acl in sorted({acl for _, acl in node.image.acls.matching(wanted)}, key=_order):
+    for acl in sorted({acl for _, acl in node.image.acls.matching(wanted)}):
         place = (acl.resource_type, acl.resource_name, acl.pattern_type)
         if place not in resources:
             resources[place] = Resource(resource_type=place[0], resource_name=place[1], pattern_type=place[2])
@@ -46,15 +46,3 @@ def handle(node: Node, request: DescribeAclsRequest, context: Context) -> Any:
             Description(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
         )
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
-
-
-def _order(acl: Acl) -> tuple[int, str, int, str, str, int, int]:
-    return (
-        acl.resource_type,
-        acl.resource_name,
-        acl.pattern_type,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission,
-    )

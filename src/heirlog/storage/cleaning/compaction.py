@@ -288,7 +288,7 @@ class _Writer:
         self._files = files
         self._log = log
         self._interval_bytes = log.config.index_interval_bytes
-        self.segment = Segment.create_cleaned(files, log.dir_path, base_offset, CLEANED_SUFFIX)
+        self.segment = Segment.create(files, log.dir_path, base_offset, CLEANED_SUFFIX)
         self.has_changed = False
         """False while it would come out as it went in."""
         self._next_offset = base_offset

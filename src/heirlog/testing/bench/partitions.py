@@ -133,7 +133,7 @@ def on_cluster(partitions: int, idle_s: float) -> OnCluster:
         controllers = [pid for pid in everything(nodes) if pid not in brokers(nodes)]
         empty = Cost.of(brokers(nodes)).memory_bytes, Cost.of(controllers).memory_bytes
         began = time.monotonic()
-        _create(nodes, partitions)
+        create(nodes, partitions)
         load.create(nodes, "one", 3, partitions=1)
         created_s = time.monotonic() - began
         wait_until_idle(nodes)
@@ -162,7 +162,8 @@ def on_cluster(partitions: int, idle_s: float) -> OnCluster:
     )
 
 
-def _create(nodes: Cluster, partitions: int) -> None:
+def create(nodes: Cluster, partitions: int) -> None:
+    """In topics of a hundred. Raises RuntimeError."""
     topics = [
         CreateTopicsRequest.CreatableTopic(name=f"many-{n}", num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
         for n in range(partitions // PARTITIONS_PER_TOPIC)

@@ -14,10 +14,9 @@ import time
 from typing import Any, NamedTuple
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.testing.bench.gauges import Cost, brokers, everything
-from heirlog.testing.bench.partitions import PARTITIONS_PER_TOPIC, TOPICS_PER_REQUEST, wait_until_idle
+from heirlog.testing.bench.partitions import create, wait_until_idle
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 10_000
@@ -46,7 +45,7 @@ class Recovered(NamedTuple):
 def recover(partitions: int) -> Recovered:
     """Raises RuntimeError if the cluster does not come back."""
     with Cluster(nodes=3, ledger=False, config=CONFIG) as nodes:
-        _create(nodes, partitions)
+        create(nodes, partitions)
         wait_until_idle(nodes)
         *first, last = nodes.brokers
         controllers = [pid for pid in everything(nodes) if pid not in brokers(nodes)]
@@ -76,19 +75,6 @@ def recover(partitions: int) -> Recovered:
         len(elected),
         cpu_s,
     )
-
-
-def _create(nodes: Cluster, partitions: int) -> None:
-    topics = [
-        CreateTopicsRequest.CreatableTopic(name=f"lost-{n}", num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
-        for n in range(partitions // PARTITIONS_PER_TOPIC)
-    ]
-    with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
-        for at in range(0, len(topics), TOPICS_PER_REQUEST):
-            request = CreateTopicsRequest(topics=topics[at : at + TOPICS_PER_REQUEST], timeout_ms=120_000)
-            for topic in client.admin(request).topics:
-                if topic.error_code:
-                    raise RuntimeError(f"{topic.name} was not created: {topic.error_message}")
 
 
 def _wait_for_brokers(nodes: Cluster, count: int) -> None:
