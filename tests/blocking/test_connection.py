@@ -48,7 +48,7 @@ class ScriptedServer:
     def stop(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(5)
+        self._thread.join(30)
 
     def _accept(self) -> None:
         while True:
@@ -116,7 +116,7 @@ def test_a_late_answer_breaks_the_connection() -> None:
     release = threading.Event()
 
     def late(header: RequestHeader, message: Message) -> Message:
-        release.wait(5)
+        release.wait(30)
         return MetadataResponse()
 
     with scripted(late) as server, Connection(server.endpoint.host, server.endpoint.port) as connection:
@@ -145,7 +145,7 @@ def test_bootstrap_servers_are_read_from_text_or_a_sequence() -> None:
 
 
 def test_a_dead_bootstrap_server_is_passed_over() -> None:
-    with scripted(no_topics) as server, BlockingClient(f"127.0.0.1:1,{server.address}", timeout_s=5) as client:
+    with scripted(no_topics) as server, BlockingClient(f"127.0.0.1:1,{server.address}", timeout_s=30) as client:
         assert client.metadata().cluster_id == "c"
 
 
@@ -153,7 +153,7 @@ def test_a_server_that_closes_instead_of_answering_is_asked_again() -> None:
     def close_once(header: RequestHeader, message: Message) -> Message | None:
         return None if len(server.headers) == 2 else MetadataResponse()
 
-    with scripted(close_once) as server, BlockingClient(server.address, timeout_s=5) as client:
+    with scripted(close_once) as server, BlockingClient(server.address, timeout_s=30) as client:
         client.metadata()
         assert [header.api_key for header in server.headers] == [18, 3, 18, 3]
 
@@ -165,7 +165,7 @@ def test_a_connection_that_the_server_closed_in_between_is_noticed_before_it_is_
     with scripted(answer_then_close) as server, Connection(server.endpoint.host, server.endpoint.port) as connection:
         assert not connection.stale()
         connection.send(ListOffsetsRequest(replica_id=-1))
-        select.select([connection._sock], [], [], 5)
+        select.select([connection._sock], [], [], 30)
         assert connection.stale()
 
 
@@ -195,7 +195,7 @@ def test_the_leader_is_looked_up_again_when_it_has_moved() -> None:
 
     asked: list[str] = []
     with scripted(old_leader) as old, scripted(new_leader) as new:
-        with BlockingClient(old.address, timeout_s=5) as client:
+        with BlockingClient(old.address, timeout_s=30) as client:
             assert client.offset("t", 0) == 42
         assert asked == ["old", "new"]
 

@@ -79,6 +79,18 @@ def test_one_heartbeat_per_interval() -> None:
     assert rig.env.take("heartbeat").request.want_shut_down is False
 
 
+@pytest.mark.parametrize(("interval_ms", "limit_ms"), [(500, 1800), (2000, 2000)])
+def test_however_short_the_interval_a_busy_controller_has_a_fifth_of_a_session_to_answer(
+    monkeypatch: pytest.MonkeyPatch, interval_ms: int, limit_ms: int
+) -> None:
+    """A call that is given up closes its connection, which the controller would take for the end of the broker."""
+    rig = Rig(broker_heartbeat_interval_ms=str(interval_ms)).started()
+    limits: list[int] = []
+    monkeypatch.setattr(rig.env, "send", lambda to, channel, request, on_result, limit: limits.append(limit))
+    rig.env.advance(interval_ms)
+    assert limits == [limit_ms]
+
+
 def test_a_broker_that_the_controller_does_not_know_registers_again_and_claims_nothing() -> None:
     rig = Rig().started()
     rig.env.advance(2000)

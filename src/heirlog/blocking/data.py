@@ -139,9 +139,9 @@ class DataClient:
             failure = KafkaError(code, f"topic {name!r} cannot be used")
             if not create or code not in TOPIC_MAY_COME:
                 raise failure
-            refused = self._peers.look_elsewhere(wanted, patience.left_s(), create=True)
-            if refused:
-                patience.again(failure)
+            patience.again(failure)
+            with patience.explained():
+                refused = self._peers.look_elsewhere(wanted, patience.left_s(), create=True)
         known = self._peers.view.topics
         return {name: Topic(name, known[name].topic_id, sorted(known[name].partitions)) for name in wanted}
 
@@ -298,7 +298,8 @@ class DataClient:
                     raise failure
             if len(results) < len(wanted):
                 patience.again(failure or TimeoutError("no leader answered"))
-                raise_final(self._peers.look_elsewhere(sorted({topic for topic, _ in left}), patience.left_s()))
+                with patience.explained():
+                    raise_final(self._peers.look_elsewhere(sorted({topic for topic, _ in left}), patience.left_s()))
 
     def _round(
         self,

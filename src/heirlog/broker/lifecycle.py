@@ -8,7 +8,9 @@
 * The registration says with which broker epoch this broker last stopped cleanly (-1: it did not). It is sent again with
   the same incarnation id until it is answered or `initial.broker.registration.timeout.ms` have passed.
 * While STARTING a heartbeat follows 10 ms after the last answer, so that a start takes no longer than it must; later
-  one every `broker.heartbeat.interval.ms`, which is also the call's time limit, or a lost answer could eat a session.
+  one every `broker.heartbeat.interval.ms`. That is also the call's time limit, or a lost answer could eat a session;
+  but never less than a fifth of one: a call that is given up closes its connection, and a controller that is only busy
+  would take that for the death of the broker.
 * `want_fence` stays true until the first image is applied: an unfenced broker is elected, and must know what it leads.
 * A broker whose registration the controller does not know (unregistered by an operator) registers again. By then its
   logs are in use, so it no longer claims to have stopped cleanly.
@@ -36,6 +38,7 @@ from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
 CHANNEL = "heartbeat"
 STARTING_INTERVAL_MS = 10
 CONTROLLED_SHUTDOWN_INTERVAL_MS = 50
+LIMITS_PER_SESSION = 5
 REGISTRATION_BACKOFF_MS = 100
 REGISTRATION_BACKOFF_MAX_MS = 1000
 CONTROLLED_SHUTDOWN_LIMIT_MS = 5 * 60_000
@@ -82,6 +85,7 @@ class Lifecycle:
         self._offline_directories = offline_directories
         self._events = events
         self._interval_ms = static.int("broker.heartbeat.interval.ms")
+        self._limit_ms = max(self._interval_ms, static.int("broker.session.timeout.ms") // LIMITS_PER_SESSION)
         self.state = BrokerState.NOT_RUNNING
         self.incarnation_id = Uuid(env.random.randbytes(16))
         self._directory_ids: list[Uuid] = []
@@ -123,7 +127,7 @@ class Lifecycle:
             self._register_later()
             return
         left_ms = max(1, self._registration_deadline_ms - self._env.now_ms())
-        limit_ms = min(left_ms, self._static.int("controller.socket.timeout.ms"), self._interval_ms)
+        limit_ms = min(left_ms, self._static.int("controller.socket.timeout.ms"), self._limit_ms)
         self._env.send(controller, CHANNEL, self._registration(), self._registration_answered, limit_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
@@ -234,7 +238,7 @@ class Lifecycle:
             offline_log_dirs=list(self._offline_directories()),
         )
         self._env.send(
-            controller, CHANNEL, request, lambda result: self._answered(result, shutting_down), self._interval_ms
+            controller, CHANNEL, request, lambda result: self._answered(result, shutting_down), self._limit_ms
         )
 
     def _answered(self, result: BrokerHeartbeatResponse | SendFailure, asked_to_shut_down: bool) -> None:
