@@ -172,7 +172,7 @@ class Play:
         self.group.die(0, lambda member: None)
         self.group = Group("g")
         self.group.load(record)
-        self.membership.begin_sessions(self.group)
+        self.membership.sessions.begin(self.group)
 
     # between
 

@@ -6,12 +6,10 @@
                  that a fleet that starts together is one generation and not ten
     SyncGroup    the leader brings the assignment. It is stored first, and only then the group is Stable and everybody
                  is told their part. Who does not sync within the rebalance timeout is out
-    Heartbeat    keeps a member's session; the answer says whether to join again
+    Heartbeat    keeps a member's session (`member_sessions.py`); the answer says whether to join again
     LeaveGroup   out at once, instead of at the session's end
 
 Traps.
-* A waiting JoinGroup or SyncGroup keeps its member's session alive: the client cannot send heartbeats meanwhile. Only
-  a newcomer, who may be gone without having learnt its member id, is dropped after five minutes.
 * A client that joined without an id must come back with the one it is given (KIP-394, JoinGroup 4): else a client that
   gives up and tries again leaves a ghost behind with every attempt.
 * A static member that comes back while the group is Stable takes over its old place without a rebalance, after the
@@ -35,6 +33,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from heirlog.broker.groups.group import MEMBER_BYTES, Group, GroupState, Member, protocols_bytes
+from heirlog.broker.groups.member_sessions import NEWCOMER_TIMEOUT_MS, MemberSessions
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
@@ -49,7 +48,6 @@ KNOWN_ID_VERSION = 4
 NULL_PROTOCOL_VERSION = 7
 """JoinGroup: an answer without a protocol has null there; before, the empty string."""
 SKIP_ASSIGNMENT_VERSION = 9
-NEWCOMER_TIMEOUT_MS = 5 * 60_000
 MEMBER_ID_PREFIX_CHARACTERS = 255
 """Of the client or instance id that a member id begins with. A longer one is cut: there may be many ids of it, and
 older answers have no room for more than 32,767 bytes."""
@@ -95,6 +93,7 @@ class Membership:
         self._store = store
         self._has_bytes = has_room
         self._on_unused = on_unused
+        self.sessions = MemberSessions(env, self._fell_silent)
 
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
@@ -161,7 +160,7 @@ class Membership:
             group.newcomers = True
         pending = self._await_join(member, context.api_version)
         group.add(member, request.protocol_type)
-        self._touch(group, member, NEWCOMER_TIMEOUT_MS)
+        self.sessions.touch(group, member, NEWCOMER_TIMEOUT_MS)
         self._rebalance(group, f"{member_id} joins")
         return pending
 
@@ -224,7 +223,7 @@ class Membership:
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         pending = self._await_join(member, context.api_version)
-        self._touch(group, member)
+        self.sessions.touch(group, member)
         if group.state is not GroupState.STABLE or group.select_protocol() != group.protocol:
             self._rebalance(group, f"{request.group_instance_id} comes back as {member_id}")
             return pending
@@ -314,7 +313,7 @@ class Membership:
             joined = member.joining is not None
             member.is_new = False
             group.not_synced[member.member_id] = None
-            self._touch(group, member)
+            self.sessions.touch(group, member)
             if joined:
                 self._answer_join(member, self._joined(group, member, member.joining_version))
         generation = group.generation
@@ -346,7 +345,7 @@ class Membership:
             return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         group.not_synced.pop(member.member_id, None)
         if group.state is GroupState.STABLE:
-            self._touch(group, member)
+            self.sessions.touch(group, member)
             return self._assigned(group, member)
         if group.state is not GroupState.COMPLETING_REBALANCE:
             return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
@@ -375,7 +374,7 @@ class Membership:
                 group.assign(member, assignments.get(member.member_id, b""))
             for member in list(group.members.values()):
                 if member.syncing is not None:
-                    self._touch(group, member)
+                    self.sessions.touch(group, member)
                     self._answer_sync(member, self._assigned(group, member))
 
         more_bytes = sum(len(assignments[each.member_id]) - len(each.assignment) for each in group.members.values())
@@ -398,7 +397,7 @@ class Membership:
         for member in list(group.members.values()):
             group.assign(member, b"")
             if member.syncing is not None:
-                self._touch(group, member)
+                self.sessions.touch(group, member)
                 self._answer_sync(member, SyncGroupResponse(error_code=code))
 
     def _sync_is_over(self, group: Group, generation: int) -> None:
@@ -425,7 +424,7 @@ class Membership:
             return ErrorCode.ILLEGAL_GENERATION
         if group.is_empty:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self._touch(group, group.members[request.member_id])
+        self.sessions.touch(group, group.members[request.member_id])
         preparing = group.state is GroupState.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
@@ -433,7 +432,7 @@ class Membership:
         """A commit of offsets is a sign of life."""
         member = group.members.get(member_id)
         if member is not None:
-            self._touch(group, member)
+            self.sessions.touch(group, member)
 
     def leave(self, group: Group, request: LeaveGroupRequest) -> list[LeaveGroupResponse.MemberResponse]:
         """What became of each member that was named."""
@@ -463,45 +462,15 @@ class Membership:
         if group.state is not GroupState.EMPTY:
             self._rebalance(group, why)
 
+    def _fell_silent(self, group: Group, member: Member) -> None:
+        self._remove(group, member, f"{member.member_id} fell silent")
+
     def _drop(self, group: Group, member: Member) -> None:
         """Out of the group; what it waits for is answered so that it joins as somebody new."""
-        if member.cancel_timer is not None:
-            member.cancel_timer()
-            member.cancel_timer = None
+        self.sessions.end(member)
         group.remove(member)
         self._answer_join(member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.joining_version, member.member_id))
         self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-
-    # -- sessions -----------------------------------------------------------------------------------------------
-
-    def begin_sessions(self, group: Group) -> None:
-        """The group was loaded: its members have a whole session to find this coordinator."""
-        for member in group.members.values():
-            self._touch(group, member)
-
-    def _touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
-        """One timer per member, moved only when it fires: a heartbeat costs an assignment."""
-        member.deadline_ms = self._env.now_ms() + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
-        if member.cancel_timer is not None:
-            if member.timer_at_ms <= member.deadline_ms:
-                return
-            member.cancel_timer()
-        self._arm(group, member)
-
-    def _arm(self, group: Group, member: Member) -> None:
-        member.timer_at_ms = member.deadline_ms
-        delay_ms = max(0, member.deadline_ms - self._env.now_ms())
-        member.cancel_timer = self._env.call_later(delay_ms, lambda: self._session_timer(group, member))
-
-    def _session_timer(self, group: Group, member: Member) -> None:
-        member.cancel_timer = None
-        if self._env.now_ms() < member.deadline_ms:
-            self._arm(group, member)
-        elif member.is_waiting and not member.is_new:
-            self._touch(group, member)
-        else:
-            self._env.log("info", "group-member-expired", group=group.group_id, member=member.member_id)
-            self._remove(group, member, f"{member.member_id} fell silent")
 
     def _forget_pending(self, group: Group, member_id: str) -> None:
         group.no_longer_expect(member_id)

@@ -148,7 +148,7 @@ class Shard:
             if group.is_unused and group.protocol_type is None:
                 del self.groups[group_id]
             else:
-                self.membership.begin_sessions(group)
+                self.membership.sessions.begin(group)
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
         self._env.log(
             "info",

@@ -1,0 +1,57 @@
+"""Sessions of a classic group's members: who has not been heard of for its session timeout is out.
+
+A waiting JoinGroup or SyncGroup keeps its member's session alive: the client cannot send heartbeats meanwhile. Only a
+newcomer, who may be gone without having learnt its member id, is dropped after five minutes.
+
+There is one timer per member, moved only when it fires: a heartbeat costs an assignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.broker.groups.group import Group, Member
+from heirlog.env import Env
+
+NEWCOMER_TIMEOUT_MS = 5 * 60_000
+
+
+class MemberSessions:
+    def __init__(self, env: Env, on_silent: Callable[[Group, Member], None]) -> None:
+        """on_silent: this member's session has ended."""
+        self._env = env
+        self._on_silent = on_silent
+
+    def begin(self, group: Group) -> None:
+        """The group was loaded: its members have a whole session to find this coordinator."""
+        for member in group.members.values():
+            self.touch(group, member)
+
+    def touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
+        """A sign of life. timeout_ms: until the next one has to come; None for the member's session timeout."""
+        member.deadline_ms = self._env.now_ms() + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
+        if member.cancel_timer is not None:
+            if member.timer_at_ms <= member.deadline_ms:
+                return
+            member.cancel_timer()
+        self._arm(group, member)
+
+    def end(self, member: Member) -> None:
+        if member.cancel_timer is not None:
+            member.cancel_timer()
+            member.cancel_timer = None
+
+    def _arm(self, group: Group, member: Member) -> None:
+        member.timer_at_ms = member.deadline_ms
+        delay_ms = max(0, member.deadline_ms - self._env.now_ms())
+        member.cancel_timer = self._env.call_later(delay_ms, lambda: self._due(group, member))
+
+    def _due(self, group: Group, member: Member) -> None:
+        member.cancel_timer = None
+        if self._env.now_ms() < member.deadline_ms:
+            self._arm(group, member)
+        elif member.is_waiting and not member.is_new:
+            self.touch(group, member)
+        else:
+            self._env.log("info", "group-member-expired", group=group.group_id, member=member.member_id)
+            self._on_silent(group, member)
