@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
@@ -68,6 +70,25 @@ def test_a_long_poll_ends_empty_when_its_time_is_up() -> None:
     result = rig.fetch(0, max_wait_ms=500)
     rig.env.advance(500)
     assert records_of(result) == []
+
+
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+@pytest.mark.parametrize("min_bytes", [1, 10_000])
+def test_a_long_poll_whose_look_finds_the_disk_broken_is_answered_once(
+    monkeypatch: pytest.MonkeyPatch, session_epoch: int, min_bytes: int
+) -> None:
+    rig = leader(log_dirs="/data,/more", metadata_log_dir="/metadata")
+    partition = rig.broker.replicas.partition((TOPIC_IDS["foo"], 0))
+    assert partition is not None
+    result = rig.fetch(0, max_wait_ms=500, min_bytes=min_bytes, session_epoch=session_epoch)
+    assert isinstance(result, Pending)
+
+    def fail(*_: object) -> None:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(partition.log, "read_for_client", fail)
+    rig.produce(1)
+    assert data_of(result).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_long_poll_waits_for_min_bytes() -> None:

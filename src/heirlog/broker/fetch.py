@@ -52,6 +52,7 @@ class _Fetch:
     __slots__ = (
         "_by_key",
         "_handler",
+        "_is_looking",
         "context",
         "entries",
         "from_follower",
@@ -74,6 +75,8 @@ class _Fetch:
         self.number = -1
         self.pending: Pending[Any] | None = None
         self._by_key: dict[PartitionKey, list[FetchEntry]] = {}
+        self._is_looking = False
+        """It reads. Where that finds a disk broken everybody who waits is woken, this one, too: it knows already."""
         if context.api_version >= _REPLICA_STATE_VERSION:
             self.replica_id = BrokerId(request.replica_state.replica_id)
             self.replica_epoch = request.replica_state.replica_epoch
@@ -114,12 +117,16 @@ class _Fetch:
         return tuple(self._by_key)
 
     def woken(self, key: PartitionKey) -> bool:
+        if self._is_looking:
+            return False
+        self._is_looking = True
         for entry in self._by_key[key]:
             self._handler.read_within_limits(self, entry)
-        if not self.is_enough:
-            return False
-        self.expired()
-        return True
+        enough = self.is_enough
+        if enough:
+            self.expired()
+        self._is_looking = False
+        return enough
 
     def expired(self) -> None:
         assert self.pending is not None
@@ -128,11 +135,15 @@ class _Fetch:
     # with a session: it brings the news
 
     def heard(self, entry: SessionEntry) -> None:
+        if self._is_looking:
+            return
         # the answer reads everything anew; a look before it is only needed where one byte is not enough
         if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
             self.end()
             return
+        self._is_looking = True
         self._handler.read_within_limits(self, entry)
+        self._is_looking = False
         if self.is_enough:
             self.end()
 
