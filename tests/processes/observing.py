@@ -23,7 +23,7 @@ from heirlog.testing.drill.observe import Observer, View
 NO_LEADER = -1
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 30.0) -> float:
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> float:
     """Seconds until it held."""
     started = time.monotonic()
     while not condition():
@@ -33,7 +33,7 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 30.0)
 
 
 @contextmanager
-def client_of(cluster: Cluster, timeout_s: float = 10.0) -> Iterator[BlockingClient]:
+def client_of(cluster: Cluster, timeout_s: float = 30.0) -> Iterator[BlockingClient]:
     with BlockingClient(cluster.bootstrap_servers, timeout_s=timeout_s) as client:
         yield client
 
@@ -78,11 +78,11 @@ def topics(cluster: Cluster) -> dict[str, bytes]:
 
 
 def view_of(cluster: Cluster, topic: str) -> View | None:
-    with client_of(cluster, 2.0) as client:
+    with client_of(cluster) as client:
         return Observer(client, topic).view()
 
 
-def wait_for(cluster: Cluster, topic: str, condition: Callable[[View], bool], timeout_s: float = 30.0) -> View:
+def wait_for(cluster: Cluster, topic: str, condition: Callable[[View], bool], timeout_s: float = 60.0) -> View:
     """The first view of partition 0 that satisfies the condition."""
     with client_of(cluster, 2.0) as client:
         return Observer(client, topic).wait(f"{topic}-0", condition, timeout_s)
@@ -94,7 +94,7 @@ def batch(*values: bytes) -> bytearray:
 
 
 def write(
-    cluster: Cluster, topic: str, *values: bytes, acks: int = -1, timeout_s: float = 20.0
+    cluster: Cluster, topic: str, *values: bytes, acks: int = -1, timeout_s: float = 60.0
 ) -> ProduceResponse.PartitionProduceResponse:
     """One batch; raises nothing for an error code, the caller looks at it."""
     with client_of(cluster) as client:
@@ -102,11 +102,11 @@ def write(
 
 
 def write_once(
-    cluster: Cluster, broker: int, topic: str, *values: bytes, acks: int, timeout_ms: int = 5_000
+    cluster: Cluster, broker: int, topic: str, *values: bytes, acks: int, timeout_ms: int = 30_000
 ) -> ProduceResponse.PartitionProduceResponse | None:
     """One batch to this very broker without any retry; None for acks=0."""
     host, port = address_of(cluster, broker)
-    with Connection(host, port, timeout_s=20.0) as connection:
+    with Connection(host, port, timeout_s=60.0) as connection:
         asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)])
         topic_id = connection.request(asked).topics[0].topic_id
         data = ProduceRequest.PartitionProduceData(index=0, records=batch(*values))

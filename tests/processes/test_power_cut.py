@@ -44,7 +44,7 @@ main()
 """
 """A node that says its metadata log is flushed when it is not."""
 
-SHORT_SESSIONS = {"broker.session.timeout.ms": 1_500, "broker.heartbeat.interval.ms": 300}
+SHORT_SESSIONS = {"broker.session.timeout.ms": 4_000, "broker.heartbeat.interval.ms": 500}
 """Where a controller dies together with brokers, whose next process waits for the end of their sessions."""
 
 

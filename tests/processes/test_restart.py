@@ -15,6 +15,7 @@ from processes.observing import (
     create,
     latest,
     log_files,
+    metadata_records,
     read,
     topics,
     wait_for,
@@ -30,6 +31,7 @@ MANY_SNAPSHOTS = {
     "metadata.log.max.record.bytes.between.snapshots": 2_000,
     "metadata.max.retention.bytes": 1,
     "metadata.log.segment.ms": 200,
+    "broker.heartbeat.interval.ms": 500,
 }
 
 
@@ -50,11 +52,11 @@ def test_data_ids_offsets_and_configs_survive_a_restart_of_the_whole_cluster(tmp
         create(cluster, "kept", [1, 2, 3], config={"retention.ms": "123456789"})
         for value in (b"a", b"b", b"c"):
             assert write(cluster, "kept", value).error_code == 0
-        ids, end, servers = topics(cluster), latest(cluster, "kept"), cluster.bootstrap_servers
+        ids, end, servers = ours(cluster), latest(cluster, "kept"), cluster.bootstrap_servers
         assert end == 3
     with Cluster(nodes=3, data=tmp_path, combined=combined) as again:
         assert again.bootstrap_servers == servers
-        assert topics(again) == ids
+        assert ours(again) == ids
         wait_for(again, "kept", lambda view: len(view.isr) == 3)
         assert latest(again, "kept") == end
         assert read(again, "kept") == [b"a", b"b", b"c"]
@@ -64,7 +66,8 @@ def test_data_ids_offsets_and_configs_survive_a_restart_of_the_whole_cluster(tmp
 
 
 def test_a_node_with_both_roles_is_back_soon_after_a_kill() -> None:
-    with Cluster(nodes=1, combined=True) as cluster:
+    session_s = 120
+    with Cluster(nodes=1, combined=True, config={"broker.session.timeout.ms": session_s * 1000}) as cluster:
         create(cluster, "kept", [1])
         write(cluster, "kept", b"a")
         cluster.kill(1)
@@ -72,7 +75,7 @@ def test_a_node_with_both_roles_is_back_soon_after_a_kill() -> None:
         cluster.start(1)
         cluster.wait_until_ready()
         wait_for(cluster, "kept", lambda view: view.leader == 1)
-        assert time.monotonic() - started < 5, "it waited for the session of its own dead process (9 s)"
+        assert time.monotonic() - started < session_s / 2, "it waited for the session of its own dead process"
         assert read(cluster, "kept") == [b"a"]
 
 
@@ -111,7 +114,7 @@ def test_a_stop_while_a_node_starts_is_clean_however_early_it_comes() -> None:
 
 
 def test_brokers_go_on_without_their_controller_and_with_its_next_process() -> None:
-    with Cluster(nodes=3, config={"broker.session.timeout.ms": 3_000, "broker.heartbeat.interval.ms": 500}) as cluster:
+    with Cluster(nodes=3, config={"broker.session.timeout.ms": 6_000, "broker.heartbeat.interval.ms": 500}) as cluster:
         create(cluster, "t", [1, 2, 3])
         for stop in (cluster.kill, cluster.stop):
             stop(100)
@@ -123,7 +126,7 @@ def test_brokers_go_on_without_their_controller_and_with_its_next_process() -> N
         assert latest(cluster, "t") == 20
         # sessions were derived again: a broker that dies now is fenced, one that stops is let go
         cluster.kill(1)
-        wait_for(cluster, "t", lambda view: 1 not in view.isr and view.leader in (2, 3), 20.0)
+        wait_for(cluster, "t", lambda view: 1 not in view.isr and view.leader in (2, 3))
         cluster.start(1)
         wait_for(cluster, "t", lambda view: len(view.isr) == 3)
         cluster.stop(2)
@@ -135,22 +138,26 @@ def test_snapshots_shorten_the_metadata_log_and_who_was_away_fetches_one() -> No
     with Cluster(nodes=3, config=MANY_SNAPSHOTS) as cluster:
         create(cluster, "before", [1, 2, 3])
         cluster.stop(3)
+        last_known, _ = metadata_records(cluster, 3)[-1]
 
         numbers = count()
 
         def cut() -> bool:
-            create(cluster, f"t-{next(numbers)}", partitions=20)
+            topic = f"t-{next(numbers)}"
+            create(cluster, topic, partitions=20)
+            cluster.wait_until_known(topic)
             segments = log_files(cluster, 100, "__cluster_metadata-0")
-            return bool(segments) and int(segments[0].stem) > 0
+            return bool(segments) and int(segments[0].stem) > last_known + 1
 
-        wait_until(cut, "the metadata log to lose its beginning")
-        assert snapshots_of(cluster, 100) and snapshots_of(cluster, 1)
+        wait_until(cut, "the metadata log to lose what broker 3 has not read")
+        assert snapshots_of(cluster, 100)
+        wait_until(lambda: snapshots_of(cluster, 1), "broker 1's own snapshot")
         cluster.start(3)
         cluster.wait_until_ready()
         wait_for(cluster, "before", lambda view: len(view.isr) == 3)
         assert "metadata-snapshot-download" in cluster.output(3)
 
-        expected = topics(cluster)
+        expected = ours(cluster)
         cluster.kill(100)
         cluster.start(100)
         cluster.stop(1)
@@ -158,7 +165,12 @@ def test_snapshots_shorten_the_metadata_log_and_who_was_away_fetches_one() -> No
         cluster.wait_until_ready()
         create(cluster, "after", [1, 2, 3])
         wait_for(cluster, "before", lambda view: len(view.isr) == 3)
-        assert {name: id_ for name, id_ in topics(cluster).items() if name != "after"} == expected
+        assert {name: id_ for name, id_ in ours(cluster).items() if name != "after"} == expected
+
+
+def ours(cluster: Cluster) -> dict[str, bytes]:
+    """Without the topics that a cluster makes for itself, when it needs them."""
+    return {name: id_ for name, id_ in topics(cluster).items() if not name.startswith("__")}
 
 
 def snapshots_of(cluster: Cluster, node: int) -> list[Path]:
@@ -170,7 +182,7 @@ def run_node(properties: Path, *options: str) -> subprocess.CompletedProcess[str
         [sys.executable, "-P", "-m", "heirlog", "node", "--config", str(properties), *options],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
     )
 
 
