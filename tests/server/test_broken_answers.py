@@ -11,7 +11,7 @@ import pytest
 from heirlog.env import Region
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages.fetch import FetchResponse
-from heirlog.server import stream
+from heirlog.server import send_queue
 
 FETCH, VERSION = 1, 12
 
@@ -50,7 +50,7 @@ def test_a_held_handler_that_raises_ends_its_connection_and_not_its_caller(
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("size", [100, stream.INLINE_REGION + 1], ids=["copied", "sendfile"])
+@pytest.mark.parametrize("size", [100, send_queue.INLINE_REGION + 1], ids=["copied", "sendfile"])
 def test_a_region_that_cannot_be_read_closes_the_connection_and_the_node_is_told_which_file(
     fake_node: Any, framed: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
@@ -71,7 +71,7 @@ def test_a_region_that_cannot_be_read_closes_the_connection_and_the_node_is_told
         node = fake_node(answer)
         with open(__file__, "rb") as real:
             file.fileno = real.fileno
-            monkeypatch.setattr(stream.os, "sendfile", fail)
+            monkeypatch.setattr(send_queue.os, "sendfile", fail)
             reader, writer = await asyncio.open_connection(node.endpoint.host, node.endpoint.port)
             writer.write(framed(1))
             await reader.read()

@@ -18,7 +18,7 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.protocol.messages.api_versions import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.server import stream
+from heirlog.server import send_queue
 from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners
 from heirlog.server.files import OsFile
 
@@ -200,7 +200,7 @@ def test_an_answer_that_nobody_reads_holds_neither_its_bytes_nor_descriptors(
             writer.write(framed(1))
             descriptors = len(os.listdir("/proc/self/fd"))
             await eventually(lambda: node.clients[0].transport._stream.queued_bytes > 900 * size)
-            assert tracemalloc.get_traced_memory()[1] < 4 * stream.OUTPUT_LIMIT
+            assert tracemalloc.get_traced_memory()[1] < 4 * send_queue.OUTPUT_LIMIT
             # (fewer: what earlier tests have left is collected at any time)
             assert len(os.listdir("/proc/self/fd")) <= descriptors
         finally:

@@ -6,7 +6,7 @@ descriptor (no sendfile beside it) and copy what it cannot send. No task, no thr
     in     HEAD --4 bytes of size--> BODY --size bytes--> on_frame, HEAD
 
     out    write --all sent--> idle
-             \\--EAGAIN--> queued --writable--> ... --empty--> idle
+             \\--EAGAIN--> queued (`send_queue.py`) --writable--> ... --empty--> idle
 
 Reading. All streams of a loop share one staging buffer. What arrives is cut into frames there and each frame is copied
 into a buffer of its own (its receiver keeps it and may write into it). A frame of which only a part has arrived gets
@@ -20,67 +20,34 @@ Fairness. At most `READ_PER_TURN` bytes (and what the last read brings), `FRAMES
 `WRITE_PER_TURN` bytes per turn of the loop; what is left waits for the next turn, behind everybody else.
 
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
-than it reads holds back itself. What comes above it out of files is not read before the peer takes it. A peer that
-sends nothing and takes nothing is closed by its owner (`last_active`).
+than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
 
-Traps. `write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one
-call. A `Region` that cannot be sent at once holds its file open, since the segment may be closed before the peer reads
-on; a descriptor of its own for each would let slow readers use up those of the process. A file that was cut since it
-was promised ends the connection: the frame's size is out or about to be. So does one that was closed while the answer
-waited for those before it: its log is gone. The disk is to blame only where we did not cut the file ourselves.
+`write` sends at once, except while frames are handed over: answers to pipelined requests then leave in one call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 import struct
-from collections import deque
 from collections.abc import Sequence
 from time import monotonic
-from typing import Protocol, cast
+from typing import Protocol
 
 from heirlog.env import Buffer, Region
-from heirlog.server.files import cut_from_outside
+from heirlog.server.send_queue import OUTPUT_LIMIT, RegionGone, SendQueue
 
 STAGING_SIZE = 64 * 1024
 LARGE_FRAME = 32 * 1024
 AFTER_LARGE_FRAME = 4 * 1024
 FRAMES_PER_TURN = 16
 READ_PER_TURN = 256 * 1024
-OUTPUT_LIMIT = 1024 * 1024
-WRITE_PER_TURN = 1024 * 1024
 FIRST_BUFFER = 64 * 1024
 """Of a frame of which a part has arrived; as often as it is full it grows by `BUFFER_GROWTH`."""
 BUFFER_GROWTH = 4
-INLINE_REGION = 96 * 1024
-"""Regions up to this size are read and sent with the bytes around them: two calls instead of five, and the peer wakes
-up once. Above it sendfile is cheaper (measured on loopback: equal at 128 KiB)."""
-IOV_MAX = 1024
-MSG_MORE = getattr(socket, "MSG_MORE", 0)
 NO_FRAME = bytearray()
-FILE_TOO_SHORT = "a file ended before what was promised of it"
-FILE_CLOSED = "a log was removed before what was read from it could be sent"
 FRAME_SIZE = struct.Struct(">i")
-
-
-class Descriptor(Protocol):
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def size(self) -> int:
-        """Of what was written; there is less where somebody else has cut it."""
-
-    def fileno(self) -> int:
-        """Negative once it is closed."""
-
-    def hold(self) -> None:
-        """Keep the descriptor until `release`, also if the file is closed meanwhile."""
-
-    def release(self) -> None: ...
 
 
 class Receiver(Protocol):
@@ -94,18 +61,6 @@ class Receiver(Protocol):
 
     def on_read_failed(self, path: str, error: OSError) -> None:
         """From the loop itself: a file that was to be sent cannot be read. The stream ends, too."""
-
-
-class FilePart:
-    """The unsent rest of a region, whose file it holds open."""
-
-    __slots__ = ("file", "position", "size")
-
-    def __init__(self, file: Descriptor, position: int, size: int) -> None:
-        file.hold()
-        self.file = file
-        self.position = position
-        self.size = size
 
 
 class FrameStream:
@@ -125,7 +80,6 @@ class FrameStream:
         "_head",
         "_loop",
         "_out",
-        "_out_size",
         "_paused",
         "_reading",
         "_receiver",
@@ -160,8 +114,7 @@ class FrameStream:
         self._backlog: memoryview | None = None
         self._backlog_at = 0
         self._working_off = False
-        self._out: deque[memoryview | FilePart] = deque()
-        self._out_size = 0
+        self._out = SendQueue(sock)
         self._paused = False
         self._throttled = False
         self._reading = False
@@ -201,7 +154,7 @@ class FrameStream:
             or self._throttled
             or self._closing
             or self._backlog is not None
-            or self._out_size > OUTPUT_LIMIT
+            or self._out.size > OUTPUT_LIMIT
         )
 
     def _read_anew(self) -> tuple[int, int]:
@@ -281,7 +234,7 @@ class FrameStream:
         budget = FRAMES_PER_TURN
         self._corked = True
         while size - at >= 4:
-            if not budget or self._paused or self._closing or self._out_size > OUTPUT_LIMIT:
+            if not budget or self._paused or self._closing or self._out.size > OUTPUT_LIMIT:
                 break
             (length,) = FRAME_SIZE.unpack_from(data, at)
             if not 0 < length <= self._frame_limit:
@@ -347,36 +300,29 @@ class FrameStream:
 
     @property
     def queued_bytes(self) -> int:
-        return self._out_size
+        return self._out.size
 
     def write(self, parts: Sequence[Buffer | Region]) -> None:
         """Send `parts`, in order after what was written before. After `close` it does nothing."""
         if self._closing:
             return
-        if len(parts) == 1 and not self._corked and not self._out:
+        if len(parts) == 1 and not self._corked and not self._out.parts:
             only = parts[0]
             if not isinstance(only, Region):
                 self._write_one(only)
                 return
         for part in parts:
             if not isinstance(part, Region):
-                self._queue(memoryview(part))
-            elif cast(Descriptor, part.file).fileno() < 0:
-                self._end_soon(FILE_CLOSED)
+                self._out.add(memoryview(part))
+                continue
+            try:
+                self._out.add_region(part)
+            except RegionGone as gone:
+                self._end_soon(str(gone))
                 return
-            elif part.size <= INLINE_REGION and self._out_size <= OUTPUT_LIMIT:
-                try:
-                    data = part.read()
-                except OSError as error:
-                    self._read_failed(part.file.path, error)
-                    return
-                if len(data) != part.size:
-                    self._end_soon(FILE_TOO_SHORT)
-                    return
-                self._queue(memoryview(data))
-            else:
-                self._out.append(FilePart(cast(Descriptor, part.file), part.position, part.size))
-                self._out_size += part.size
+            except OSError as error:
+                self._read_failed(part.file.path, error)
+                return
         if self._corked:
             return
         if not self._writing:
@@ -386,18 +332,13 @@ class FrameStream:
     def _throttle(self) -> None:
         """Reading stops above the limit and goes on below half of it; the gap keeps it from flapping."""
         if self._throttled:
-            if self._out_size <= OUTPUT_LIMIT // 2:
+            if self._out.size <= OUTPUT_LIMIT // 2:
                 self._throttled = False
                 self._go_on()
-        elif self._out_size > OUTPUT_LIMIT:
+        elif self._out.size > OUTPUT_LIMIT:
             self._throttled = True
             if not self._closed:
                 self._want_reads()
-
-    def _queue(self, part: memoryview) -> None:
-        if len(part):
-            self._out.append(part)
-            self._out_size += len(part)
 
     def _write_one(self, part: Buffer) -> None:
         """The usual answer: small, nothing before it."""
@@ -409,12 +350,12 @@ class FrameStream:
             self._end_soon(f"{error.strerror or error}")
             return
         if sent < len(part):
-            self._queue(memoryview(part)[sent:])
+            self._out.add(memoryview(part)[sent:])
             self._want_writes()
 
     def _send_corked(self) -> None:
         self._corked = False
-        if self._out and not self._writing:
+        if self._out.parts and not self._writing:
             self._send()
 
     def _uncork(self) -> None:
@@ -428,68 +369,31 @@ class FrameStream:
         self._throttle()
 
     def _send(self) -> None:
-        """Send until the socket is full, or this turn's share is used up."""
-        share = WRITE_PER_TURN
         try:
-            while self._out and share > 0:
-                first = self._out[0]
-                sent = self._send_file(first) if isinstance(first, FilePart) else self._send_buffers()
-                share -= sent
-                self._out_size -= sent
-        except (BlockingIOError, InterruptedError):
-            pass
+            sent = self._out.send()
+        except RegionGone as gone:
+            self._end_soon(str(gone))
+            return
         except OSError as error:
-            first = self._out[0]
-            if error.errno == errno.EIO and isinstance(first, FilePart):
-                self._read_failed(first.file.path, error)  # a socket has other errors: this is the disk's
+            path = self._out.reading
+            if error.errno == errno.EIO and path is not None:
+                self._read_failed(path, error)  # a socket has other errors: this is the disk's
             else:
                 self._end_soon(f"{error.strerror or error}")
             return
-        if share < WRITE_PER_TURN:
+        if sent:
             self.last_active = monotonic()
         self._want_writes()
-        if self._closing and not self._out:
+        if self._closing and not self._out.parts:
             self._end_soon("")
 
     def _want_writes(self) -> None:
-        if self._out and not self._writing:
+        if self._out.parts and not self._writing:
             self._writing = True
             self._loop.add_writer(self._fd, self._writable)
-        elif self._writing and not self._out:
+        elif self._writing and not self._out.parts:
             self._writing = False
             self._loop.remove_writer(self._fd)
-
-    def _send_buffers(self) -> int:
-        buffers: list[memoryview] = []
-        more = 0
-        for part in self._out:
-            if isinstance(part, FilePart):
-                more = MSG_MORE
-                break
-            if len(buffers) == IOV_MAX:
-                break
-            buffers.append(part)
-        sent = rest = self._sock.sendmsg(buffers, (), more)
-        for part in buffers:
-            if rest < len(part):
-                self._out[0] = part[rest:]
-                break
-            rest -= len(part)
-            self._out.popleft()
-        return sent
-
-    def _send_file(self, part: FilePart) -> int:
-        sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, WRITE_PER_TURN))
-        if not sent:
-            if part.file.size >= part.position + part.size:
-                raise cut_from_outside(part.file.path)
-            raise OSError(FILE_TOO_SHORT)
-        part.position += sent
-        part.size -= sent
-        if not part.size:
-            part.file.release()
-            self._out.popleft()
-        return sent
 
     # ending
 
@@ -500,7 +404,7 @@ class FrameStream:
         self._closing = True
         if self._reading:
             self._want_reads()
-        if not self._out:
+        if not self._out.parts:
             self._end_soon("")
 
     def abort(self, reason: str) -> None:
@@ -536,9 +440,5 @@ class FrameStream:
         if self._writing:
             self._loop.remove_writer(self._fd)
         self._reading = self._writing = False
-        for part in self._out:
-            if isinstance(part, FilePart):
-                part.file.release()
         self._out.clear()
-        self._out_size = 0
         self._sock.close()
