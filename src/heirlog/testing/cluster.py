@@ -35,8 +35,9 @@ from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import PowerCut, apply_power_cut
 from heirlog.testing.ports import PortReservation
 
-READY_TIMEOUT_S = 30.0
-STOP_TIMEOUT_S = 30.0
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 120.0
+"""Of nodes that hang: a busy machine takes half a minute to start four of them."""
 
 
 class ClusterError(Exception):

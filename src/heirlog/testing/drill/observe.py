@@ -70,7 +70,7 @@ class Observer:
             tuple(found.last_known_elr or ()),
         )
 
-    def wait(self, what: str, condition: Callable[[View], bool], timeout_s: float = 30.0) -> View:
+    def wait(self, what: str, condition: Callable[[View], bool], timeout_s: float = 60.0) -> View:
         """The first view that satisfies `condition`. Raises DrillFailure."""
         deadline = time.monotonic() + timeout_s
         last: View | None = None

@@ -40,6 +40,8 @@ LAST, OTHER, EARLY = 1, 2, 3
 RECORDS = 2_000
 TAIL_RECORDS = 1_500
 LEADERLESS_S = 2.0
+CALL_S = 30.0
+"""For one answer of the controller, which may ask the replicas first."""
 UNCLEAN, DESIGNATION = 1, 4
 SEED = 966
 """How much of an unflushed tail survives a power cut; another one by `seed`."""
@@ -201,7 +203,7 @@ class Recovery(Play):
 
     def described(self) -> RecoveryPartition:
         """What the controller says of the recovery (key 10094)."""
-        described = self.client.run(describe_recovery({self.topic: [0]}))
+        described = self.client.run(describe_recovery({self.topic: [0]}), timeout_s=CALL_S)
         return described.topics[0].partitions[0]
 
 
@@ -285,7 +287,7 @@ def forgets_old_answers(play: Recovery) -> None:
 
 def _who_answered(play: Recovery) -> set[int]:
     """Asked on purpose: while a member of the quorum is away, the cluster asks nobody by itself."""
-    described = play.client.run(describe_recovery({play.topic: [0]}, ask_replicas=True))
+    described = play.client.run(describe_recovery({play.topic: [0]}, ask_replicas=True), timeout_s=CALL_S)
     return {replica.broker_id for replica in described.topics[0].partitions[0].replicas if replica.is_valid}
 
 
@@ -309,7 +311,7 @@ def reported_loss(play: Recovery) -> None:
     if not play.manager:
         play.nodes.start(EARLY)
         play.note(f"{EARLY} returned: nobody leads", lambda view: view.leader == NO_LEADER)
-        play.client.run(elect_leaders(UNCLEAN, [(play.topic, 0)], 10_000))
+        play.client.run(elect_leaders(UNCLEAN, [(play.topic, 0)], 10_000), timeout_s=CALL_S)
         play.elected(f"an operator elects what is there: {EARLY}")
         play.nodes.start(OTHER)
         play.nodes.start(LAST)
@@ -318,7 +320,8 @@ def reported_loss(play: Recovery) -> None:
     play.nodes.start(LAST)
     play.returns(EARLY)
     play.until(lambda: _who_answered(play) == {EARLY, OTHER, LAST}, "everybody to answer")
-    play.client.run(elect_leaders(DESIGNATION, [(play.topic, 0)], 10_000, desired={(play.topic, 0): EARLY}))
+    designated = elect_leaders(DESIGNATION, [(play.topic, 0)], 10_000, desired={(play.topic, 0): EARLY})
+    play.client.run(designated, timeout_s=CALL_S)
     play.elected(f"an operator names {EARLY}, which has the least", EARLY)
 
 
