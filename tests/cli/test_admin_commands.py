@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.conftest import Heirlog
+from patience import eventually
 
 from heirlog.blocking.data import CommittedOffset, DataClient
 from heirlog.cli.configs import pairs
@@ -34,15 +34,6 @@ def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
     outcome = heirlog(*arguments, "--json")
     assert outcome.code == 0, outcome.err
     found: list[dict[str, Any]] = json.loads(outcome.out)
-    return found
-
-
-def eventually(condition: Callable[[], Any]) -> Any:
-    """What a broker shows follows what the controller committed."""
-    deadline = time.monotonic() + 20
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
     return found
 
 

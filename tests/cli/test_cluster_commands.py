@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.conftest import Heirlog
+from patience import eventually
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
@@ -27,15 +27,6 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
-
-
-def eventually(condition: Callable[[], Any]) -> Any:
-    """What a broker shows follows what the controller committed."""
-    deadline = time.monotonic() + 30
-    while not (found := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:

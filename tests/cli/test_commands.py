@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from cli.conftest import Heirlog
+from patience import eventually
 
 from heirlog.testing import Cluster
 
@@ -38,13 +38,8 @@ def described(heirlog: Heirlog, topic: str) -> list[dict[str, Any]]:
 
 
 def wait_for(heirlog: Heirlog, topic: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    deadline = time.monotonic() + 30
-    while True:
-        (row,) = described(heirlog, topic)
-        if condition(row):
-            return row
-        assert time.monotonic() < deadline, row
-        time.sleep(0.05)
+    (row,) = eventually(lambda: [row for row in described(heirlog, topic) if condition(row)])
+    return row
 
 
 def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog) -> None:

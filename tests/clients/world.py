@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from clients.stranger import Stranger
+from patience import eventually
 
 from heirlog.testing.cluster import Cluster
 
@@ -102,10 +102,4 @@ class World:
 
     def eventually(self, condition: Callable[[], Any], within_s: float = WAIT_S) -> Any:
         """The first true value of `condition`, which is asked until then."""
-        deadline = time.monotonic() + within_s
-        while True:
-            found = condition()
-            if found:
-                return found
-            assert time.monotonic() < deadline, "it did not come to be in time"
-            time.sleep(0.02)
+        return eventually(condition, within_s=within_s)

@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from processes.observing import alive, wait_until
+from patience import eventually
+from processes.observing import alive
 
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
@@ -133,7 +134,7 @@ def test_on_hold_a_strangers_client_can_check_every_acknowledged_record(tmp_path
         drill.send_signal(signal.SIGINT)
         rest, _ = drill.communicate(timeout=60)
         assert (drill.returncode, rest.strip()) == (0, "")
-        wait_until(lambda: not any(map(alive, nodes)), "the nodes to end", 5.0)
+        eventually(lambda: not any(map(alive, nodes)), "the nodes to end", 5.0)
     finally:
         if drill.poll() is None:
             drill.terminate()
@@ -165,7 +166,7 @@ def values_at(bootstrap: str, topic: str, end: int) -> dict[int, bytes]:
         return bool(found) and max(found) + 1 >= end
 
     try:
-        wait_until(more, f"offset {end}")
+        eventually(more, f"offset {end}")
     finally:
         consumer.close()
     return found

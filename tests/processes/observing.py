@@ -23,15 +23,6 @@ from heirlog.testing.drill.observe import Observer, View
 NO_LEADER = -1
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> float:
-    """Seconds until it held."""
-    started = time.monotonic()
-    while not condition():
-        assert time.monotonic() - started < timeout_s, f"waited {timeout_s:g} s in vain for {what}"
-        time.sleep(0.02)
-    return time.monotonic() - started
-
-
 @contextmanager
 def client_of(cluster: Cluster, timeout_s: float = 30.0) -> Iterator[BlockingClient]:
     with BlockingClient(cluster.bootstrap_servers, timeout_s=timeout_s) as client:

@@ -16,7 +16,8 @@ from itertools import count
 
 import psutil
 import pytest
-from processes.observing import client_of, create, wait_until
+from patience import eventually
+from processes.observing import client_of, create
 
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.checksum import crc32c
@@ -272,7 +273,7 @@ def test_a_thousand_idle_and_half_open_connections_cost_little_and_are_closed_in
             sockets.append(sock)
             if number % 100 == 0:
                 other()
-        wait_until(lambda: len(psutil.Process(cluster.pids[1]).net_connections()) > 1000, "all to be accepted")
+        eventually(lambda: len(psutil.Process(cluster.pids[1]).net_connections()) > 1000, "all to be accepted")
         assert resident_mb(cluster) - before < 120
         other()
         for sock in sockets:
@@ -331,4 +332,4 @@ def test_a_client_faster_than_the_broker_waits_in_its_own_socket(cluster: Cluste
             if number % 200 == 0:
                 other()
     assert resident_mb(cluster) - before < 40
-    wait_until(lambda: end_offset(cluster, name) == 2000, "everything to be appended")
+    eventually(lambda: end_offset(cluster, name) == 2000, "everything to be appended")

@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from processes.observing import client_of, create, read, topics, view_of, wait_for, wait_until, write, write_once
+from patience import eventually
+from processes.observing import client_of, create, read, topics, view_of, wait_for, write, write_once
 
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.metadata import MetadataRequest
@@ -95,7 +96,7 @@ def test_a_full_disk_takes_one_directory_offline_and_nothing_that_was_acknowledg
     assert acknowledged >= 3
     view = wait_for(cluster, failing, lambda view: view.leader in (2, 3) and 1 not in view.isr, 10.0)
     assert 1 not in view.elr
-    wait_until(lambda: offline_replicas(cluster, failing) == [1], "clients to hear of the offline replica")
+    eventually(lambda: offline_replicas(cluster, failing) == [1], "clients to hear of the offline replica")
     # the other directory goes on as if nothing had happened
     assert cluster.pids[1] == pid
     there = view_of(cluster, living)
@@ -200,7 +201,7 @@ def test_damaged_helpers_are_made_again_and_a_cut_log_gives_up_its_seat(cluster:
     segment = directory / f"{0:020d}.log"
     segment.write_bytes(segment.read_bytes()[:-10])
     cluster.start(1)
-    wait_until(lambda: "log-shorter-than-flushed" in cluster.output(1), "the log line that names what is missing")
+    eventually(lambda: "log-shorter-than-flushed" in cluster.output(1), "the log line that names what is missing")
     cluster.wait_until_ready()
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
     assert read(cluster, topic) == values
@@ -210,7 +211,7 @@ def test_foreign_directories_are_refused_with_a_sentence(cluster: Cluster) -> No
     home = cluster.data / "broker-1"
     identities = [home / "log" / "meta.properties", home / "more" / "meta.properties"]
     before = [path.read_text() for path in identities]
-    wait_until(lambda: bool(topics(cluster)), "the cluster runs")
+    eventually(lambda: bool(topics(cluster)), "the cluster runs")
     cluster.stop(1)
     foreign = re.sub("cluster.id=.*", "cluster.id=" + "A" * 22, before[1])
     both_foreign = [re.sub("cluster.id=.*", "cluster.id=" + "A" * 22, text) for text in before]
@@ -244,7 +245,7 @@ def test_a_broker_without_any_directory_left_ends_with_one_sentence() -> None:
                 break
             if answer is None or answer.error_code:
                 break
-        wait_until(lambda: 1 not in cluster.pids, "the broker to end")
+        eventually(lambda: 1 not in cluster.pids, "the broker to end")
         (sentence,) = [line for line in cluster.output(1).splitlines() if line.startswith(NODE_LINE)]
         assert "every log directory has failed" in sentence and "File too large" in sentence
         cluster.start(1)

@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
-from processes.observing import client_of, create, read, records_of, wait_for, wait_until, write
+from patience import eventually
+from processes.observing import client_of, create, read, records_of, wait_for, write
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.errors import ErrorCode
@@ -148,7 +149,7 @@ def test_an_hour_back_stops_nothing_and_loses_nothing(clock: PythonsClock | Fake
         began = time.monotonic()
         assert not records_of(client.fetch("kept", 0, len(written)).records)
         assert time.monotonic() - began < 30
-        wait_until(lambda: not members(client, "silent"), "the end of a session")
+        eventually(lambda: not members(client, "silent"), "the end of a session")
         assert heartbeat(client, "readers", member, generation) == 0
         # the first record at or after a time, in the order of the log
         assert client.offset("kept", 0, times[3]) == 0

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes.observing import client_of, create, log_files, wait_for, wait_until, write
+from patience import eventually
+from processes.observing import client_of, create, log_files, wait_for, write
 
 from heirlog.testing.cluster import Cluster
 
@@ -46,23 +47,23 @@ def test_segments_roll_at_their_size(cluster: Cluster) -> None:
 def test_segments_older_than_retention_ms_are_deleted(cluster: Cluster) -> None:
     create(cluster, "by-age", [1], config={"segment.bytes": str(SEGMENT), "retention.ms": "1000", **AT_ONCE})
     fill(cluster, "by-age", 3)
-    wait_until(lambda: start_of(cluster, "by-age") == 12, "everything to be too old")
-    wait_until(lambda: [int(path.stem) for path in log_files(cluster, 1, "by-age-0")] == [12], "the files to go")
+    eventually(lambda: start_of(cluster, "by-age") == 12, "everything to be too old")
+    eventually(lambda: [int(path.stem) for path in log_files(cluster, 1, "by-age-0")] == [12], "the files to go")
     assert write(cluster, "by-age", b"new").base_offset == 12
 
 
 def test_segments_beyond_retention_bytes_are_deleted(cluster: Cluster) -> None:
     create(cluster, "by-size", [1], config={"segment.bytes": str(SEGMENT), "retention.bytes": str(SEGMENT), **AT_ONCE})
     fill(cluster, "by-size", 5)
-    wait_until(lambda: start_of(cluster, "by-size") >= 12, "the oldest segments to be dropped")
+    eventually(lambda: start_of(cluster, "by-size") >= 12, "the oldest segments to be dropped")
     assert start_of(cluster, "by-size") < 20, "what retention.bytes allows stays"
-    wait_until(lambda: len(log_files(cluster, 1, "by-size-0")) <= 2, "the files to go")
+    eventually(lambda: len(log_files(cluster, 1, "by-size-0")) <= 2, "the files to go")
 
 
 def test_what_retention_deleted_stays_deleted_after_a_power_cut(cluster: Cluster) -> None:
     create(cluster, "gone", [1], config={"segment.bytes": str(SEGMENT), "retention.bytes": str(SEGMENT), **AT_ONCE})
     fill(cluster, "gone", 5)
-    wait_until(lambda: start_of(cluster, "gone") >= 12, "the oldest segments to be dropped")
+    eventually(lambda: start_of(cluster, "gone") >= 12, "the oldest segments to be dropped")
     cluster.kill(1)
     cluster.lose_unflushed(1)
     cluster.start(1)
@@ -83,7 +84,7 @@ def test_flush_messages_and_flush_ms_are_honoured_and_the_default_flushes_nothin
     for topic in ("each", "soon"):
         (segment,) = log_files(cluster, 1, f"{topic}-0")
         size = segment.stat().st_size
-        wait_until(lambda path=segment, size=size: flushed_length(cluster, path) == size > 0, f"the flush of {topic}")
+        eventually(lambda path=segment, size=size: flushed_length(cluster, path) == size > 0, f"the flush of {topic}")
     cluster.kill(1)
     cut = {cut.path.split("/")[-2]: cut for cut in cluster.lose_unflushed(1).cuts if cut.path.endswith(".log")}
     assert "each-0" not in cut and "soon-0" not in cut

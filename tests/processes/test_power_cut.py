@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from processes.observing import (
     NO_LEADER,
     create,
@@ -18,7 +19,6 @@ from processes.observing import (
     read,
     topics,
     wait_for,
-    wait_until,
     whole_batches_size,
     write,
 )
@@ -120,7 +120,7 @@ def test_the_quorum_state_survives_so_that_no_epoch_is_used_twice(cluster: Clust
         assert state.exists()
         cluster.start(100)
         cluster.wait_until_ready()
-        wait_until(lambda seen=before: epochs_of_controller(cluster) > seen, "a new epoch")
+        eventually(lambda seen=before: epochs_of_controller(cluster) > seen, "a new epoch")
         before = epochs_of_controller(cluster)
 
 
@@ -180,7 +180,7 @@ def test_a_power_cut_right_after_start_up_finds_the_logs_scanned_and_the_torn_ta
     cluster.start(2)
     lost = wait_for(cluster, topic, lambda view: view.leader == 2)
     assert 1 not in lost.isr, "an unclean stop left its seat to nobody"
-    wait_until(lambda: segment.stat().st_size == whole_batches_size(segment), "the torn tail to be cut")
+    eventually(lambda: segment.stat().st_size == whole_batches_size(segment), "the torn tail to be cut")
     cluster.start(3)
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
     assert read(cluster, topic) == [b"flushed by a clean stop"]
@@ -198,7 +198,7 @@ def test_a_broker_registers_as_unclean_after_a_power_cut_and_leaves_its_seat(clu
     cluster.lose_unflushed(1)
     registrations = registrations_of(cluster, 1)
     cluster.start(1)
-    wait_until(lambda: registrations_of(cluster, 1) > registrations, "its registration")
+    eventually(lambda: registrations_of(cluster, 1) > registrations, "its registration")
     left = wait_for(cluster, "unclean", lambda view: view.leader == NO_LEADER and 1 not in view.elr)
     assert (left.isr, left.elr, left.last_known_elr) == ((), (2,), (1,))
     cluster.start(2)
@@ -223,7 +223,7 @@ def test_undone_creates_renames_and_unlinks_never_stand_in_the_way_of_a_restart(
         write(cluster, kept, b"acknowledged by all")
         delete(cluster, gone)
         create(cluster, burst, partitions=30)
-        wait_until(lambda name=burst: log_files(cluster, 1, f"{name}-0"), "the first new logs")
+        eventually(lambda name=burst: log_files(cluster, 1, f"{name}-0"), "the first new logs")
         victims = [1, 100] if seed % 2 else [1]
         for node in victims:
             cluster.kill(node)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from cli.conftest import Heirlog, Outcome, heirlog  # noqa: F401  # the fixture
+from patience import eventually
 from processes.observing import client_of
 
 from heirlog.blocking.data import DataClient
@@ -105,19 +105,12 @@ def views(cluster: Cluster, topic: str) -> dict[int, Any]:
     return {partition.partition_index: partition for partition in found.partitions}
 
 
-def eventually(what: str, holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.2)
-
-
 def wait_for_all(cluster: Cluster, topic: str, what: str, condition: Callable[[Any], bool]) -> None:
     def holds() -> bool:
         found = views(cluster, topic)
         return bool(found) and all(condition(view) for view in found.values())
 
-    eventually(what, holds)
+    eventually(holds, what)
 
 
 def produce(cluster: Cluster, topic: str, partitions: int, count: int, acks: int = -1) -> None:
@@ -194,7 +187,7 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     for node in (CONTROLLER, *HOLDERS, WITHOUT):
         cluster.start(node)
     wait_for_all(cluster, TOPIC, "all in the ISR again", lambda view: len(view.isr_nodes) == 3)
-    eventually("two reports of each partition", lambda: len(reports(cluster, TOPIC)) == 2 * PARTITIONS)
+    eventually(lambda: len(reports(cluster, TOPIC)) == 2 * PARTITIONS, "two reports of each partition")
     accounted = page.run("Account")
     found = json.loads(accounted["heirlog recover report orders --json"].out)
     bases: dict[int, list[str]] = {}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from patience import eventually
 from processes.observing import (
     NO_LEADER,
     address_of,
@@ -20,7 +21,6 @@ from processes.observing import (
     read,
     topics,
     wait_for,
-    wait_until,
     write,
     write_once,
 )
@@ -71,7 +71,7 @@ def test_leaders_killed_and_cut_off_from_power_mid_produce_lose_nothing_acknowle
     ):
         for _ in range(2):
             goal = len(writer.acknowledged) + 1_500
-            wait_until(lambda goal=goal: len(writer.acknowledged) >= goal, "records to be acknowledged")
+            eventually(lambda goal=goal: len(writer.acknowledged) >= goal, "records to be acknowledged")
             leader = wait_for(cluster, topic, lambda view: view.leader != NO_LEADER).leader
             cluster.kill(leader)
             assert cluster.lose_unflushed(leader, seed).cuts
@@ -112,7 +112,7 @@ def test_under_min_isr_acks_all_is_refused_and_acks_1_is_taken_but_not_shown(clu
 
     cluster.start(2)
     wait_for(cluster, "min-isr", lambda view: set(view.isr) == {1, 2})
-    wait_until(lambda: latest(cluster, "min-isr") == 4, "the watermark to pass what min ISR now protects")
+    eventually(lambda: latest(cluster, "min-isr") == 4, "the watermark to pass what min ISR now protects")
     assert read(cluster, "min-isr") == [b"a", b"c", b"d", b"e"]
 
 
@@ -144,7 +144,7 @@ def test_an_unclean_election_brings_back_a_partition_that_nobody_may_lead(cluste
     assert stuck.isr in ((), (1,))
     clean = heirlog(cluster, "elect", "--election-type", "preferred", "--topic", "unclean", "--partition", "0")
     assert clean.returncode == 1 and "PREFERRED_LEADER_NOT_AVAILABLE" in clean.stderr
-    wait_until(
+    eventually(
         lambda: (
             heirlog(cluster, "elect", "--election-type", "unclean", "--topic", "unclean", "--partition", "0").returncode
             == 0
@@ -173,7 +173,7 @@ def reborn(cluster: Cluster, broker: int, topic: str) -> tuple[int, int]:
     # or the ISR of before would be taken for the one that it comes back to
     wait_for(cluster, topic, lambda view: broker not in view.isr)
     cluster.start(broker)
-    wait_until(lambda: broker_epoch(cluster, broker) > earlier, "the registration of its next life")
+    eventually(lambda: broker_epoch(cluster, broker) > earlier, "the registration of its next life")
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
     return earlier, broker_epoch(cluster, broker)
 
@@ -278,7 +278,7 @@ def test_a_leader_that_stands_still_for_a_session_is_replaced_and_follows_when_i
     os.kill(patient.pids[2], signal.SIGSTOP)
     try:
         with Connection(*address_of(patient, 1), timeout_s=60.0) as awake:
-            wait_until(lambda: leader_known_to(awake, "asleep") == 1, "broker 1 to lead")
+            eventually(lambda: leader_known_to(awake, "asleep") == 1, "broker 1 to lead")
             assert write_once(patient, 1, "asleep", b"b", acks=-1).error_code == 0  # type: ignore[union-attr]
     finally:
         os.kill(patient.pids[2], signal.SIGCONT)

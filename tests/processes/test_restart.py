@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from patience import eventually
 from processes.observing import (
     client_of,
     create,
@@ -19,7 +20,6 @@ from processes.observing import (
     read,
     topics,
     wait_for,
-    wait_until,
     write,
 )
 
@@ -105,7 +105,7 @@ def test_a_stop_while_a_node_starts_is_clean_however_early_it_comes() -> None:
         cluster.stop(1)
         assert clean_file.exists()
         cluster.start(1)
-        wait_until(lambda: cluster.output(1) != begun, "the first sign of life")
+        eventually(lambda: cluster.output(1) != begun, "the first sign of life")
         cluster.stop(1)
         assert clean_file.exists()
         cluster.start(1)
@@ -149,9 +149,9 @@ def test_snapshots_shorten_the_metadata_log_and_who_was_away_fetches_one() -> No
             segments = log_files(cluster, 100, "__cluster_metadata-0")
             return bool(segments) and int(segments[0].stem) > last_known + 1
 
-        wait_until(cut, "the metadata log to lose what broker 3 has not read")
+        eventually(cut, "the metadata log to lose what broker 3 has not read")
         assert snapshots_of(cluster, 100)
-        wait_until(lambda: snapshots_of(cluster, 1), "broker 1's own snapshot")
+        eventually(lambda: snapshots_of(cluster, 1), "broker 1's own snapshot")
         cluster.start(3)
         cluster.wait_until_ready()
         wait_for(cluster, "before", lambda view: len(view.isr) == 3)

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from patience import eventually
+from processes.observing import alive
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.testing import Cluster
 from heirlog.testing.cluster import ClusterError
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    # nobody may be there to reap an orphan in a container
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def brokers_known_to(address: str) -> set[int]:
@@ -124,5 +106,5 @@ def test_nodes_stop_cleanly_when_the_process_that_started_them_is_killed(tmp_pat
     finally:
         parent.send_signal(signal.SIGKILL)
         parent.communicate()
-    wait_until(lambda: not any(map(alive, pids)), "the nodes to end")
+    eventually(lambda: not any(map(alive, pids)), "the nodes to end")
     assert (tmp_path / "broker-1" / "log" / ".kafka_cleanshutdown").exists()
