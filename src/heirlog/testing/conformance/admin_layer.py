@@ -26,7 +26,8 @@ from heirlog.protocol.messages.describe_topic_partitions import (
 )
 from heirlog.protocol.records import AccessControlEntryRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import Uuid
-from heirlog.testing.conformance.controller_layer import Members, Observed
+from heirlog.testing.conformance.controller_layer import Observed
+from heirlog.testing.conformance.setup_records import Members
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 _LISTENER: Final = "PLAINTEXT"

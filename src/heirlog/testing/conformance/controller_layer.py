@@ -1,13 +1,13 @@
 """Layers `controller` and `partition_builder`: events become requests to a real `Controller`.
 
-The setup is appended as metadata records, so that the image is built as it always is. Broker epochs that the run makes
-are offsets of its own log; a file cannot know them. `Epochs` translates: what `newBrokerEpoch` calls an epoch is that
-epoch from then on, any other new one is "new".
+The setup is appended as metadata records (`setup_records.py`), so that the image is built as it always is. Broker
+epochs that the run makes are offsets of its own log; a file cannot know them. `Epochs` translates: what
+`newBrokerEpoch` calls an epoch is that epoch from then on, any other new one is "new".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,12 +18,9 @@ from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, ele
 from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED
-from heirlog.metadata.config_def import StaticConfig, parse_static
-from heirlog.metadata.features import REGISTERED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
-from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionState
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
@@ -39,55 +36,34 @@ from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.records import (
     ClearElrRecord,
-    ConfigRecord,
     FeatureLevelRecord,
-    PartitionRecord,
-    RegisterBrokerRecord,
-    TopicRecord,
 )
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.body import Quorum, StillEnv
+from heirlog.testing.conformance.setup_records import (
+    CONTROLLER_ID,
+    LISTENER,
+    PORT,
+    RECOVERY_STATES,
+    Members,
+    broker_features,
+    directory,
+    incarnation,
+    setup_records,
+    static_config,
+)
 from heirlog.testing.conformance.shown import brokers_shown, partitions_shown, record_shown
 from heirlog.testing.conformance.vocabulary import UnknownName
 
-Members = Mapping[str, Any]
 Observed = dict[str, Any]
 
 CLUSTER_ID: Final = "conformance"
-CONTROLLER_ID: Final = 3000
-LISTENER: Final = "PLAINTEXT"
-PORT: Final = 9092
-"""Where brokers listen."""
 FAR: Final = 1_000_000
 """A metadata offset that every broker has applied."""
 FIRST_OFFSET: Final = 100_000
 """Of the first step: beyond every epoch and offset that a file names."""
 
-RECOVERY_STATES: Final = {"RECOVERED": RECOVERED, "RECOVERING": RECOVERING}
-BROKER_STATES: Final = ("unfenced", "fenced", "controlled_shutdown")
 _TASKS: Final = {"electPreferred": balance, "electUnclean": elect_unclean}
-
-
-def static_config(given: Mapping[str, str], manager: bool) -> StaticConfig:
-    """The controller's server.properties; `manager`: the unclean recovery manager."""
-    properties = {
-        "process.roles": "controller",
-        "node.id": str(CONTROLLER_ID),
-        "listeners": "CONTROLLER://localhost:9093",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.voters": f"{CONTROLLER_ID}@localhost:9093",
-        "heirlog.broker.disconnect.grace.ms": "-1",
-        **given,
-    }
-    return parse_static({**properties, MANAGER_ENABLED: str(manager).lower()})
-
-
-def directory(broker: int, index: int) -> Uuid:
-    return Uuid(b"dir" + bytes([index]) + broker.to_bytes(12, "big"))
-
-
-def incarnation(broker: int, number: int) -> Uuid:
-    return Uuid(b"inc" + bytes([number]) + broker.to_bytes(12, "big"))
 
 
 def error_named(code: int) -> str:
@@ -145,44 +121,10 @@ class ControllerScenario:
         self._load([FeatureLevelRecord(name=METADATA_VERSION, feature_level=29)])
         self.controller.on_leader_change(CONTROLLER_ID, self.quorum.epoch, True)
         self.commit()
-        levels = setup.get("features", {})
-        records: list[Any] = [
-            FeatureLevelRecord(name=name, feature_level=level) for name, level in sorted(levels.items())
-        ]
-        records += [self.broker_record(broker) for broker in setup.get("brokers", [])]
-        topics: dict[str, Uuid] = {}
-        for partition in setup.get("partitions", []):
-            name = partition.get("topic", "foo")
-            if name not in topics:
-                topics[name] = Uuid(len(topics).to_bytes(16, "big"))
-                records.append(TopicRecord(name=name, topic_id=topics[name]))
-            records.append(partition_record(partition, topics[name]))
-        for name, values in {"": config.get("cluster", {}), **config.get("broker", {})}.items():
-            records += _config_records(BROKER_RESOURCE, name, values)
-        for name, values in config.get("topic", {}).items():
-            records += _config_records(TOPIC_RESOURCE, name, values)
-        self.append(records)
+        self.append(setup_records(setup, config))
         self.quorum.log_end_offset = FIRST_OFFSET
         self.image.offset = FIRST_OFFSET - 1
         self.controller.sessions.clear()
-
-    def broker_record(self, broker: Members) -> RegisterBrokerRecord:
-        number, state = broker["id"], broker.get("state", "unfenced")
-        if state not in BROKER_STATES:
-            raise UnknownName(f"setup: broker state {state}")
-        return RegisterBrokerRecord(
-            broker_id=number,
-            incarnation_id=incarnation(number, 0),
-            broker_epoch=broker.get("epoch", 100 + number),
-            fenced=state == "fenced",
-            in_controlled_shutdown=state == "controlled_shutdown",
-            end_points=[RegisterBrokerRecord.BrokerEndpoint(name=LISTENER, host=f"broker-{number}", port=PORT)],
-            features=[
-                RegisterBrokerRecord.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in _broker_features().items()
-            ],
-            log_dirs=[directory(number, index) for index in range(broker.get("logDirs", 1))],
-        )
 
     def _load(self, records: Sequence[Any]) -> None:
         self.quorum.append(records)
@@ -408,7 +350,7 @@ class ControllerScenario:
         sessions.end(BrokerId(number))
         if event.get("sessionValid") and known is not None:
             sessions.start(known.id, known.epoch, self.env.now_ms())
-        features = _broker_features()
+        features = broker_features()
         if event.get("noElrFeature"):
             del features[ELR_VERSION]
         request = BrokerRegistrationRequest(
@@ -504,35 +446,3 @@ def _values(event: Members) -> list[tuple[str, str]]:
 
 def _ids(given: Sequence[int] | None) -> Ids | None:
     return None if given is None else tuple(BrokerId(broker) for broker in given)
-
-
-def _broker_features() -> dict[str, tuple[int, int]]:
-    """What every broker here supports. From the oldest metadata.version on that there is: a setup may begin there."""
-    ranges = {name: (levels.min_version, levels.max_version) for name, levels in REGISTERED_FEATURES.items()}
-    return ranges | {METADATA_VERSION: (7, REGISTERED_FEATURES[METADATA_VERSION].max_version)}
-
-
-def partition_record(partition: Members, topic_id: Uuid) -> PartitionRecord:
-    replicas = partition["replicas"]
-    indexes = partition.get("dirIndex", [0] * len(replicas))
-    return PartitionRecord(
-        partition_id=partition.get("partition", 0),
-        topic_id=topic_id,
-        replicas=replicas,
-        isr=partition["isr"],
-        removing_replicas=partition.get("removing", []),
-        adding_replicas=partition.get("adding", []),
-        leader=partition["leader"],
-        leader_recovery_state=RECOVERY_STATES[partition.get("leaderRecoveryState", "RECOVERED")],
-        leader_epoch=partition["leaderEpoch"],
-        partition_epoch=partition["partitionEpoch"],
-        directories=[directory(replica, index) for replica, index in zip(replicas, indexes, strict=True)],
-        eligible_leader_replicas=partition.get("elr", []),
-        last_known_elr=partition.get("lastKnownElr", []),
-    )
-
-
-def _config_records(kind: int, name: str, values: Mapping[str, str]) -> list[ConfigRecord]:
-    return [
-        ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value) for key, value in values.items()
-    ]

@@ -14,7 +14,8 @@ from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
 from heirlog.protocol.types import BrokerId
-from heirlog.testing.conformance.controller_layer import ControllerScenario, Members, Observed
+from heirlog.testing.conformance.controller_layer import ControllerScenario, Observed
+from heirlog.testing.conformance.setup_records import Members
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 MIN_ISR: Final = "min.insync.replicas"

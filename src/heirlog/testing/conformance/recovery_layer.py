@@ -43,15 +43,8 @@ from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResp
 from heirlog.protocol.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.body import Sent
-from heirlog.testing.conformance.controller_layer import (
-    CLUSTER_ID,
-    CONTROLLER_ID,
-    ControllerScenario,
-    Members,
-    Observed,
-    directory,
-    partition_record,
-)
+from heirlog.testing.conformance.controller_layer import CLUSTER_ID, ControllerScenario, Observed
+from heirlog.testing.conformance.setup_records import CONTROLLER_ID, Members, broker_record, directory, partition_record
 from heirlog.testing.conformance.vocabulary import UnknownName
 
 _TOPIC: Final = "foo"
@@ -302,7 +295,7 @@ class RecoveryScenario:
     def _know(self, brokers: Iterable[int]) -> None:
         unknown = [broker for broker in brokers if BrokerId(broker) not in self._scenario.image.brokers]
         if unknown:
-            self._scenario.append([self._scenario.broker_record(self._broker(broker)) for broker in unknown])
+            self._scenario.append([broker_record(self._broker(broker)) for broker in unknown])
 
     def _on_reassigned(self, event: Members) -> Observed:
         """As the log says when a reassignment has ended."""
