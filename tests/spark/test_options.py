@@ -50,6 +50,11 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_lat
         ({"subscribe": "t", "startingOffsets": "soon"}, "startingOffsets must be earliest, latest or JSON"),
         ({"subscribe": "t", "startingOffsets": '{"t":{"0":"x"}}'}, "startingOffsets must be earliest"),
         ({"subscribe": "t", "startingOffsets": '{"t":{"0":-3}}'}, "startingOffsets: -3 for t-0"),
+        ({"subscribe": "t", "startingOffsets": ""}, "startingOffsets must be earliest"),
+        ({"subscribe": "t", "startingOffsets": '{"t":{"0":9223372036854775808}}'}, "startingOffsets must be earliest"),
+        ({"subscribe": "t", "startingTimestamp": "9223372036854775808"}, "from 0 to 9223372036854775807"),
+        ({"subscribe": "t", "startingTimestamp": "9" * 5000}, "from 0 to 9223372036854775807"),
+        ({"subscribe": "t", "minPartitions": "2147483648"}, "from 0 to 2147483647"),
         ({"subscribe": "t", "startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "-1 for t-0 is not a timestamp"),
         ({"subscribe": "t", "startingTimestamp": "noon"}, "startingTimestamp is 'noon'"),
         ({"subscribe": "t", "startingOffsetsByTimestampStrategy": "guess"}, "it can be error or latest"),
@@ -92,6 +97,18 @@ def test_servers_must_be_named() -> None:
 def test_a_batch_cannot_begin_at_the_end_nor_end_at_the_begin(options: dict[str, str]) -> None:
     with pytest.raises(OptionError, match=r"can't be (latest|earliest) for batch queries"):
         batch(**options)
+
+
+@pytest.mark.parametrize("kind", ["Offsets", "OffsetsByTimestamp"])
+def test_a_batch_that_would_end_before_it_begins_is_refused(kind: str) -> None:
+    def both(start: int, end: int) -> dict[str, str]:
+        return {f"starting{kind}": f'{{"t":{{"0":{start}}}}}', f"ending{kind}": f'{{"t":{{"0":{end}}}}}'}
+
+    assert batch(**both(5, 5)).ending
+    with pytest.raises(OptionError, match=rf"starting{kind} for t-0 is 6, behind its ending{kind}, 5"):
+        batch(**both(6, 5))
+    if kind == "Offsets":
+        assert batch(**both(6, -1)).ending, "the end is not known yet"
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp"])

@@ -27,6 +27,10 @@ def test_large_ranges_are_cut_until_there_are_enough_tasks() -> None:
     assert sizes(split(ranges(100, 1), min_partitions=5)) == [25, 25, 25, 25, 1]
 
 
+def test_more_tasks_than_records_are_a_task_per_record() -> None:
+    assert sizes(split(ranges(3, 1), min_partitions=2**31 - 1)) == [1, 1, 1, 1]
+
+
 def test_enough_tasks_are_left_as_they_are() -> None:
     assert split(ranges(100, 1), min_partitions=2) == ranges(100, 1)
 

@@ -39,7 +39,7 @@ def frail() -> Iterator[Topics]:
 
 def reader(topics: Topics, topic: str, **options: str) -> HeirlogStreamReader:
     given = {"kafka.bootstrap.servers": topics.servers, "startingOffsets": "earliest", **options}
-    if "subscribePattern" not in options:
+    if not {"subscribePattern", "assign"} & set(options):
         given["subscribe"] = topic
     return HeirlogStreamReader(read_options(given, streaming=True), arrow_schema(("partition", "offset", "value")))
 
@@ -155,6 +155,19 @@ def test_a_named_topic_that_is_not_there_is_an_error_and_a_pattern_that_matches_
     assert set(reader(topics, "", subscribePattern="no-such-.*").initialOffset()) == {MEMBER}
 
 
+def test_a_pattern_is_looked_for_anywhere_in_a_name(topics: Topics) -> None:
+    names = [topics.create(name=name) for name in ("found-anywhere", "it-is-found-too")]
+    assert set(reader(topics, "", subscribePattern="found").initialOffset()) == {MEMBER, *names}
+    assert set(reader(topics, "", subscribePattern="^found.*$").initialOffset()) == {MEMBER, names[0]}
+
+
+def test_of_what_is_assigned_a_partition_may_be_missing_and_a_topic_may_not(topics: Topics) -> None:
+    topic = topics.create()
+    assert reader(topics, "", assign=json.dumps({topic: [0, 7]})).initialOffset()[topic] == {"0": 0}
+    with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        reader(topics, "", assign=json.dumps({topic: [0], "no-such-topic": [0]})).initialOffset()
+
+
 def test_a_question_is_asked_as_often_as_the_options_say(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
     options = {"fetchOffset.numRetries": "3", "fetchOffset.retryIntervalMs": "1"}
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
@@ -185,6 +198,19 @@ def test_a_begin_by_time_is_the_first_record_not_before_it(topics: Topics) -> No
         reader(topics, topic, **late).initialOffset()
     stream = reader(topics, topic, **late, startingOffsetsByTimestampStrategy="latest")
     assert stream.initialOffset()[topic] == {"0": 10}
+
+
+def test_a_batch_whose_end_turns_out_to_lie_before_its_begin_is_refused(topics: Topics) -> None:
+    topic = topics.create()
+    topics.produce(topic, ({"value": "x", "timestamp": 1_000_000 + number} for number in range(10)))
+    times = {"startingTimestamp": "1000008", "endingTimestamp": "1000002"}
+    with pytest.raises(NoOffset, match=f"{topic}-0 would be read from 8 on and only up to 2"):
+        batch_rows(topics, topic, {topic: {"0": 0}}, **times)
+    topics.delete_records(topic, 0, 6)
+    with pytest.raises(NoOffset, match=f"{topic}-0 would be read from 6 on and only up to 3"):
+        batch_rows(topics, topic, {topic: {"0": -2}}, endingOffsets=json.dumps({topic: {"0": 3}}))
+    lost = {"endingOffsets": json.dumps({topic: {"0": 3}}), "failOnDataLoss": "false"}
+    assert batch_rows(topics, topic, {topic: {"0": 0}}, **lost) == [], "what lay between was deleted"
 
 
 # losses

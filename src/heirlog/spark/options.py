@@ -30,6 +30,18 @@ TopicPartition: TypeAlias = tuple[str, int]
 EARLIEST = -2
 LATEST = -1
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
+SOURCE_OPTIONS = (
+    *("startingOffsets", "startingOffsetsDefault", "startingOffsetsByTimestamp", "startingTimestamp"),
+    *("endingOffsets", "endingOffsetsDefault", "endingOffsetsByTimestamp", "endingTimestamp"),
+    *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"),
+    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "onDataLoss", "quarantinePath", "includeHeaders"),
+    *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
+    *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+)
+"""Beside the strategies and `kafka.*`; for whoever has no other source's options to let pass."""
+LARGEST = 2**63 - 1
+"""Of an offset, a time, a count: Java's long."""
+LARGEST_INT = 2**31 - 1
 DEFAULT_MAX_TRIGGER_DELAY_MS = 15 * 60 * 1000
 DEFAULT_POLL_TIMEOUT_MS = 120_000
 DEFAULT_RETRY_INTERVAL_MS = 1000
@@ -147,7 +159,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         max_offsets=max_offsets,
         min_offsets=min_offsets,
         max_trigger_delay_ms=_duration_ms(options, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS),
-        min_partitions=_positive(options, "minPartitions"),
+        min_partitions=_positive(options, "minPartitions", LARGEST_INT),
         max_records=_positive(options, "maxRecordsPerPartition"),
         on_data_loss=on_data_loss,
         quarantine_path=quarantine_path,
@@ -164,6 +176,10 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     else:
         _refuse_for_batch(starting, "starting", LATEST, "latest")
         _refuse_for_batch(ending, "ending", EARLIEST, "earliest")
+        _refuse_reversed("startingOffsets", starting.offsets, "endingOffsets", ending.offsets)
+        _refuse_reversed(
+            "startingOffsetsByTimestamp", starting.timestamps, "endingOffsetsByTimestamp", ending.timestamps
+        )
     return read
 
 
@@ -291,9 +307,9 @@ def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
                 raise OptionError(f"{name}: {timestamp_ms} for {partition[0]}-{partition[1]} is not a timestamp in ms")
         return Limit(timestamps=timestamps, latest_if_none=latest_if_none)
     name = f"{side}Offsets"
-    value = options.get(name.lower(), "").strip()
-    if not value:
+    if name.lower() not in options:
         return Limit(offset=offset)
+    value = options[name.lower()].strip()
     if value.lower() in _NAMED_OFFSETS:
         return Limit(offset=_NAMED_OFFSETS[value.lower()])
     offsets = partition_offsets(name, value)
@@ -320,6 +336,16 @@ def _refuse_for_batch(limit: Limit, side: str, offset: int, word: str) -> None:
     for (topic, partition), given in (limit.offsets or {}).items():
         if given == offset:
             raise OptionError(f"{side}Offsets for {topic}-{partition} can't be {word} for batch queries")
+
+
+def _refuse_reversed(
+    begins: str, starts: Mapping[TopicPartition, int] | None, ends: str, stops: Mapping[TopicPartition, int] | None
+) -> None:
+    for (topic, partition), start in (starts or {}).items():
+        stop = (stops or {}).get((topic, partition), LATEST)
+        # -1 and -2 are no places yet
+        if 0 <= stop < start:
+            raise OptionError(f"{begins} for {topic}-{partition} is {start}, behind its {ends}, {stop}: exchange them")
 
 
 def partition_offsets(name: str, value: str) -> dict[TopicPartition, int]:
@@ -349,7 +375,7 @@ def partition_numbers(name: str, value: str) -> dict[TopicPartition, int]:
         if not isinstance(partitions, dict):
             raise problem
         for partition, number in partitions.items():
-            if not partition.isdecimal() or type(number) is not int:
+            if not partition.isdecimal() or type(number) is not int or number > LARGEST:
                 raise problem
             numbers[topic, int(partition)] = number
     return numbers
@@ -396,17 +422,18 @@ def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     return value.strip().lower() == "true"
 
 
-def _number(options: Mapping[str, str], name: str, default: int) -> int:
+def _number(options: Mapping[str, str], name: str, default: int, largest: int = LARGEST) -> int:
     value = options.get(name.lower())
     if value is None:
         return default
-    if not value.strip().isdecimal():
-        raise OptionError(f"{name} is '{value}'; it must be a number of at least 0")
+    # so short first: Python refuses to read a number of thousands of digits
+    if not re.fullmatch(r"\s*[0-9]{1,19}\s*", value) or int(value) > largest:
+        raise OptionError(f"{name} is '{value}'; it must be a number from 0 to {largest}")
     return int(value)
 
 
-def _positive(options: Mapping[str, str], name: str) -> int | None:
-    number = _number(options, name, -1)
+def _positive(options: Mapping[str, str], name: str, largest: int = LARGEST) -> int | None:
+    number = _number(options, name, -1, largest)
     if number == 0:
         raise OptionError(f"{name} must be positive")
     return None if number < 0 else number

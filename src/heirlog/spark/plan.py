@@ -86,6 +86,8 @@ def _parts(size: int, total: int, wanted: int) -> int:
 def _equal_parts(one: Range, parts: int) -> list[Range]:
     cut = []
     start, left = one.start, one.size
+    # more parts than records would be empty ones, however many a person asks for
+    parts = min(parts, one.size)
     for index in range(parts):
         size = left // (parts - index)
         left -= size

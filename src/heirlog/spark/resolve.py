@@ -62,11 +62,12 @@ def subscribed(client: DataClient, options: Options, tolerated: Collection[str] 
         found = _found(client, options.topics, tolerated)
     elif options.pattern is not None:
         pattern = re.compile(options.pattern)
-        matching = [topic for topic in client.topic_names() if pattern.fullmatch(topic)]
+        # found anywhere in the name, as Spark's source does since it asks Kafka's admin client
+        matching = [topic for topic in client.topic_names() if pattern.search(topic)]
         found = _found(client, matching, matching)
     else:
         named = sorted({topic for topic, _ in options.assigned or ()})
-        found = _found(client, named, named)
+        found = _found(client, named, tolerated)
     partitions = sorted((topic.name, partition) for topic in found for partition in topic.partitions)
     if options.assigned is not None:
         partitions = [partition for partition in partitions if partition in options.assigned]

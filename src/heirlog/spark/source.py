@@ -139,6 +139,13 @@ def planned(client: DataClient, options: Options) -> list[Range]:
     ends = {**ends, **{one.topic_partition: one.resume for one in lost_ends}}
     loss.handle(sorted({*lost_starts, *lost_ends}), options)
     moved = {one.topic_partition for one in lost_starts}
+    for topic, partition in subscribed.partitions:
+        start, end = starts[topic, partition], ends[topic, partition]
+        if start > end and (topic, partition) not in moved:
+            raise resolve.NoOffset(
+                f"{topic}-{partition} would be read from {start} on and only up to {end}: the end that was asked for "
+                f"lies before the begin. Exchange them, or leave this partition out"
+            )
     return [
         Range(
             *partition,
