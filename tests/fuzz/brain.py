@@ -18,12 +18,13 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from heirlog.env import Region
+from node import guarded
+
 from heirlog.node import wire
 from heirlog.node.connection import ClientConnection
 from heirlog.protocol.batch import HEADER_SIZE
 from heirlog.protocol.checksum import crc32c
-from heirlog.protocol.frames import RequestHeader, encode_request, encode_response
+from heirlog.protocol.frames import RequestHeader, encode_request
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.produce import ProduceRequest
@@ -58,31 +59,16 @@ class Finding(AssertionError):
     """Something that input must not be able to cause."""
 
 
-class Wire:
-    """The body's end of a connection; answers are encoded, as the server does."""
-
-    peer_host = "fuzzer"
+class Wire(guarded.Wire):
+    """A connection whose node's end is at hand."""
 
     def __init__(self, listener: str) -> None:
-        self.listener = listener
-        self.answers: list[tuple[RequestHeader, bytes]] = []
-        self.closed = False
+        super().__init__(listener, "fuzzer")
         self.client: ClientConnection | None = None
 
     def send(self, header: RequestHeader, response: Any) -> None:
-        if self.closed:
-            return
-        parts = encode_response(header.api_key, header.api_version, header.correlation_id, response)
-        self.answers.append((header, b"".join(part.read() if isinstance(part, Region) else part for part in parts)))
-
-    def close(self) -> None:
-        self.closed = True
-
-    def resume(self) -> None:
-        pass
-
-    def run(self, handler: Callable[[], None]) -> None:
-        handler()
+        if not self.closed:
+            super().send(header, response)
 
 
 class Brain:
