@@ -50,7 +50,6 @@ class Built(NamedTuple):
     """None: nothing would change."""
     basis: Basis | None
     """Set if somebody was elected."""
-    completes_reassignment: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +108,7 @@ class _Build:
         self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
 
     def run(self) -> Built:
-        completes = self._complete_reassignment()
+        self._complete_reassignment()
         elected = self._elect()
         self._name_leader(elected)
         self._write_lists()
@@ -119,15 +118,15 @@ class _Build:
             self.directories = tuple([self._home(*place) for place in places])
         self._write_assignment()
         self._write_recovery_state(elected)
-        return Built(None if _says_nothing(self.record) else self.record, elected.basis, completes)
+        return Built(None if _says_nothing(self.record) else self.record, elected.basis)
 
     @property
     def min_isr(self) -> int:
         return min(self.change.min_isr, len(self.replicas))
 
-    def _complete_reassignment(self) -> bool:
+    def _complete_reassignment(self) -> None:
         if not self.adding and not self.removing:
-            return False
+            return
         final = tuple(replica for replica in self.replicas if replica not in self.removing)
         final_isr = tuple(replica for replica in self.isr if replica not in self.removing)
         required = final if len(self.adding) < len(self.removing) else self.adding
@@ -137,9 +136,8 @@ class _Build:
             or len(final_isr) < min(self.change.min_isr, len(final))
             or not any(self.change.acceptable(replica) for replica in final_isr)
         ):
-            return False
+            return
         self.replicas, self.isr, self.adding, self.removing = final, final_isr, (), ()
-        return True
 
     def _elect(self) -> Elected:
         """The election, and what its basis does to ISR and lists."""

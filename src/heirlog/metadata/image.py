@@ -49,7 +49,7 @@ from heirlog.protocol.records import (
     ProducerIdsRecord,
     TopicRecord,
 )
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 __all__ = [
     "BROKER_RESOURCE",
@@ -128,7 +128,7 @@ class Image:
                 if broker in state.replicas:
                     yield topic_id, partition, state
 
-    def leaderless(self) -> list[tuple[Uuid, int]]:
+    def leaderless(self) -> list[PartitionKey]:
         return self.leaders.of(BrokerId(-1))
 
     @property

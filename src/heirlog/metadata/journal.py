@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState, TopicState
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 if TYPE_CHECKING:
     from heirlog.metadata.image import Image
@@ -46,7 +46,7 @@ class Journal:
         # the open list only grows; where it ended is enough to cut it back
         self._transaction_length = len(image.open_transaction or ())
         self.topics: dict[Uuid, TopicState | None] = {}
-        self.partitions: dict[tuple[Uuid, int], PartitionState | None] = {}
+        self.partitions: dict[PartitionKey, PartitionState | None] = {}
         self.brokers: dict[BrokerId, BrokerState | None] = {}
         self.controllers: dict[BrokerId, ControllerState | None] = {}
         self.configs: dict[tuple[int, str, str], str | None] = {}

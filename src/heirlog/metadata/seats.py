@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.metadata.state import Ids
-from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 
 class Seats:
@@ -58,7 +58,7 @@ class Seats:
     def count(self, broker: BrokerId) -> int:
         return sum(mask.bit_count() for mask in self._by_broker.get(broker, {}).values())
 
-    def of(self, broker: BrokerId) -> list[tuple[Uuid, int]]:
+    def of(self, broker: BrokerId) -> list[PartitionKey]:
         """The broker's seats, by topic id, then partition. A copy: records may be applied while reading it."""
         topics = self._by_broker.get(broker, {})
         return [(topic_id, partition) for topic_id in sorted(topics) for partition in _ones(topics[topic_id])]

@@ -31,7 +31,7 @@ from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.partition_change import Built
 from heirlog.controller.recovery.answers import Answer, bounds, counts, recorded
-from heirlog.controller.recovery.sender import PartitionKey, RecoverySender
+from heirlog.controller.recovery.sender import RecoverySender
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
 from heirlog.env import Cancel, Env, SendFailure
@@ -42,7 +42,7 @@ from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch, PartitionKey
 
 AGGRESSIVE_WINDOW_MS: Final = 5000
 """KIP-966: how long Aggressive collects answers."""

@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from heirlog.controller.recovery.answers import Answer
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 
 CHANNEL: Final = "recovery"
 PARTITIONS_MAX: Final = 1000
@@ -37,8 +37,6 @@ REQUEST_TIMEOUT_MS: Final = 5000
 FIRST_BACKOFF_MS: Final = 50
 MAX_BACKOFF_MS: Final = 3000
 JITTER: Final = 0.3
-
-PartitionKey: TypeAlias = tuple[Uuid, int]
 
 
 class Listener(Protocol):

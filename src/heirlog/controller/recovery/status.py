@@ -24,7 +24,6 @@ from typing import NamedTuple
 from heirlog.controller.leadership import Leadership
 from heirlog.controller.recovery.answers import Answer
 from heirlog.controller.recovery.manager import Recovery, RecoveryManager
-from heirlog.controller.recovery.sender import PartitionKey
 from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -32,7 +31,7 @@ from heirlog.metadata.state import RECOVERY_VERSION, Ids, PartitionState
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
-from heirlog.protocol.types import BrokerId
+from heirlog.protocol.types import BrokerId, PartitionKey
 
 Topic = DescribeRecoveryResponse.RecoveryTopic
 Partition = DescribeRecoveryResponse.RecoveryPartition
