@@ -26,14 +26,15 @@ Played = tuple[Verdict, list[Acknowledged]]
 
 @pytest.fixture(scope="module")
 def with_elr() -> Played:
-    with Cluster(nodes=3) as cluster:
+    # a clean stop waits until the others' heartbeats say that they know
+    with Cluster(nodes=3, config={"broker.heartbeat.interval.ms": 500}) as cluster:
         return run(cluster)
 
 
 @pytest.fixture(scope="module")
 def without_elr() -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "heirlog", "drill", "last-replica-standing", "--elr", "off", "--json"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 def views(verdict: Verdict, moment: str) -> list[View]:
@@ -132,13 +133,13 @@ def test_on_hold_a_strangers_client_can_check_every_acknowledged_record(tmp_path
         nodes = children(drill.pid)
         assert len(nodes) == 4
         drill.send_signal(signal.SIGINT)
-        rest, _ = drill.communicate(timeout=60)
+        rest, _ = drill.communicate(timeout=120)
         assert (drill.returncode, rest.strip()) == (0, "")
-        eventually(lambda: not any(map(alive, nodes)), "the nodes to end", 5.0)
+        eventually(lambda: not any(map(alive, nodes)), "the nodes to end")
     finally:
         if drill.poll() is None:
             drill.terminate()
-            drill.communicate(timeout=60)
+            drill.communicate(timeout=120)
 
 
 def first_object(process: subprocess.Popen[str]) -> dict[str, Any]:

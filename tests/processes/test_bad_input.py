@@ -46,7 +46,8 @@ def cluster() -> Iterator[Cluster]:
     config = {
         "socket.request.max.bytes": FRAME_LIMIT,
         "max.connections.per.ip": CONNECTIONS_PER_IP,
-        "connections.max.idle.ms": 6000,
+        # a thousand connections are opened before the first of them has been quiet for so long
+        "connections.max.idle.ms": 10_000,
         "offsets.topic.replication.factor": 1,
         "auto.create.topics.enable": False,
     }
@@ -61,7 +62,7 @@ def topic(cluster: Cluster) -> str:
     return name
 
 
-def connect(cluster: Cluster, timeout_s: float = 30.0) -> socket.socket:
+def connect(cluster: Cluster, timeout_s: float = 60.0) -> socket.socket:
     host, port = cluster.bootstrap_servers.split(":")
     return socket.create_connection((host, int(port)), timeout_s)
 
@@ -113,7 +114,7 @@ def is_closed(sock: socket.socket) -> bool:
 
 
 @contextmanager
-def somebody_else(cluster: Cluster, slowest_s: float = 2.0) -> Iterator[Callable[[], None]]:
+def somebody_else(cluster: Cluster, slowest_s: float = 10.0) -> Iterator[Callable[[], None]]:
     """A client with a connection of its own; each call asks for metadata, and it must be answered soon."""
     with connect(cluster) as sock:
 

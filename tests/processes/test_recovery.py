@@ -61,7 +61,6 @@ def cluster() -> Iterator[Cluster]:
     config = {
         "unclean.recovery.manager.enabled": True,
         "broker.heartbeat.interval.ms": 500,
-        "heirlog.broker.disconnect.grace.ms": 100,
         "min.insync.replicas": 2,
         "offsets.topic.num.partitions": 1,
         "heirlog.discarded.min.free.bytes": 0,
@@ -154,6 +153,7 @@ def written(cluster: Cluster) -> Counter[tuple[str, int, int]]:
 
 def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) -> None:  # noqa: F811
     assert heirlog("topics", "create", TOPIC, "--partitions", PARTITIONS).code == 0
+    cluster.wait_until_known(TOPIC)
     lose_every_complete_replica(cluster, TOPIC, PARTITIONS)
     leaders = {"partitions": [{"topic": TOPIC, "partition": 4, "desiredLeader": WITHOUT}]}
     (tmp_path / "leaders.json").write_text(json.dumps(leaders))
@@ -213,6 +213,7 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     assert {(row["first_offset"], row["end_offset"]) for row in kept} == {(BEFORE, BEFORE + AFTER)}
     page.places["$FILE"] = next(row["file"] for row in kept if row["partition"] == 5)
     assert heirlog("topics", "create", SALVAGED, "--partitions", PARTITIONS).code == 0
+    cluster.wait_until_known(SALVAGED)
     page.run("Salvage")
     assert [json.loads(line)["offset"] for line in (tmp_path / "lost.jsonl").read_text().splitlines()] == list(
         range(BEFORE, BEFORE + AFTER)

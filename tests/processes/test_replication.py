@@ -189,10 +189,11 @@ def broker_epoch(cluster: Cluster, broker: int) -> int:
 
 def partition_epoch(cluster: Cluster, topic: str) -> int:
     """Each change counts it up."""
+    topic_id = topics(cluster)[topic]
     changed = [
         record
         for _, record in metadata_records(cluster, 100)
-        if isinstance(record, PartitionRecord | PartitionChangeRecord) and record.topic_id == topics(cluster)[topic]
+        if isinstance(record, PartitionRecord | PartitionChangeRecord) and record.topic_id == topic_id
     ]
     return len(changed) - 1
 

@@ -185,7 +185,9 @@ class BlockingClient:
             except Unsupported:
                 raise
             except (OSError, KafkaError) as error:
-                failure = error
+                # as in `Patience`: a try that was cut short at the end says less than what failed before
+                if failure is None or not isinstance(error, TimeoutError):
+                    failure = error
             else:
                 if error_code is None or error_code(response) not in LOOK_AGAIN:
                     return response

@@ -56,7 +56,7 @@ class Play:
         admin = AdminClient({"bootstrap.servers": self.nodes.bootstrap_servers, "log_level": 0})
         topic = NewTopic(self.topic, num_partitions=1, replica_assignment=[list(replicas)], config=dict(config))
         for created in admin.create_topics([topic]).values():
-            created.result(30)
+            created.result(60)
         self.observer.wait("the new topic", lambda view: view.leader == replicas[0] and len(view.isr) == len(replicas))
 
     def note(self, event: str, condition: Callable[[View], bool]) -> View:

@@ -97,7 +97,7 @@ def run(
     say(f"{len(lines)} lines of {sysconfig.get_path('stdlib')}, repeated to {records} records")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     for created in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]).values():
-        created.result(30)
+        created.result(60)
     started = time.monotonic()
     written = _Written(cluster, lines, records, verdict, say).run()
     verdict.produce_s = time.monotonic() - started
