@@ -20,6 +20,8 @@ UNTOUCHED = {
     # is elected by itself may come between two requests of a test
     "log.retention.check.interval.ms": 3_600_000,
     "auto.leader.rebalance.enable": False,
+    # a clean stop waits until the others' heartbeats say that they know
+    "broker.heartbeat.interval.ms": 500,
 }
 WAIT_S = 60.0
 
