@@ -11,7 +11,7 @@ from pyarrow import parquet
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from spark.topics import Topics
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking.data import LATEST, DataClient
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark.decode import arrow_schema
 from heirlog.spark.loss import DataLoss
@@ -313,7 +313,8 @@ def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics
     frail.cluster.wait_until_ready()
     frail.fill(topic, 15)
     with DataClient(frail.servers) as client:
-        assert epochs_before(client, {(topic, 0): 15}, {})[topic, 0] > 0
+        latest = client.list_offsets({(topic, 0): LATEST})
+        assert epochs_before(client, {(topic, 0): 15}, {}, latest)[topic, 0] > 0
     with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
         reader(frail, topic).latestOffset(start, ALL)
     skipping = reader(frail, topic, onDataLoss="skip")

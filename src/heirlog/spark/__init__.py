@@ -10,8 +10,9 @@ Floor 8, the extra `heirlog[spark]`: the only package that imports pyspark, pyar
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, offsets.py, plan.py, loss.py  what options and offsets mean, without Spark and without a cluster
     clients.py, resolve.py, read.py           asking the cluster, reading one range
+    worker.py                                 what a worker process pays once
     source.py, stream.py, sink.py, groups.py  what Spark calls
-    java.py, session.py                       a Java to run on, a session on this machine
+    java.py, interpreter.py, session.py       a Java and a Python to run on, a session on this machine
 """
 
 from __future__ import annotations

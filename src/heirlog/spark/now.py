@@ -40,11 +40,11 @@ class Now:
         self.partitions = subscribed.partitions
         self.topic_ids = subscribed.topic_ids
         self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)
-        self._latest = resolve.at(client, LATEST, self.partitions, options.isolation)
+        self.latest = resolve.listed(client, LATEST, self.partitions, options.isolation)
 
     def ends(self, begins: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
-        return {partition: max(end, begins[partition]) for partition, end in self._latest.items()}
+        return {partition: max(end.offset, begins[partition]) for partition, end in self.latest.items()}
 
     def _losses(self, client: DataClient) -> list[Loss]:
         truncated = self._truncated(client)
@@ -86,7 +86,7 @@ class Now:
         earliest, offset = self._earliest[partition], self._before.offsets.get(partition, 0)
         if offset < earliest:
             return Loss(*partition, offset, earliest, earliest, Cause.RETENTION.value)
-        if offset <= self._latest[partition]:
+        if offset <= self.latest[partition].offset:
             return None
         # the last stable offset may be behind the position of a query that read uncommitted records before
         latest = client.list_offsets({partition: LATEST})[partition].offset

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from heirlog.blocking.data import DataClient, LogTruncated, OffsetOutOfRange, TopicRecreated
-from heirlog.spark import clients, loss, recoveries
+from heirlog.spark import clients, loss, recoveries, worker
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.options import OnDataLoss, Options
 from heirlog.spark.plan import Range
@@ -55,6 +55,7 @@ def read_range(options: Options, planned: Range, schema: pa.Schema) -> Iterator[
                 rest = None
             except (OffsetOutOfRange, LogTruncated, TopicRecreated) as error:
                 rest = _after(client, replace(left, start=max(left.start, decoder.next_offset)), error, options)
+    worker.settle()
 
 
 def _after(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heirlog.blocking.data import READ_UNCOMMITTED, AuthenticationFailed, DataClient, Topic
+from heirlog.blocking.data import READ_UNCOMMITTED, AuthenticationFailed, DataClient, OffsetAt, Topic
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import clients
 from heirlog.spark.offsets import names
@@ -118,9 +118,16 @@ def at(
     client: DataClient, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, int]:
     """timestamp: EARLIEST or LATEST."""
+    found = listed(client, timestamp, partitions, isolation)
+    return {partition: at.offset for partition, at in found.items()}
+
+
+def listed(
+    client: DataClient, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
+) -> dict[TopicPartition, OffsetAt]:
+    """`at` with the leader epochs beside the offsets."""
     wanted = dict.fromkeys(partitions, timestamp)
-    found = client.list_offsets(wanted, isolation=isolation) if wanted else {}
-    return {partition: found[partition].offset for partition in wanted}
+    return client.list_offsets(wanted, isolation=isolation) if wanted else {}
 
 
 def _at_times(
@@ -155,15 +162,18 @@ def _check_named(name: str, given: Iterable[TopicPartition], partitions: Iterabl
 
 
 def epochs_before(
-    client: DataClient, offsets: Mapping[TopicPartition, int], known: Mapping[TopicPartition, int]
+    client: DataClient,
+    offsets: Mapping[TopicPartition, int],
+    known: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, OffsetAt],
 ) -> dict[TopicPartition, int]:
     """The leader epoch of the record before each offset, where there is one that the brokers can name.
 
-    known: an epoch that is not above it, as of an earlier offset. Mostly it is still that of the leader, and nothing is
-    asked; otherwise a search among the epochs since then, one round trip for all partitions per step.
+    known: an epoch that is not above it, as of an earlier offset. latest: where each log ends. Mostly its epoch is the
+    known one still, and nothing is asked; otherwise a search among the epochs since then, one round trip for all
+    partitions per step.
     """
     wanted = [partition for partition, offset in offsets.items() if offset > 0]
-    latest = client.list_offsets(dict.fromkeys(wanted, LATEST)) if wanted else {}
     high = {partition: latest[partition].leader_epoch for partition in wanted if latest[partition].leader_epoch >= 0}
     low = {partition: max(0, min(known.get(partition, 0), epoch)) for partition, epoch in high.items()}
     while asked := {tp: (low[tp] + epoch) // 2 for tp, epoch in high.items() if low[tp] < epoch}:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from heirlog.spark import java, register
+from heirlog.spark import interpreter, java, register
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -39,7 +39,8 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
     else:
         java.provide()
         # Spark would take the python3 of PATH, which need not be the one that has heirlog
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        python = interpreter.program() if master.startswith("local") else sys.executable
+        os.environ.setdefault("PYSPARK_PYTHON", python)
         builder = builder.master(master)
         settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
         if master.startswith("local"):

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from heirlog.blocking.data import BatchProducer, DataClient
-from heirlog.spark import clients
+from heirlog.spark import clients, worker
 from heirlog.spark.options import OptionError, SinkOptions
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Wr
         for batch in batches:
             task.write(batch)
             records += batch.num_rows
+    worker.settle()
     return Written(records)
 
 

@@ -51,6 +51,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._target: dict[TopicPartition, int] | None = None
         """Where an AvailableNow query ends."""
+        self._seen: dict[TopicPartition, int] | None = None
+        """Where the logs ended when `latestOffset` looked."""
         self._last_batch_ms = 0.0
         self._last_end: dict[str, Any] | None = None
         """What `latestOffset` returned last: known to be there, unlike the end of a batch that is run again."""
@@ -65,7 +67,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         subscribed = resolve.subscribed(client, options)
         offsets = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
         given = stream_offset(json.loads(options.starting.text or "{}"))
-        epochs = resolve.epochs_before(client, offsets, {})
+        latest = resolve.listed(client, LATEST, offsets, resolve.ALL_RECORDS)
+        epochs = resolve.epochs_before(client, offsets, {}, latest)
         # of a checkpoint that was carried over, what it remembers counts and not what is there now
         return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs})
 
@@ -73,6 +76,7 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
         before = stream_offset(start)
         now = resolve.ask(self._options, lambda client: Now(client, self._options, before))
+        self._seen = {partition: end.offset for partition, end in now.latest.items()}
         loss.handle(now.losses, self._options)
         for one in now.losses:
             _log.warning("%s", one)
@@ -82,7 +86,7 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not now.losses and ends == dict(before.offsets):
             return start
         known = {} if now.losses else before.epochs
-        epochs = resolve.ask(self._options, lambda client: resolve.epochs_before(client, ends, known))
+        epochs = resolve.ask(self._options, lambda client: resolve.epochs_before(client, ends, known, now.latest))
         self._last_end = StreamOffset(ends, now.topic_ids, epochs, tuple(now.losses)).as_json()
         return self._last_end
 
@@ -94,7 +98,9 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(options.max_offsets if options.max_offsets is not None else 2**63 - 1)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return by_topic(resolve.ask(self._options, self._latest))
+        # for the progress of the query; Spark asks it right behind latestOffset
+        seen, self._seen = self._seen, None
+        return by_topic(resolve.ask(self._options, self._latest) if seen is None else seen)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = resolve.ask(self._options, self._latest)

@@ -1,0 +1,53 @@
+"""The Python of Spark's workers on this machine: this one, without the packed copy of PySpark.
+
+Spark puts the archive pyspark.zip of its installation in front of what its Python processes may import. The archive
+holds sources, and what is imported from an archive is compiled every time: a second of CPU for each worker, and for
+each start of a stream. Where PySpark was installed as a package, and it is this installation whose Java part runs, the
+same modules lie compiled beside the archive. Spark has no setting for that. So it is given a Python that leaves out the
+archive and becomes the real one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pyspark
+
+_PROGRAM = """#!/bin/sh
+# what is in Spark's archive is installed as well, and compiled
+set -f
+path=
+IFS=:
+for place in $PYTHONPATH; do
+    case $place in
+        */pyspark.zip) ;;
+        *) path=${{path:+$path:}}$place ;;
+    esac
+done
+unset IFS
+PYTHONPATH=$path exec {python} "$@"
+"""
+
+
+def program() -> str:
+    """What PYSPARK_PYTHON should be for a session on this machine."""
+    is_installed = Path(pyspark.__file__).is_file() and "SPARK_HOME" not in os.environ and os.name == "posix"
+    return _without_archive() if is_installed else sys.executable
+
+
+@functools.cache
+def _without_archive() -> str:
+    """Gone with this process."""
+    directory = Path(tempfile.mkdtemp(prefix="heirlog-python-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    wrapper = directory / "python"
+    wrapper.write_text(_PROGRAM.format(python=shlex.quote(sys.executable)))
+    wrapper.chmod(0o755)
+    return str(wrapper)
