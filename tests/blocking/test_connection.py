@@ -13,8 +13,9 @@ import pytest
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.data import DataClient
 from heirlog.blocking.peers import parse_bootstrap
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.frames import RequestHeader, decode_request, encode_response, parse_header
 from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.protocol.messages.fetch import FetchRequest
@@ -198,6 +199,22 @@ def test_the_leader_is_looked_up_again_when_it_has_moved() -> None:
         with BlockingClient(old.address, timeout_s=30) as client:
             assert client.offset("t", 0) == 42
         assert asked == ["old", "new"]
+
+
+def test_a_topic_that_one_broker_has_not_read_of_is_known_to_another() -> None:
+    def behind(header: RequestHeader, message: Message) -> Message:
+        topics = [MetadataResponse.MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="new")]
+        return MetadataResponse(topics=topics)
+
+    def up_to_date(header: RequestHeader, message: Message) -> Message:
+        partition = MetadataResponse.MetadataResponsePartition(partition_index=0)
+        return MetadataResponse(topics=[MetadataResponse.MetadataResponseTopic(name="new", partitions=[partition])])
+
+    with scripted(behind) as one, scripted(up_to_date) as other:
+        with DataClient(f"{one.address},{other.address}", timeout_s=30) as client:
+            assert client.topics(["new"])["new"].partitions == [0]
+        with DataClient(one.address, timeout_s=30) as client, pytest.raises(KafkaError, match="'new' cannot be used"):
+            client.topics(["new"])
 
 
 def test_time_runs_out_with_the_last_failure() -> None:

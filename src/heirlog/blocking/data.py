@@ -134,6 +134,9 @@ class DataClient:
         wanted = list(names)
         patience = Patience(self._timeout_s)
         refused = self._peers.look(wanted, self._timeout_s) if wanted else {}
+        if not create and any(code in TOPIC_MAY_COME for code in refused.values()):
+            # a broker that has not yet read of a new topic answers as if there were none: one more is asked
+            refused = self._peers.look_elsewhere(wanted, patience.left_s())
         while refused:
             name, code = min(refused.items())
             failure = KafkaError(code, f"topic {name!r} cannot be used")
