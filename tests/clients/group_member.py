@@ -4,17 +4,41 @@
 
 Prints one JSON object per line: {"assigned": [partition, ...]} and {"records": [[partition, offset], ...]}; commits
 what it has printed. Ends with standard input, closing the consumer. Imports nothing of heirlog.
+
+What cannot be committed because the group has gone on without this member is not printed: somebody reads it again.
 """
 
 import json
 import select
 import sys
+import time
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+GONE_ON = (
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
+)
+COMMITS_MAX = 300
 
 
 def say(**values):
     print(json.dumps(values), flush=True)
+
+
+def commits(consumer):
+    """Whether everything that was read is committed. While the coordinator moves this is asked again."""
+    for _ in range(COMMITS_MAX):
+        try:
+            consumer.commit(asynchronous=False)
+            return True
+        except KafkaException as failed:
+            if failed.args[0].code() in GONE_ON:
+                return False
+        time.sleep(0.1)
+    return False
 
 
 def main():
@@ -38,8 +62,7 @@ def main():
     )
     while not select.select([sys.stdin], [], [], 0)[0]:
         records = [message for message in consumer.consume(500, timeout=0.2) if message.error() is None]
-        if records:
-            consumer.commit(asynchronous=False)
+        if records and commits(consumer):
             say(records=[[message.partition(), message.offset()] for message in records])
     consumer.close()
 

@@ -30,7 +30,7 @@ class Inbox:
         """Wait for `count` deliveries and run them."""
         for _ in range(count):
             with self._arrived:
-                assert self._arrived.wait_for(lambda: self._functions, 5)
+                assert self._arrived.wait_for(lambda: self._functions, 60)
                 function = self._functions.pop(0)
             assert callable(function)
             function()
@@ -111,13 +111,13 @@ def test_flushes_asked_meanwhile_share_the_next_one(
     def slow(fd: int) -> None:
         flushed.append(fd)
         begun.set()
-        assert go_on.wait(5)
+        assert go_on.wait(60)
 
     monkeypatch.setattr(files_module, "sync_data", slow)
     a, b = files.open(f"{tmp_path}/a", create=True), files.open(f"{tmp_path}/b", create=True)
     answers: list[str] = []
     files.flush(a, lambda error: answers.append("a1"))
-    assert begun.wait(5)
+    assert begun.wait(60)
     for name in ("a2", "a3"):
         files.flush(a, lambda error, name=name: answers.append(name))  # type: ignore[misc]
     files.flush(b, lambda error: answers.append("b1"))
