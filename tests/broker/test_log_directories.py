@@ -6,7 +6,6 @@ import pytest
 
 from heirlog.broker.partition import Role
 from heirlog.protocol.errors import ErrorCode
-from heirlog.storage.epochs import LeaderEpochCache
 
 from .fakes import TOPIC_IDS, Rig, restarted, state
 
@@ -31,23 +30,6 @@ def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_
     monkeypatch.setattr(partition.log, "append_as_leader", fail)
     response = rig.produce(1)
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.offline and partition.role is Role.IDLE
-    assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
-    assert rig.env.stopped is None
-
-
-def test_a_disk_that_fails_while_the_broker_becomes_leader_goes_offline_and_the_node_lives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
-    partition = rig.show(state([1, 2], leader=2))
-
-    def fail(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    # a new leader epoch is written to the leader-epoch-checkpoint
-    monkeypatch.setattr(LeaderEpochCache, "assign", fail)
-    rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
     assert partition.offline and partition.role is Role.IDLE
     assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
     assert rig.env.stopped is None

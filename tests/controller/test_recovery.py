@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from heirlog.controller.recovery.sender import CHANNEL, MAX_BACKOFF_MS, PARTITIONS_MAX
+from heirlog.controller.recovery import sender
+from heirlog.controller.recovery.sender import CHANNEL, MAX_BACKOFF_MS, PARTITIONS_MAX, REQUESTS_MAX
 from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.features import REGISTERED_FEATURES
@@ -507,19 +508,34 @@ def test_a_recovery_that_got_lost_is_begun_again_by_a_heartbeat() -> None:
 def test_many_partitions_cost_one_request_per_thousand_and_broker() -> None:
     count = PARTITIONS_MAX + 1
     cluster = lost(partitions=count)
-    back(cluster, 1, 2, 3)
-    requests, before = 0, len(cluster.harness.quorum.log)
+    back(cluster, 1, 2, 3).advance(1)
+    before = len(cluster.harness.quorum.log)
+    assert cluster.asked() == [1, 1, 2, 2, 3, 3], "the second request does not wait for the first one's answer"
     while cluster.env.sent:
         question = cluster.env.sent[0]
         assert question.partitions <= PARTITIONS_MAX
-        assert len(set(cluster.asked())) == len(cluster.asked()), "one request in flight per broker"
-        requests += 1
         cluster.reply(question.broker, 0, question.broker)
-    assert requests == 2 * 3
+        cluster.advance(1)
     records = [record for batch in cluster.harness.quorum.log[before:] for record in batch.records]
     assert len(records) == count
     assert len(cluster.harness.quorum.log) - before <= 2
     assert {cluster.leader(partition) for partition in range(count)} == {3}
+
+
+def test_a_broker_has_a_bounded_number_of_questions_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "PARTITIONS_MAX", 1)
+    count = REQUESTS_MAX + 2
+    cluster = back(lost(partitions=count), 1, 2, 3)
+    assert cluster.asked().count(1) == REQUESTS_MAX
+    cluster.reply(1)
+    assert cluster.asked().count(1) == REQUESTS_MAX
+    while 1 in cluster.asked():
+        cluster.fail(1)
+    cluster.advance(1)
+    assert cluster.asked().count(1) == REQUESTS_MAX, "what failed with its connection is asked again"
+    while cluster.env.sent:
+        cluster.reply(cluster.env.sent[0].broker)
+    assert [cluster.leader(partition) for partition in range(count)] == [1] * count
 
 
 def test_what_a_broker_puts_off_is_asked_again_at_once_and_never_in_a_loop() -> None:

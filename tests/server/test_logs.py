@@ -12,9 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import heirlog
 from heirlog.node.log_levels import LOGGERS, ROOT, LogLevels
-from heirlog.server.logs import MAX_VALUE_CHARS, Logger
+from heirlog.server import logs
+from heirlog.server.logs import LINES_MAX, MAX_VALUE_CHARS, Logger
 
 SOURCE = Path(heirlog.__file__).parent
 RESERVED = {"event", "level", "timestamp", "node_id", "logger"}
@@ -63,6 +66,25 @@ def test_events_below_the_level_are_not_printed() -> None:
     assert [line["event"] for line in lines_of(*both)] == ["seen"]
     assert [line["event"] for line in lines_of(*both, level="debug")] == ["seen", "unseen"]
     assert lines_of(*both, level="FATAL") == []
+
+
+def test_what_is_said_of_thousands_is_counted_after_a_hundred_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [5.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    out = io.StringIO()
+    log = Logger(3, LogLevels(), out)
+    for index in range(LINES_MAX + 7):
+        log("info", "partition-led", partition=index)
+        log("warning", "records-given-up", partition=index)
+    now[0] = 6.0
+    log("info", "other")
+    log("info", "partition-led", partition=-1)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert sum(line["event"] == "partition-led" for line in lines) == LINES_MAX + 1
+    assert sum(line["event"] == "records-given-up" for line in lines) == LINES_MAX + 7, "a warning is never left out"
+    assert [(line["of"], line["count"]) for line in lines if line["event"] == "lines-left-out"] == [
+        ("partition-led", 7)
+    ]
 
 
 def test_a_long_value_is_cut() -> None:

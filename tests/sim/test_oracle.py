@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sim.test_lineage import COMMITTED, Log, log
 
@@ -64,7 +63,7 @@ def test_whoever_could_have_been_asked_is_waited_for() -> None:
     assert check(held, left_out, impatient_ms=1) == WAITING
     assert check(held, left_out) is None
     assert check(held, left_out, down=(2,), impatient_ms=1) is None
-    assert check(held, replace(left_out, basis=Basis.DESIGNATED), impatient_ms=1) is None
+    assert check(held, left_out._replace(basis=Basis.DESIGNATED), impatient_ms=1) is None
 
 
 def test_a_member_of_the_quorum_is_waited_for_wherever_it_is() -> None:
@@ -86,7 +85,7 @@ def test_the_report_covers_what_the_winner_lacks() -> None:
     answers = [answer(broker, its) for broker, its in held.items()]
     assert check(held, election(1, *answers, basis=Basis.DESIGNATED)) is None
     # broker 2 has more than it once said
-    stale = [answers[0], replace(answers[1], broker_epoch=BrokerEpoch(-1), last_written_epoch=2, end_offset=25)]
+    stale = [answers[0], answers[1]._replace(broker_epoch=BrokerEpoch(-1), last_written_epoch=2, end_offset=25)]
     assert check(held, election(1, *stale, basis=Basis.DESIGNATED), down=(2,)) == REPORT
     silent = [answers[0], answer(2, None)]
     assert check(held, election(1, *silent, basis=Basis.DESIGNATED), down=(2,)) is None

@@ -70,6 +70,42 @@ def test_many_changes_in_a_row_are_written_as_two_files() -> None:
     assert cache(files).latest == 9
 
 
+def test_the_epoch_that_a_leader_begins_is_written_with_the_next_flush() -> None:
+    files = MemoryFiles()
+    epochs = cache(files)
+    epochs.begin(3, 0)
+    files.run()
+    assert epochs.entries == [(3, 0)] and not epochs.durable
+    assert cache(files).entries == [], "nothing was written"
+    told: list[OSError | None] = []
+    epochs.when_durable(told.append)
+    files.run()
+    assert told == [None] and epochs.durable
+    assert cache(files).entries == [(3, 0)]
+    epochs.begin(3, 5)
+    assert epochs.durable, "the same epoch is no news"
+
+
+def test_any_other_change_writes_the_epoch_that_a_leader_began_too() -> None:
+    files = MemoryFiles()
+    epochs = cache(files, (1, 0))
+    epochs.begin(2, 4)
+    epochs.assign(3, 8)
+    files.run()
+    assert epochs.durable
+    assert cache(files).entries == [(1, 0), (2, 4), (3, 8)]
+
+
+def test_who_flushes_is_told_that_the_file_cannot_be_written() -> None:
+    files = MemoryFiles()
+    epochs = cache(files)
+    epochs.begin(3, 0)
+    files.failing_appends.add("leader-epoch-checkpoint.tmp")
+    told: list[OSError | None] = []
+    epochs.when_durable(told.append)
+    assert [type(error) for error in told] == [OSError]
+
+
 def test_an_unreadable_file_counts_as_empty() -> None:
     files = MemoryFiles()
     files.mkdirs("/d")

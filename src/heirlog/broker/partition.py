@@ -166,7 +166,7 @@ class Partition:
         if new_epoch:
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = self.log.log_end_offset
-            self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset)
+            self.log.epochs.begin(state.leader_epoch, self.log.log_end_offset)
         self.partition_epoch = state.partition_epoch
         self.leader = self._peers.broker_id
         self.role = Role.LEADER

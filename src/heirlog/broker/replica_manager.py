@@ -175,12 +175,7 @@ class ReplicaManager:
         was_leader = partition.role is Role.LEADER
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         self._fetchers.remove(partition)
-        try:
-            partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
-        except OSError as error:
-            # the new leader epoch could not be written down
-            self.storage_failed(partition, error)
-            return
+        partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
         if not was_leader or partition.leader_epoch != epoch:
             self._env.log(
                 "info",

@@ -51,7 +51,12 @@ from heirlog.metadata.state import BrokerState
 from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.records import ConfigRecord, NoOpRecord, PartitionChangeRecord
+from heirlog.protocol.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+)
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 _CONTINUE_ELECTIONS_MS: Final = 10
@@ -291,13 +296,16 @@ class Controller:
         return first
 
     def _look_over(self, records: Iterable[Any]) -> None:
-        """Each election that may lose records says who held it, and when: a snapshot keeps no batch headers."""
+        """What the node's log says of records. And each election that may lose some says who held it, and when: a
+        snapshot keeps no batch headers."""
         for record in records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self._env.wall_ms()
             elif type(record) is ConfigRecord and record.name in DEPRECATED and record.value is not None:
                 self._warn_of_deprecated(record.name, record.resource_name)
+            elif type(record) is BrokerRegistrationChangeRecord and record.fenced == -1:
+                self._env.log("info", "broker-unfenced", broker=record.broker_id)
 
     def _warn_of_deprecated(self, name: str, where: str) -> None:
         """It was set; where: the topic, "" for the cluster."""

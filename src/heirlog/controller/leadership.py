@@ -48,13 +48,14 @@ class Leadership:
     def __init__(self, image: Image, static: StaticConfig) -> None:
         self._image = image
         self._static = static
-        # resolved once per topic, not once per partition: a broker with 10,000 partitions is fenced in one go
+        # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
         self._elr_enabled = image.elr_enabled
         self.manager_enabled = bool(static[MANAGER_ENABLED])
         self._strategy: dict[Uuid, Strategy] = {}
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
+        self._acceptable: dict[tuple[Ids, tuple[Uuid, ...]], Ids] = {}
 
     def min_isr(self, topic_id: Uuid) -> int:
         found = self._min_isr.get(topic_id)
@@ -103,6 +104,16 @@ class Leadership:
             return broker is not None and broker.has_online(state.directory_of(replica))
 
         return is_acceptable
+
+    def acceptable_replicas(self, state: PartitionState) -> Ids:
+        """Which of its replicas can lead as things are, in assignment order."""
+        place = (state.replicas, state.directories)
+        found = self._acceptable.get(place)
+        if found is None:
+            is_acceptable = self.acceptable(state)
+            found = tuple([replica for replica in state.replicas if is_acceptable(replica)])
+            self._acceptable[place] = found
+        return found
 
     def change(
         self,

@@ -13,9 +13,8 @@ Source: KIP-966, "Unclean recovery"; what is recorded of it is heirlog's own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, LeaderEpoch
 
@@ -52,8 +51,7 @@ EARLIER_MAX: Final = 7
 reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaAnswer:
+class ReplicaAnswer(NamedTuple):
     """What a replica said of its log before the election, or that it did not."""
 
     broker: BrokerId
@@ -68,8 +66,7 @@ class ReplicaAnswer:
         return self.broker_epoch != NO_BROKER_EPOCH
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionBasis:
+class ElectionBasis(NamedTuple):
     """The newest election of a partition that may have lost records."""
 
     basis: Basis

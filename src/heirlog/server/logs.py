@@ -8,6 +8,10 @@ may stand in a field is decided where it is said: names, ids, offsets, error cod
 records, and no value of a configuration. Strings of clients (a topic that does not exist) are cut, and what is not
 printable in them is escaped, so that nobody writes lines or terminal commands through them.
 
+A change that concerns ten thousand partitions would say the same of each, and a line costs more than electing a leader:
+of one event below a warning `LINES_MAX` lines are printed in a second, and how many more there were is one line
+(`lines-left-out`) before the next one of a later second.
+
 Traps. structlog imports rich, where that is installed, for tracebacks that nothing here prints: 100 ms and 5 MiB, so it
 is kept from finding it; and it is imported with the first line, when the listeners are open. A line that cannot be
 written (the log lies on a full disk, its reader went away) is no reason to end the node that wanted to say it.
@@ -16,6 +20,7 @@ written (the log lies on a full disk, its reader went away) is no reason to end 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -23,6 +28,8 @@ from typing import Any, TextIO
 from heirlog.node.log_levels import LogLevels
 
 MAX_VALUE_CHARS = 2000
+LINES_MAX = 100
+_LIMITED = frozenset(("debug", "info"))
 EXCEPTION = "exception"
 """The field that holds a traceback: whole, and below the line on a terminal."""
 
@@ -35,11 +42,27 @@ class Logger:
         self._levels = levels
         self._out = sys.stderr if out is None else out
         self._printer: Any = None
+        self._second = 0
+        self._said: dict[str, int] = {}
+        """How often each event was to be printed in this second."""
 
     def __call__(self, level: str, event: str, /, **values: object) -> None:
         module = sys._getframe(1).f_globals["__name__"]
         if not self._levels.shows(level, module):
             return
+        second = int(time.monotonic())
+        if second != self._second:
+            said, self._second, self._said = self._said, second, {}
+            for other, count in said.items():
+                if count > LINES_MAX:
+                    self._print("info", "lines-left-out", __name__, {"of": other, "count": count - LINES_MAX})
+        if level in _LIMITED:
+            count = self._said[event] = self._said.get(event, 0) + 1
+            if count > LINES_MAX:
+                return
+        self._print(level, event, module, values)
+
+    def _print(self, level: str, event: str, module: str, values: dict[str, object]) -> None:
         if self._printer is None:
             self._printer = _printer(self._out)
         try:

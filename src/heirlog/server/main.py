@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from heirlog.server.metrics.listener import MetricsListener, Text
 
 LOCK_NAME = ".lock"
-GC_THRESHOLD = 20_000
-"""Allocations between collections of the youngest: requests leave no cycles, so looking for them is wasted time."""
+GC_THRESHOLDS = (20_000, 10, 50)
+"""Allocations between collections of the youngest objects, and how often those of the next age. Requests leave no
+cycles, so looking for them is wasted time; among all partitions there are, it holds up everything that is under way."""
 
 
 class Refused(Exception):
@@ -169,7 +170,7 @@ class NodeProcess:
 
     def _start(self, on_listening: Callable[[], None] | None) -> None:
         self._node.start()
-        gc.set_threshold(GC_THRESHOLD)
+        gc.set_threshold(*GC_THRESHOLDS)
         gc.collect()
         gc.freeze()
         if on_listening is not None:

@@ -15,6 +15,9 @@ after a crash, and recovery repairs both ways: entries at or above the log end g
 enters its epoch again. `Log.flush` waits for the file before it moves the recovery point, since what lies below that
 point is not scanned.
 
+So an epoch that a leader begins needs no file before the next flush: without records recovery drops it, with records it
+finds it. A broker that begins to lead thousands of partitions at once would spend longer on the files than on leading.
+
 Source: KIP-101, KIP-279, KIP-595 (diverging epoch); kafka-behaviour 4.5.
 """
 
@@ -34,7 +37,7 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCache:
-    __slots__ = ("_as_read", "_epochs", "_file", "_on_written", "_starts")
+    __slots__ = ("_as_read", "_epochs", "_file", "_is_behind", "_on_written", "_starts")
 
     def __init__(self, files: Files, dir_path: str, on_written: OnDurable, turns: Turns | None = None) -> None:
         """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again.
@@ -46,6 +49,8 @@ class LeaderEpochCache:
         self._on_written = on_written
         self._epochs: list[int] = []
         self._starts: list[int] = []
+        self._is_behind = False
+        """The file lacks an epoch that `begin` has entered."""
         content = read_file(files, f"{dir_path}/{LEADER_EPOCH_CHECKPOINT}")
         for fields in parse_checkpoint(content, 2) or []:
             self._enter(int(fields[0]), int(fields[1]))
@@ -74,18 +79,32 @@ class LeaderEpochCache:
 
     @property
     def durable(self) -> bool:
-        return self._file.durable
+        return not self._is_behind and self._file.durable
 
     def when_durable(self, on_durable: OnDurable) -> None:
         """Only while not `durable`."""
+        if self._is_behind:
+            try:
+                self._write()
+            except OSError as error:
+                on_durable(error)
+                return
         self._file.when_durable(on_durable)
+
+    def begin(self, epoch: int, log_end_offset: int) -> None:
+        """A leader's: records of it come from here on. The file follows with the next flush or other change."""
+        if not self._is_known(epoch, log_end_offset):
+            self._enter(epoch, log_end_offset)
+            self._is_behind = True
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Epoch `epoch` begins at `start_offset`; nothing happens if that is known. Raises OSError."""
-        if epoch == UNDEFINED_EPOCH or (epoch == self.latest and start_offset >= self._starts[-1]):
-            return
-        self._enter(epoch, start_offset)
-        self._write()
+        if not self._is_known(epoch, start_offset):
+            self._enter(epoch, start_offset)
+            self._write()
+
+    def _is_known(self, epoch: int, start_offset: int) -> bool:
+        return epoch == UNDEFINED_EPOCH or (epoch == self.latest and start_offset >= self._starts[-1])
 
     def _enter(self, epoch: int, start_offset: int) -> None:
         # entries that contradict the new one came from a leader whose records this log no longer has
@@ -149,4 +168,5 @@ class LeaderEpochCache:
 
     def _write(self) -> None:
         if self._as_read is None:
+            self._is_behind = False
             self._file.write(render_checkpoint(self.entries), self._on_written)

@@ -13,7 +13,7 @@ Source: KIP-966, "Unclean recovery", verification and election rule.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from heirlog.metadata.basis import ReplicaAnswer
 from heirlog.metadata.state import Ids
@@ -21,8 +21,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """One broker's answer about one replica. With an error the other fields mean nothing."""
 
     broker_epoch: int

@@ -12,7 +12,8 @@ recovery belongs to one partition (by topic id) and one leader epoch; whatever c
 can elect a leader that it was not given for. Judging reads the image as it is then, and what is elected is appended in
 the same turn: between check and record nothing can change.
 
-All partitions of one turn are judged first and elected in one list of records.
+All partitions of one turn are judged first and elected in one list of records. Where there are very many, a turn takes
+some of them and the next one follows.
 
 With the manager off (`unclean.recovery.manager.enabled`) nothing recovers and nobody is elected here; replicas are
 still asked when an operator wants to know what they hold.
@@ -25,13 +26,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, NamedTuple
 
 from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.partition_change import Built
 from heirlog.controller.recovery.answers import Answer, bounds, counts, recorded
-from heirlog.controller.recovery.sender import RecoverySender
+from heirlog.controller.recovery.sender import PARTITIONS_MAX, RecoverySender
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
 from heirlog.env import Cancel, Env, SendFailure
@@ -48,8 +50,11 @@ AGGRESSIVE_WINDOW_MS: Final = 5000
 """KIP-966: how long Aggressive collects answers."""
 SWEEP_INTERVAL_MS: Final = 2000
 """At most so often a heartbeat has everything judged again."""
-LOGGED_MAX: Final = 100
+LOGGED_MAX: Final = 20
 """Elections of one turn that get a line of their own in the log."""
+TURN_MAX: Final = PARTITIONS_MAX
+"""Partitions that are judged at once: as many as one question holds. The others follow after what else the node has to
+do: brokers take over what was elected meanwhile, and heartbeats are answered."""
 SURVEY_MS: Final = 5000
 """How long a question is repeated that only an operator wants answered."""
 _CONFIGS: Final = (STRATEGY, UNCLEAN_ELECTION_ENABLE, MIN_ISR, TIMEOUT)
@@ -112,6 +117,7 @@ class RecoveryManager:
         """Of the last request to each broker, if it had no answer."""
         self._unjudged: dict[PartitionKey, None] = {}
         self._settling = False
+        self._cancel_pause: Cancel | None = None
         self._due: list[tuple[int, PartitionKey]] = []
         self._cancel_timer: Cancel | None = None
         self._timer_ms = -1
@@ -135,9 +141,10 @@ class RecoveryManager:
         self._unjudged.clear()
         self._due.clear()
         self._next_sweep_ms = -1
-        if self._cancel_timer is not None:
-            self._cancel_timer()
-            self._cancel_timer = None
+        for cancel in (self._cancel_timer, self._cancel_pause):
+            if cancel is not None:
+                cancel()
+        self._cancel_timer = self._cancel_pause = None
 
     # -- what moves it ----------------------------------------------------------------------------------------------
 
@@ -158,6 +165,8 @@ class RecoveryManager:
         """A broker lives. What should be under way and is not, is begun again."""
         if not self._runs or not self.enabled or not self._image.leaders.any(NO_LEADER):
             return
+        if self._cancel_pause is not None:
+            return  # very much is under way
         now_ms = self._env.now_ms()
         if now_ms >= self._next_sweep_ms:
             self._next_sweep_ms = now_ms + SWEEP_INTERVAL_MS
@@ -168,17 +177,25 @@ class RecoveryManager:
         self._unjudged |= dict.fromkeys(self._image.leaderless())
 
     def settle(self) -> None:
-        """Judge what has changed, elect and ask, until nothing is left to do."""
-        if self._settling or not self._runs:
+        """Judge what has changed, elect and ask, until nothing is left to do or a full turn is done."""
+        if self._settling or self._cancel_pause is not None or not self._runs:
             return
         self._settling = True
         try:
-            while self._unjudged and self._runs:
-                keys, self._unjudged = sorted(self._unjudged), {}
-                self._turn(keys)
+            while self._unjudged and self._runs and self._cancel_pause is None:
+                keys = list(islice(self._unjudged, TURN_MAX))
+                for key in keys:
+                    del self._unjudged[key]
+                if len(keys) == TURN_MAX:
+                    self._cancel_pause = self._env.call_later(0, self._go_on)
+                self._turn(sorted(keys))
         finally:
             self._settling = False
         self._set_timer()
+
+    def _go_on(self) -> None:
+        self._cancel_pause = None
+        self.settle()
 
     def _judge_replicas_of(self, brokers: set[BrokerId]) -> None:
         for topic_id, partition in self._image.leaderless():
@@ -201,8 +218,7 @@ class RecoveryManager:
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
             # what an earlier level of the feature has left behind: nobody keeps it true any more
             state = replace(state, elr=(), last_known_elr=())
-        is_acceptable, recovery = leadership.acceptable(state), self.recoveries.get(key)
-        acceptable = tuple([replica for replica in state.replicas if is_acceptable(replica)])
+        recovery, acceptable = self.recoveries.get(key), leadership.acceptable_replicas(state)
         if not self.enabled:
             return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)
         now_ms = self._env.now_ms()
@@ -331,7 +347,7 @@ class RecoveryManager:
     def answers_that_count(self, key: PartitionKey, state: PartitionState) -> dict[BrokerId, Answer]:
         """In assignment order."""
         recovery = self.recoveries.get(key)
-        if recovery is None or recovery.leader_epoch != state.leader_epoch:
+        if recovery is None or not recovery.answers or recovery.leader_epoch != state.leader_epoch:
             return {}
         found = {}
         for replica in state.replicas:
@@ -427,16 +443,11 @@ class RecoveryManager:
             # the partition may have gone, or gone on, and the replica with it
             if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer
-                if self._may_decide(broker, answer, recovery, state):
+                # not before the last of those that the partition waits for: of three answers one is worth a look
+                recovery.awaited.discard(broker)
+                if not recovery.awaited:
                     self._unjudged[key] = None
         self.settle()
-
-    def _may_decide(self, broker: BrokerId, answer: Answer, recovery: Recovery, state: PartitionState) -> bool:
-        """Not before the last of those that the partition waits for: of three answers one is worth a look."""
-        registered = self._image.brokers.get(broker)
-        if registered is not None and counts(answer, registered.epoch, state.leader_epoch):
-            recovery.awaited.discard(broker)
-        return not recovery.awaited
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None:
         what = f"{failure.kind}: {failure.detail}" if failure.detail else failure.kind

@@ -1,4 +1,4 @@
-"""Questions to brokers: GetReplicaLogInfo, one request at a time per broker.
+"""Questions to brokers: GetReplicaLogInfo, a thousand partitions in each.
 
     ask --> fresh --send--> in flight --answered, and nobody wants to ask again--> done
               ^                |
@@ -6,8 +6,10 @@
               +--first thing-- +--REQUEST_LIMIT_REACHED
                                +--no answer--> refused, and the whole broker rests until the back-off is over
 
-What is asked while a request is in flight goes into the next one, so that ten thousand partitions cost ten requests per
-broker. Before something is sent its owner is asked whether the answer is still wanted; what is not is dropped.
+A broker has several requests in flight, and what is asked beyond them goes into the next one: ten thousand partitions
+cost ten requests per broker, all on their way before the first is answered. So all answers are there before the first
+new leaders ask for anything themselves, and the partitions that still have none do not wait behind that. Before
+something is sent its owner is asked whether the answer is still wanted; what is not is dropped.
 
 The first repetition follows at once, the next ones after 50 ms and more, doubled up to 3 s, spread by 30 %. News of a
 broker (it registered, was fenced or unfenced) end its rest: recovery usually waits for exactly that.
@@ -33,6 +35,8 @@ from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 CHANNEL: Final = "recovery"
 PARTITIONS_MAX: Final = 1000
 """Of one request: what one answer holds."""
+REQUESTS_MAX: Final = 10
+"""Unanswered ones of a broker: what it reads while it is busy, and what is lost with its connection, has a bound."""
 REQUEST_TIMEOUT_MS: Final = 5000
 FIRST_BACKOFF_MS: Final = 50
 MAX_BACKOFF_MS: Final = 3000
@@ -60,6 +64,9 @@ class _Queue:
     fresh: dict[PartitionKey, None] = field(default_factory=dict)
     refused: dict[PartitionKey, None] = field(default_factory=dict)
     in_flight: dict[PartitionKey, None] = field(default_factory=dict)
+    """Of all unanswered requests."""
+    requests: int = 0
+    """Unanswered."""
     rests: bool = False
     failures: int = 0
     """In a row."""
@@ -106,61 +113,83 @@ class RecoverySender:
     # -- one broker ---------------------------------------------------------------------------------------------
 
     def _send(self, broker: BrokerId, queue: _Queue) -> None:
-        if queue.in_flight or queue.rests:
-            return
-        endpoint = self._listener.endpoint_of(broker)
-        if endpoint is None:
-            # news of the broker are what can change that, and then its partitions are asked for again
-            queue.fresh.clear()
-            queue.refused.clear()
-            return
-        chosen: dict[PartitionKey, None] = {}
-        while queue.fresh and len(chosen) < PARTITIONS_MAX:
-            key = next(iter(queue.fresh))
-            del queue.fresh[key]
-            if self._listener.wants(broker, key):
-                chosen[key] = None
-        if not chosen:
-            return
-        queue.in_flight = chosen
-        self.requests_sent += 1
-        self._env.send(
-            endpoint,
-            CHANNEL,
-            _request(broker, chosen),
-            partial(self._result, self._run, broker),
-            REQUEST_TIMEOUT_MS,
-        )
+        while queue.fresh and queue.requests < REQUESTS_MAX and not queue.rests:
+            endpoint = self._listener.endpoint_of(broker)
+            if endpoint is None:
+                # news of the broker are what can change that, and then its partitions are asked for again
+                queue.fresh.clear()
+                queue.refused.clear()
+                return
+            asked = self._next(broker, queue)
+            if not asked:
+                return
+            queue.in_flight |= asked
+            queue.requests += 1
+            self.requests_sent += 1
+            self._env.send(
+                endpoint,
+                CHANNEL,
+                _request(broker, asked),
+                partial(self._result, self._run, broker, asked),
+                REQUEST_TIMEOUT_MS,
+            )
 
-    def _result(self, run: int, broker: BrokerId, result: GetReplicaLogInfoResponse | SendFailure) -> None:
+    def _next(self, broker: BrokerId, queue: _Queue) -> dict[PartitionKey, None]:
+        """What the next request asks for."""
+        asked: dict[PartitionKey, None] = {}
+        looked_at: list[PartitionKey] = []
+        for key in queue.fresh:
+            if len(asked) == PARTITIONS_MAX:
+                break
+            looked_at.append(key)
+            if self._listener.wants(broker, key):
+                asked[key] = None
+        for key in looked_at:
+            del queue.fresh[key]
+        return asked
+
+    def _result(
+        self,
+        run: int,
+        broker: BrokerId,
+        asked: dict[PartitionKey, None],
+        result: GetReplicaLogInfoResponse | SendFailure,
+    ) -> None:
         if run != self._run:
             return
         queue = self._queues[broker]
+        queue.requests -= 1
         if isinstance(result, SendFailure):
-            self._no_answer(broker, queue, result)
+            self._no_answer(broker, queue, asked, result)
         else:
-            self._answers(broker, queue, result)
+            self._answers(broker, queue, asked, result)
 
-    def _no_answer(self, broker: BrokerId, queue: _Queue, failure: SendFailure) -> None:
-        asked, queue.in_flight = queue.in_flight, {}
+    def _no_answer(
+        self, broker: BrokerId, queue: _Queue, asked: dict[PartitionKey, None], failure: SendFailure
+    ) -> None:
+        for key in asked:
+            del queue.in_flight[key]
         queue.refused |= asked
         queue.rests = True
         self._retry_later(broker, queue)
         self._listener.not_answered(broker, list(asked), failure)
 
-    def _answers(self, broker: BrokerId, queue: _Queue, result: GetReplicaLogInfoResponse) -> None:
-        run, asked = self._run, queue.in_flight
+    def _answers(
+        self, broker: BrokerId, queue: _Queue, asked: dict[PartitionKey, None], result: GetReplicaLogInfoResponse
+    ) -> None:
+        run = self._run
         answers, put_off = _read(result, asked, self._env.now_ms())
-        answered = dict(answers)
-        if answers:
-            queue.fresh = {**dict.fromkeys(put_off), **queue.fresh}
-        # what an answer leaves out, or puts off without answering anything, is asked for again, and not at once
-        unanswered = [key for key in asked if key not in answered and key not in queue.fresh]
         # in flight until it is settled which of them are asked for again
         self._listener.answered(broker, answers)
         if run != self._run:
             return
-        queue.in_flight = {}
+        for key in asked:
+            del queue.in_flight[key]
+        if answers:
+            queue.fresh = {**dict.fromkeys(put_off), **queue.fresh}
+        # what an answer leaves out, or puts off without answering anything, is asked for again, and not at once
+        answered = dict(answers)
+        unanswered = [key for key in asked if key not in answered and key not in queue.fresh]
         again = [key for key in (*answered, *unanswered) if self._listener.wants(broker, key)]
         queue.refused |= dict.fromkeys(again)
         if again:
@@ -223,10 +252,10 @@ def _read(
                 put_off.append(key)
                 continue
             answer = Answer(
-                broker_epoch=response.broker_epoch,
-                current_leader_epoch=info.current_leader_epoch,
-                last_written_epoch=info.last_written_leader_epoch,
-                end_offset=info.log_end_offset,
+                response.broker_epoch,
+                info.current_leader_epoch,
+                info.last_written_leader_epoch,
+                info.log_end_offset,
                 at_ms=now_ms,
                 error=error_code(info.error_code) if info.error_code else ErrorCode.NONE,
                 message=info.error_message or "",

@@ -110,7 +110,7 @@ def quorum_is_complete(members: Ids, there: Collection[BrokerId]) -> bool:
 
     Without it the one member that still has the lost records may be the one that was not waited for.
     """
-    return all(member in there for member in members)
+    return all(map(there.__contains__, members))
 
 
 def judge(case: Case) -> Verdict:

@@ -162,8 +162,8 @@ def on_cluster(partitions: int, idle_s: float) -> OnCluster:
     )
 
 
-def create(nodes: Cluster, partitions: int) -> None:
-    """In topics of a hundred. Raises RuntimeError."""
+def create(nodes: Cluster, partitions: int) -> list[str]:
+    """In topics of a hundred, whose names are returned. Raises RuntimeError."""
     topics = [
         CreateTopicsRequest.CreatableTopic(name=f"many-{n}", num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
         for n in range(partitions // PARTITIONS_PER_TOPIC)
@@ -174,6 +174,7 @@ def create(nodes: Cluster, partitions: int) -> None:
             for topic in client.admin(request).topics:
                 if topic.error_code:
                     raise RuntimeError(f"{topic.name} was not created: {topic.error_message}")
+    return [topic.name for topic in topics]
 
 
 def wait_until_idle(nodes: Cluster) -> None:

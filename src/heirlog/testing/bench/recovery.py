@@ -11,6 +11,7 @@ import datetime
 import json
 import resource
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from heirlog.blocking.cluster import BlockingClient
@@ -22,7 +23,9 @@ from heirlog.testing.cluster import Cluster
 PARTITIONS = 10_000
 TIMEOUT_S = 300.0
 POLL_S = 0.05
-EVENT = "unclean-recovery"
+TOPICS_AT_A_TIME = 5
+RECOVERY = "unclean-recovery"
+UNFENCED = "broker-unfenced"
 CONFIG = {"min.insync.replicas": "2", "broker.session.timeout.ms": 60_000}
 """Patient sessions: a machine that is busy making ten thousand logs fences nobody. A kill is seen by its connection."""
 FILES = 65_536
@@ -45,7 +48,7 @@ class Recovered(NamedTuple):
 def recover(partitions: int) -> Recovered:
     """Raises RuntimeError if the cluster does not come back."""
     with Cluster(nodes=3, ledger=False, config=CONFIG) as nodes:
-        create(nodes, partitions)
+        topics = create(nodes, partitions)
         wait_until_idle(nodes)
         *first, last = nodes.brokers
         controllers = [pid for pid in everything(nodes) if pid not in brokers(nodes)]
@@ -57,15 +60,14 @@ def recover(partitions: int) -> Recovered:
         _wait_for_brokers(nodes, len(first))
         before = Cost.of(controllers).cpu_s
         nodes.start(last)
-        _wait_until_led(nodes)
+        _wait_until_led(nodes, topics)
         led_at = time.time()
         cpu_s = Cost.of(controllers).cpu_s - before
         events = _events(nodes.output(controller))
-    began = [event for event in events if event["began"]]
-    elected = [event for event in events if event["elected"]]
+    elected = [event for event in events if event["event"] == RECOVERY and event["elected"]]
     if sum(event["elected"] for event in elected) < partitions:
         raise RuntimeError(f"only {sum(event['elected'] for event in elected)} of {partitions} were recovered")
-    start = _seconds(began[0])
+    start = max(_seconds(event) for event in events if event["event"] == UNFENCED)
     return Recovered(
         partitions,
         led_at - start,
@@ -87,20 +89,27 @@ def _wait_for_brokers(nodes: Cluster, count: int) -> None:
     raise RuntimeError(f"{count} brokers did not come back")
 
 
-def _wait_until_led(nodes: Cluster) -> None:
+def _wait_until_led(nodes: Cluster, unled: Sequence[str]) -> None:
+    """Asks of a few topics at a time: whoever asks of all of them again and again keeps a broker busy with that."""
     deadline = time.monotonic() + TIMEOUT_S
     with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
-        while time.monotonic() < deadline:
-            topics = client.admin(MetadataRequest(topics=None)).topics
-            if topics and all(partition.leader_id >= 0 for topic in topics for partition in topic.partitions):
-                return
-            time.sleep(POLL_S)
-    raise RuntimeError("partitions stayed without a leader")
+        while unled:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"partitions of {len(unled)} topics stayed without a leader")
+            asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in unled[:TOPICS_AT_A_TIME]]
+            led = {
+                topic.name
+                for topic in client.admin(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
+                if topic.partitions and all(partition.leader_id >= 0 for partition in topic.partitions)
+            }
+            unled = [name for name in unled if name not in led]
+            if not led:
+                time.sleep(POLL_S)
 
 
 def _events(output: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{") and EVENT in line]
-    return [line for line in lines if line["event"] == EVENT]
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return [line for line in lines if line["event"] in (RECOVERY, UNFENCED)]
 
 
 def _files_allowed() -> int:
