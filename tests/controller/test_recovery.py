@@ -16,6 +16,7 @@ from heirlog.metadata.features import REGISTERED_FEATURES
 from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
+from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -80,7 +81,7 @@ class Cluster:
     def image(self) -> Any:
         return self.harness.controller.image
 
-    def register(self, broker: int, clean: bool = False) -> None:
+    def register(self, broker: int, clean: bool = False, **more: Any) -> None:
         previous = epoch_of(self.harness, broker) if clean else -1
         register(
             self.harness,
@@ -94,6 +95,7 @@ class Cluster:
                 for name, levels in REGISTERED_FEATURES.items()
             ],
             listeners=[BrokerRegistrationRequest.Listener(name="PLAINTEXT", host=f"broker-{broker}", port=9092)],
+            **more,
         )
 
     def unfence(self, broker: int) -> None:
@@ -199,6 +201,14 @@ class Cluster:
             return ErrorCode(response.error_code).name, ""
         (result,) = response.replica_election_results[0].partition_result
         return ErrorCode(result.error_code).name, result.error_message or ""
+
+    def reassign(self, targets: list[int] | None) -> str:
+        """None: back to where it was. The error of the partition."""
+        partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=targets)
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name="foo", partitions=[partition])
+        request = AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=1000)
+        (told,) = self.harness.ask("alter_partition_reassignments", request, 0).responses
+        return ErrorCode(told.partitions[0].error_code).name
 
     def describe(self, **more: Any) -> Any:
         request = DescribeRecoveryRequest(**({"topics": [DescribeRecoveryRequest.TopicRequest(name="foo")]} | more))
@@ -557,6 +567,22 @@ def test_designation_elects_the_named_replica_or_says_why_not() -> None:
     assert (state.leader, state.isr, state.leader_recovery_state) == (2, (2,), 1)
     assert state.basis is not None and state.basis.basis is Basis.DESIGNATED
     assert cluster.outcome(4, desired=2)[0] == "ELECTION_NOT_NEEDED"
+
+
+def test_the_way_back_from_a_reassignment_elects_nobody_before_logs_are_compared() -> None:
+    cluster = Cluster(brokers=4)
+    cluster.topic(min_insync_replicas="1", unclean_recovery_strategy="Aggressive")
+    cluster.lose_everything()
+    assert cluster.reassign([1, 2, 4]) == "NONE"
+    back(cluster, 1, 2, 3)
+    assert cluster.reassign(None) == "INVALID_REPLICA_ASSIGNMENT"
+    assert cluster.leader() == -1
+    for broker, end in ((1, 1), (2, 3), (3, 2)):
+        cluster.reply(broker, 0, end)
+    cluster.advance(5_000)
+    assert cluster.leader() == 2
+    assert cluster.reassign(None) == "NONE"
+    assert state_of(cluster.harness).replicas == (1, 2, 3)
 
 
 def test_two_leaders_designated_for_one_partition_are_none() -> None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> None:
     from heirlog.client.recovery import choices
 
-    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {_state(partition)}")
+    told = _state(partition) if manager_enabled else f"recovery manager off: {state_sentence(partition)}"
+    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {told}")
     if partition.quorum_reason and manager_enabled and not (partition.isr_nodes or partition.eligible_leader_replicas):
         print(f"  quorum {', '.join(map(str, partition.quorum))}: {partition.quorum_reason}")
     columns = {

@@ -11,7 +11,8 @@
 A cancellation needs an ISR that reaches min ISR without the adding replicas, as a completion does. If nothing is left
 of the ISR then, what remains is an election among the original replicas: a clean one from the ELR, or an unclean one
 where the topic allows it (with the recovery manager: where its strategy is Aggressive), which counts as unclean
-(RECOVERING) and must reach min ISR like any other.
+(RECOVERING) and must reach min ISR like any other. Not so where nobody leads and the recovery manager is on: it
+compares logs before anybody is elected, and a way back waits for that.
 
 Each partition stands or falls alone. A list of null asks for all reassignments that run; topics and partitions that
 are unknown or rest are left out, without an error.
@@ -124,7 +125,7 @@ class _Handling:
         built = self._leadership.change(
             topic_id,
             index,
-            election=Election.UNCLEAN if self._leadership.may_lose(topic_id) else Election.ONLINE,
+            election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE,
             isr=isr,
             replicas=original,
             adding=(),
@@ -136,6 +137,11 @@ class _Handling:
         required = min(self._leadership.min_isr(topic_id), len(original))
         if len(members) >= required:
             return built
+        if not isr and self._leadership.manager_enabled and not state.has_leader:
+            raise bad_assignment(
+                "Nobody leads the partition, and no original replica is known to have everything. Wait until it has a "
+                "leader (heirlog recover plan says for whom it waits)."
+            )
         if not isr:
             raise bad_assignment(
                 "No original replica is in sync: going back would need an unclean leader election, which the topic "
@@ -145,6 +151,12 @@ class _Handling:
             f"Only {len(members)} of the original replicas are in sync, {required} are required "
             "(min.insync.replicas). Wait until more are, or assign other replicas."
         )
+
+    def _may_lose(self, topic_id: Uuid, state: PartitionState) -> bool:
+        """Whether the way back may hold an election that compares nothing."""
+        if self._leadership.manager_enabled and not state.has_leader:
+            return False
+        return self._leadership.may_lose(topic_id)
 
 
 def list_reassignments(image: Image, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
