@@ -110,7 +110,7 @@ def door(exchange: Exchange | None = None, *, tls: bool = False, wants_certifica
 
 
 def enter(at: Door, security: Security, host: str = "localhost") -> list[str]:
-    with DataClient(f"{host}:{at.port}", security=security, timeout_s=5) as client:
+    with DataClient(f"{host}:{at.port}", security=security, timeout_s=30) as client:
         return client.topic_names()
 
 
@@ -227,7 +227,7 @@ def test_without_a_certificate_such_a_server_says_so() -> None:
 def test_a_port_of_the_other_kind_is_suspected() -> None:
     with (
         door(tls=True) as at,
-        DataClient(f"localhost:{at.port}", timeout_s=0.3) as client,
+        DataClient(f"localhost:{at.port}", timeout_s=1.0) as client,
         pytest.raises(OSError, match="does it want TLS"),
     ):
         client.topic_names()

@@ -21,7 +21,9 @@ from heirlog.testing import Cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(nodes=2, config={"group.initial.rebalance.delay.ms": 0}) as running:
+    # (records are of 1970 here: retention would find them)
+    config = {"group.initial.rebalance.delay.ms": 0, "log.retention.check.interval.ms": 3_600_000}
+    with Cluster(nodes=2, config=config) as running:
         yield running
 
 
@@ -39,6 +41,7 @@ def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
 
 def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, records: int) -> str:
     assert heirlog("topics", "create", name, "--partitions", str(partitions)).code == 0
+    cluster.wait_until_known(name)
     with DataClient(cluster.bootstrap_servers) as data, data.producer() as producer:
         for partition in range(partitions):
             for number in range(records):
@@ -80,8 +83,11 @@ def test_a_broker_and_its_loggers(heirlog: Heirlog) -> None:
     assert heirlog("configs", "alter", *broker, "--add-config", "log.level=DEBUG").code == 0
     eventually(lambda: [r for r in rows(heirlog, "configs", "describe", *broker) if r["source"] == "broker"])
     logger = ("--entity-type", "broker-loggers", "--entity-name", "2")
-    levels = eventually(lambda: {r["name"]: r["value"] for r in rows(heirlog, "configs", "describe", *logger)})
-    assert levels["root"] == "DEBUG"
+
+    def levels() -> dict[str, str]:
+        return {row["name"]: row["value"] for row in rows(heirlog, "configs", "describe", *logger)}
+
+    eventually(lambda: levels()["root"] == "DEBUG")
     assert heirlog("configs", "alter", *logger, "--add-config", "heirlog.raft=ERROR").code == 0
     assert {"entity": "2", "name": "heirlog.raft", "value": "ERROR", "source": "logger"} in rows(
         heirlog, "configs", "describe", *logger

@@ -17,7 +17,8 @@ from heirlog.testing import Cluster
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(nodes=3) as running:
+    # a clean stop waits until the others' heartbeats say that they know
+    with Cluster(nodes=3, config={"broker.heartbeat.interval.ms": 500}) as running:
         yield running
 
 
@@ -26,8 +27,15 @@ def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
 
 
+def create(heirlog: Heirlog, cluster: Cluster, *topics: str, partitions: int = 1) -> None:
+    """Until every broker knows them: the next command may ask any."""
+    assert heirlog("topics", "create", *topics, "--partitions", partitions).code == 0
+    for topic in topics:
+        cluster.wait_until_known(topic)
+
+
 def piped(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, timeout=120)
 
 
 def described(heirlog: Heirlog, topic: str) -> list[dict[str, Any]]:
@@ -42,11 +50,12 @@ def wait_for(heirlog: Heirlog, topic: str, condition: Callable[[dict[str, Any]],
     return row
 
 
-def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog) -> None:
+def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog, cluster: Cluster) -> None:
     created = heirlog("topics", "create", "life", "--partitions", "2", "--config", "retention.ms=1000", "--json")
     assert created.code == 0, created.err
     (made,) = json.loads(created.out)
     assert (made["topic"], made["partitions"], made["replication_factor"]) == ("life", 2, 3)
+    cluster.wait_until_known("life")
 
     names = [row["topic"] for row in json.loads(heirlog("topics", "list", "--json").out)]
     assert "life" in names
@@ -58,21 +67,24 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog) -> No
     ]
 
     assert heirlog("topics", "delete", "life").code == 0
+    cluster.wait_until_known("life", exists=False)
     gone = heirlog("topics", "describe", "life")
     told = "cannot describe topic life: it does not exist; heirlog topics list shows what there is"
     assert (gone.code, gone.err) == (1, f"heirlog: {told}\n")
 
 
-def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog) -> None:
-    heirlog("topics", "create", "table")
+def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "table")
     text = heirlog("topics", "describe", "table").out
     assert text.split("\n")[0].split() == [
         "Topic", "Partition", "Leader", "LeaderEpoch", "Replicas", "Isr", "Elr", "LastKnownElr",
     ]  # fmt: skip
 
 
-def test_describe_follows_the_cursor_over_all_pages(heirlog: Heirlog, monkeypatch: pytest.MonkeyPatch) -> None:
-    heirlog("topics", "create", "paged-a", "paged-b", "--partitions", "5")
+def test_describe_follows_the_cursor_over_all_pages(
+    heirlog: Heirlog, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(heirlog, cluster, "paged-a", "paged-b", partitions=5)
     monkeypatch.setattr("heirlog.client.admin.PAGE_PARTITIONS", 3)
     outcome = heirlog("topics", "describe", "paged-a", "paged-b", "--json")
     found = [(row["topic"], row["partition"]) for row in json.loads(outcome.out)]
@@ -92,16 +104,19 @@ def test_describe_follows_the_cursor_over_all_pages(heirlog: Heirlog, monkeypatc
         (["elect", "--election-type", "preferred", "--topic", "nobody", "--partition", "0"], "elections failed"),
     ],
 )
-def test_what_the_cluster_refuses_is_one_sentence(heirlog: Heirlog, arguments: list[str], sentence: str) -> None:
+def test_what_the_cluster_refuses_is_one_sentence(
+    heirlog: Heirlog, cluster: Cluster, arguments: list[str], sentence: str
+) -> None:
     heirlog("topics", "create", "twice", "--partitions", "1")
+    cluster.wait_until_known("twice")
     outcome = heirlog(*arguments)
     assert outcome.code == 1
     assert sentence in outcome.err
     assert outcome.err.count("\n") == 1
 
 
-def test_lines_come_back_byte_for_byte(heirlog: Heirlog) -> None:
-    heirlog("topics", "create", "lines", "--partitions", "1")
+def test_lines_come_back_byte_for_byte(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "lines")
     lines = [b"first", b"", b"\xff\x00 not text", b"last"] + [b"x" * 1000] * 2000
     written = piped("produce", "lines", "--compression", "zstd", stdin=b"\n".join(lines) + b"\n")
     assert written.returncode == 0, written.stderr
@@ -110,14 +125,14 @@ def test_lines_come_back_byte_for_byte(heirlog: Heirlog) -> None:
     assert read.stdout.split(b"\n")[:-1] == lines
 
 
-def test_produce_from_nothing_appends_nothing(heirlog: Heirlog) -> None:
-    heirlog("topics", "create", "none")
+def test_produce_from_nothing_appends_nothing(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "none")
     done = piped("produce", "none", "--json")
     assert json.loads(done.stdout) == {"topic": "none", "records": 0, "partitions": {}}
 
 
-def test_a_key_chooses_the_partition(heirlog: Heirlog) -> None:
-    heirlog("topics", "create", "keyed", "--partitions", "4")
+def test_a_key_chooses_the_partition(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "keyed", partitions=4)
     done = piped("produce", "keyed", "--key-separator", ":", "--acks", "1", stdin=b"21:a\nfoobar:b\n21:c\n")
     assert done.returncode == 0, done.stderr
     read = piped("consume", "keyed", "--from-beginning", "--max", "3", "--json")
@@ -127,15 +142,15 @@ def test_a_key_chooses_the_partition(heirlog: Heirlog) -> None:
     assert places == {("21", "a"): 0, ("21", "c"): 0, ("foobar", "b"): 2}
 
 
-def test_preferred_leaders_that_lead_already_are_no_failure(heirlog: Heirlog) -> None:
-    heirlog("topics", "create", "elected", "--partitions", "1")
+def test_preferred_leaders_that_lead_already_are_no_failure(heirlog: Heirlog, cluster: Cluster) -> None:
+    create(heirlog, cluster, "elected")
     outcome = heirlog("elect", "--election-type", "preferred", "--topic", "elected", "--partition", "0", "--json")
     assert outcome.code == 0, outcome.err
     assert json.loads(outcome.out)[0]["result"] in ("ELECTED", "ELECTION_NOT_NEEDED")
 
 
 def test_describe_shows_who_is_eligible_while_the_isr_is_too_small(heirlog: Heirlog, cluster: Cluster) -> None:
-    heirlog("topics", "create", "standing", "--partitions", "1")
+    create(heirlog, cluster, "standing")
     first, second, third = described(heirlog, "standing")[0]["replicas"]
     try:
         cluster.stop(third)

@@ -53,7 +53,7 @@ def up(data: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], list[
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
 
 
 def greeting(output: IO[str]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def scraped(url: str) -> dict[str, str]:
 
 def run(*arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "heirlog", *arguments], input=stdin, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -88,7 +88,7 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
         run("topics", "create", "kept", "-b", address)
         run("produce", "kept", "-b", address, stdin="hello\n")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
     (broker,) = layouts.load(tmp_path / "d").brokers  # type: ignore[union-attr]
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
@@ -96,7 +96,7 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
         assert "with the data of before" in lines[0]
         assert run("consume", "kept", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
 
 
@@ -129,7 +129,7 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
         assert report.startswith("broker 2 was killed by SIGKILL; the others go on")
         run("topics", "list", "-b", f"127.0.0.1:{port}")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
 
 

@@ -18,7 +18,7 @@ from heirlog.testing.cluster import ClusterError
 
 
 def brokers_known_to(address: str) -> set[int]:
-    with BlockingClient(address, timeout_s=5.0) as client:
+    with BlockingClient(address, timeout_s=30.0) as client:
         return {broker.node_id for broker in client.metadata([]).brokers}
 
 
@@ -33,13 +33,13 @@ def test_it_is_ready_when_every_broker_knows_every_broker() -> None:
 
 
 def test_it_waits_until_every_running_broker_knows_a_topic_and_until_none_does() -> None:
-    with Cluster(nodes=3) as cluster, BlockingClient(cluster.bootstrap_servers, timeout_s=5.0) as client:
+    with Cluster(nodes=3) as cluster, BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
         cluster.kill(3)
         cluster.wait_until_known("foo", exists=False)
         with pytest.raises(ClusterError, match=r"broker 1 does not know the topic foo after 0\.2 s"):
             cluster.wait_until_known("foo", timeout_s=0.2)
         new = CreateTopicsRequest.CreatableTopic(name="foo", num_partitions=3, replication_factor=2)
-        client.admin(CreateTopicsRequest(topics=[new], timeout_ms=5000))
+        client.admin(CreateTopicsRequest(topics=[new], timeout_ms=30_000))
         cluster.wait_until_known("foo")
         with pytest.raises(ClusterError, match=r"broker 1 still knows the topic foo after 0\.2 s"):
             cluster.wait_until_known("foo", exists=False, timeout_s=0.2)
