@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
+from heirlog.blocking.data import CommittedOffset, DataClient
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import run
@@ -70,13 +71,14 @@ def module(file: Path) -> ModuleType:
     return found
 
 
-def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spark: SparkSession) -> None:
+def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spark: SparkSession, brokers: str) -> None:
     file = here / "lake_by_day.toml"
     assert check(file, spark) == []
     with pytest.raises(Exception, match="1 of 21 rows do not parse"):
         run(file, spark)
-    # as the sentence says: rows that do not parse need a place
-    file.write_text(file.read_text() + '\n[dead_letters]\ntable = "lake/refused"\n')
+    # as the sentence says: rows that do not parse need a place; and a tool that watches lags sees the group
+    text = file.read_text().replace('topics = ["orders"]', 'topics = ["orders"]\noptions = { commitGroup = "lake" }')
+    file.write_text(text + '\n[dead_letters]\ntable = "lake/refused"\n')
     report = run(file, spark)
     assert (report.rows_in, report.rows_out, report.rejected) == (21, 20, 1)
     assert sum(end - first for first, end in report.offsets["orders"].values()) == 21
@@ -87,6 +89,13 @@ def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spar
     assert (refused["key"], refused["value"]) == (b"odd", b"no order")
     seen = status(load(file))
     assert [(row.lag, row.topic) for row in seen.partitions] == [(0, "orders")] * 2 and seen.trouble is None
+    ends = {(row.topic, row.partition): row.position for row in seen.partitions}
+    with DataClient(brokers) as client:
+        assert {where: done.offset for where, done in client.committed("lake", ends).items()} == ends
+        # a run was killed behind its last batch: the next one, with nothing to do, tells the group all the same
+        client.commit("lake", dict.fromkeys(ends, CommittedOffset(0, -1, "")))
+        assert run(file, spark).batches == 0
+        assert {where: done.offset for where, done in client.committed("lake", ends).items()} == ends
 
 
 def test_files_become_records_of_a_topic(here: Path, spark: SparkSession, brokers: str) -> None:

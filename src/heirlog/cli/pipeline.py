@@ -185,7 +185,8 @@ def _status_table(seen: Status) -> Table:
         caption += f"; {seen.rate:,.0f} rows/s"
     if seen.trouble is not None:
         caption += f"; {seen.trouble}"
-    table = Table(title=f"{seen.name}: batch {seen.committed} committed", caption=caption)
+    done = "no batch committed yet" if seen.committed < 0 else f"batch {seen.committed} committed"
+    table = Table(title=f"{seen.name}: {done}", caption=caption)
     for name in ("topic", "partition", "position", "latest", "lag"):
         table.add_column(name, justify="left" if name == "topic" else "right")
     for row in seen.partitions:
@@ -211,6 +212,8 @@ def compact(
     if json:
         show_json({"tables": [asdict(table) for table in done]})
         return
+    if not done:
+        print("nothing to compact: no table of this pipeline has been begun")
     for table in done:
         print(f"{table.table}: {table.batches} batches, {table.files_before} files before, {table.files_after} after")
 

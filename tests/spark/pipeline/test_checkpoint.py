@@ -42,7 +42,7 @@ def begun(folder: Path, batches: int = 1) -> Path:
     ("old", "new", "why"),
     [
         ('topics = ["t"]', 'topics = ["u"]', "reads topics t, and this one reads topics u"),
-        ('topics = ["t"]', 'topic_pattern = "t.*"', "reads topics t, and this one reads pattern t"),
+        ('topics = ["t"]', 'topic_pattern = "t-.*"', "reads topics t, and this one reads pattern t-"),
         ('topic = "out"', 'topic = "elsewhere"', "writes to topic out, and this one writes to topic elsewhere"),
         ('topic = "out"', 'table = "lake"', "writes to topic out, and this one writes to table of Parquet"),
         ('topic = "out"', 'table = "lake"\nformat = "delta"', "and this one writes to table ../../lake"),

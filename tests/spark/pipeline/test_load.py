@@ -94,6 +94,12 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("[sink]", "[sinks]", 1, "there is no [sink]"),
         ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
         ("maxOffsetsPerTrigger = 1000", "includeheaders = false", 7, "there twice"),
+        ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", 7, "did you mean `maxOffsetsPerTrigger`?"),
+        ("maxOffsetsPerTrigger = 1000", 'subscribe = "other"', 7, "`subscribe` is said by `topics`"),
+        ("maxOffsetsPerTrigger = 1000", '"Kafka.Bootstrap.Servers" = "h:1"', 7, "is said by `bootstrap_servers`"),
+        ('topic = "refused"', 'topic = "lines"', 23, "would read what it writes to lines"),
+        ('"day = to_date(timestamp)"', '"day", "DAY = 1"', 20, "a column that no other item has"),
+        ('"day = to_date(timestamp)"', '"= to_date(timestamp)"', 20, "a column that no other item has"),
         ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
         ('checkpoint = "state/lake"', 'checkpoint = "s3://b/c"', 2, "a directory that this machine sees"),
         ('table = "lake"', 'table = "s3://b/t"', 19, "a directory that this machine sees"),
@@ -119,8 +125,8 @@ def test_what_is_not_toml_is_refused_with_its_line() -> None:
 
 def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BROKER_LOGIN", "hidden")
-    pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", 'login = "${BROKER_LOGIN}"'), Path("/p.toml"))
-    assert isinstance(pipeline.source, Topics) and pipeline.source.options["login"] == "hidden"
+    pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", 'commitGroup = "${BROKER_LOGIN}"'), Path("/p.toml"))
+    assert isinstance(pipeline.source, Topics) and pipeline.source.options["commitgroup"] == "hidden"
 
 
 def test_how_the_names_of_kafkas_properties_are_written_does_not_matter() -> None:
@@ -164,12 +170,17 @@ def test_a_grouping_over_a_stream_needs_a_watermark_to_append() -> None:
 
 
 def test_places_in_options_are_relative_to_the_file_too() -> None:
-    options = 'quarantinePath = "lost", "kafka.ssl.truststore.location" = "/etc/ca.pem", x = "lost"'
+    options = 'quarantinePath = "lost", "kafka.ssl.truststore.location" = "/etc/ca.pem", columns = "lost"'
     pipeline = parse(LAKE.replace("maxOffsetsPerTrigger = 1000", options), Path("/home/p/p.toml"))
     assert isinstance(pipeline.source, Topics)
     assert pipeline.source.options["quarantinepath"] == "/home/p/lost"
     assert pipeline.source.options["kafka.ssl.truststore.location"] == "/etc/ca.pem"
-    assert pipeline.source.options["x"] == "lost"
+    assert pipeline.source.options["columns"] == "lost"
+
+
+def test_a_file_may_begin_with_the_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "p.toml").write_text(LAKE, encoding="utf-8-sig")
+    assert load(tmp_path / "p.toml").name == "lake"
 
 
 def test_a_schema_file_that_is_no_text_is_one_problem(tmp_path: Path) -> None:

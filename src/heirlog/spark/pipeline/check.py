@@ -41,7 +41,7 @@ def check(path: str | Path, spark: SparkSession | None = None, timeout_s: float 
     if not found:
         found = _brokers(pipeline, timeout_s)
     if not found and spark is not None:
-        found = _analysis(pipeline, spark, Path(path).read_text(encoding="utf-8").splitlines())
+        found = _analysis(pipeline, spark, Path(path).read_text(encoding="utf-8-sig").splitlines())
     return sorted(found, key=lambda problem: problem.line)
 
 

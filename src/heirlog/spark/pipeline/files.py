@@ -64,7 +64,7 @@ def read_json(file: Path) -> dict[str, Any]:
     """The object in `file`, empty where there is no such file."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     assert isinstance(found, dict)
     return found

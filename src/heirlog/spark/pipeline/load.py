@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Literal, cast
 
+from heirlog.spark.options import SOURCE_OPTIONS, STRATEGIES
 from heirlog.spark.pipeline.sections import MISSING, Document, Section
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Query, Table, Topics, TopicSink, Values
 from heirlog.spark.pipeline.toml_lines import line_of_each_key
@@ -20,6 +21,7 @@ VALUE_FORMATS = ("raw", "text", "json", "avro")
 TABLE_FORMATS = ("parquet", "delta", "iceberg")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _CATALOG_NAME = re.compile(r"\w+(?:\.\w+)+")
+_SERVERS = "kafka.bootstrap.servers"
 _DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
 
 
@@ -27,7 +29,8 @@ def load(path: str | Path) -> Pipeline:
     """Read a pipeline file. Raises PipelineError with every problem that the file has in itself."""
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        # some editors begin a file with a mark that TOML does not know
+        text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise PipelineError(f"cannot read the pipeline file {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -77,6 +80,11 @@ def _pipeline(document: Document) -> Pipeline | None:
     if source is None or sink is None:
         return None
     _separate(document, checkpoint, source, sink, letters)
+    for place, written in (("sink", sink), ("dead_letters", letters)):
+        if isinstance(source, Topics) and isinstance(written, TopicSink) and _is_read(source, written):
+            document.problem(
+                (place, "topic"), f"the pipeline would read what it writes to {written.topic}: name another topic"
+            )
     if query is not None and query.over == "stream" and query.output_mode == "append":
         _ask_for_watermark(document, query)
     return Pipeline(
@@ -132,7 +140,10 @@ def _source(document: Document) -> Topics | Files | None:
         except (re.error, OverflowError, RecursionError) as error:
             section.wrong("topic_pattern", f"{pattern!r} is no regular expression: {error}")
     bootstrap = section.text("bootstrap_servers")
-    options = section.topic_options()
+    options = section.topic_options(
+        SOURCE_OPTIONS,
+        {**dict.fromkeys(STRATEGIES, "topics"), "subscribePattern": "topic_pattern", _SERVERS: "bootstrap_servers"},
+    )
     section.known()
     return Topics(bootstrap, names, pattern, options)
 
@@ -204,16 +215,30 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
         else:
             path = section.local_path("table") if form == "parquet" else section.path("table")
         partition_by = section.texts("partition_by")
-        if any(item.partition("=")[0].strip().lower() == "batch_id" for item in partition_by):
+        columns = [item.partition("=")[0].strip().lower() for item in partition_by]
+        if "batch_id" in columns:
             section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
+        if "" in columns or len(set(columns)) < len(columns):
+            section.wrong("partition_by", "each item is a column that no other item has, or 'column = expression'")
         section.known()
         return Table(path, form, partition_by)
     topic = section.text("topic")
     default = source.bootstrap_servers if isinstance(source, Topics) else MISSING
     bootstrap = section.text("bootstrap_servers", default)
-    options = section.topic_options()
+    options = section.topic_options((), {"topic": "topic", _SERVERS: "bootstrap_servers"})
     section.known()
     return TopicSink(bootstrap, topic, options)
+
+
+def _is_read(source: Topics, sink: TopicSink) -> bool:
+    if source.bootstrap_servers != sink.bootstrap_servers:
+        return False
+    if source.pattern is None:
+        return sink.topic in source.names
+    try:
+        return re.search(source.pattern, sink.topic) is not None
+    except (re.error, OverflowError, RecursionError):
+        return False
 
 
 def _separate(

@@ -20,7 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark import commit_progress
+from heirlog.spark import groups
+from heirlog.spark.options import kafka_properties
 from heirlog.spark.pipeline.batch import (
     BatchBody,
     Step,
@@ -30,7 +31,7 @@ from heirlog.spark.pipeline.batch import (
     parsed_by,
     tables_of,
 )
-from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit, offset_log, refuse_strangers
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
@@ -81,7 +82,7 @@ def run(
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
             _watch(pipeline, queries, until, on_step, known)
-            _commit_last(pipeline, queries[0])
+            _commit_last(pipeline)
         except PySparkException as error:
             raise PipelineError(sentence_of(error)) from error
     return _difference(before, sums_of(pipeline))
@@ -152,14 +153,17 @@ def _watch(
             query.stop()
 
 
-def _commit_last(pipeline: Pipeline, query: StreamingQuery) -> None:
-    """With `commitGroup` the source commits a batch when the next one begins; after the last there is none."""
-    if not isinstance(pipeline.source, Topics):
+def _commit_last(pipeline: Pipeline) -> None:
+    """With `commitGroup` the source commits a batch when the next one begins; after the last there is none. Which one
+    that was the checkpoint says, also where it ended in a run that was killed, or while the query was stopped."""
+    source, checkpoint = pipeline.source, pipeline.checkpoint
+    if not isinstance(source, Topics):
         return
-    group = pipeline.source.options.get("commitgroup")
-    if group:
+    group = source.options.get("commitgroup")
+    done = offset_log(checkpoint, last_commit(checkpoint))
+    if group and done.offsets:
         try:
-            commit_progress(query, group, pipeline.source.spark_options)
+            groups.commit(kafka_properties(source.spark_options), group, done)
         except (OSError, KafkaError) as error:
             # for tools that watch the lag: what the run did is done all the same
             _log.warning("offsets of group %s could not be committed: %s", group, error)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heirlog.spark.options import KAFKA
 from heirlog.spark.pipeline.spec import Problem
 
 _FROM_ENVIRONMENT = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
@@ -151,13 +152,25 @@ class Section:
                 self.wrong("options", f"the option `{key}` is a text, a number or true or false, not {value!r}")
         return options
 
-    def topic_options(self) -> dict[str, str]:
-        """Options of the format `heirlog`, whose names are not case-sensitive: in lower case."""
+    def topic_options(self, known: Sequence[str], keys: Mapping[str, str]) -> dict[str, str]:
+        """Options of the format `heirlog`, whose names are not case-sensitive: in lower case.
+
+        known: those that mean something, beside `kafka.*`. keys: options that a key of the file stands for.
+        """
         options: dict[str, str] = {}
+        there = {name.lower(): name for name in known}
+        said = {name.lower(): key for name, key in keys.items()}
         for name, value in self.options().items():
-            if name.lower() in options:
+            at, lower = (*self.path_of_table, "options", name), name.lower()
+            if lower in options:
                 self.wrong("options", f"the option `{name}` stands there twice, in different case: keep one")
-            options[name.lower()] = value
+            elif lower in said:
+                self.document.problem(at, f"the option `{name}` is said by `{said[lower]}`: leave it out")
+            elif lower not in there and not lower.startswith(KAFKA):
+                close = difflib.get_close_matches(lower, there, 1)
+                hint = f"did you mean `{there[close[0]]}`?" if close else "docs/spark.md lists those that there are"
+                self.document.problem(at, f"the option `{name}` means nothing here; {hint}")
+            options[lower] = value
         return options
 
     def exactly_one(self, *keys: str) -> str | None:
