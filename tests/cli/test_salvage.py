@@ -70,6 +70,12 @@ def test_kept_records_are_written_as_lines(heirlog: Heirlog, log_directory: Path
     assert shown.out == target.read_text()
 
 
+def test_a_file_that_cannot_be_written_is_named(heirlog: Heirlog, log_directory: Path, tmp_path: Path) -> None:
+    target = tmp_path / "none" / "lost.jsonl"
+    outcome = heirlog("recover", "salvage", "write", the_file(log_directory), "--to", target)
+    assert outcome.code == 1 and "cannot write" in outcome.err
+
+
 def test_a_damaged_file_is_named_with_the_place(heirlog: Heirlog, log_directory: Path) -> None:
     path = the_file(log_directory)
     data = bytearray(path.read_bytes())

@@ -146,6 +146,8 @@ def write(
             descriptor = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             raise CommandError(f"{to} exists already; name another file") from None
+        except OSError as error:
+            raise CommandError(f"cannot write {to}: {error.strerror}; name another file") from None
         try:
             count = sum(_write(each, descriptor) for each in kept)
             os.fsync(descriptor)
