@@ -31,7 +31,7 @@ def run(where: Path, **files: str) -> tuple[int, str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     command = [sys.executable, SCRIPT, "-q"]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout
 
 

@@ -65,7 +65,7 @@ def greeting(output: IO[str]) -> Iterator[str]:
 
 def scraped(url: str) -> dict[str, str]:
     """Names and types."""
-    with urlopen(url, timeout=20) as answer:
+    with urlopen(url, timeout=120) as answer:
         return dict(line.split()[2:4] for line in answer.read().decode().splitlines() if line.startswith("# TYPE "))
 
 

@@ -214,7 +214,7 @@ def test_at_ctrl_c_a_continuous_pipeline_ends_well_and_says_what_it_did(folder: 
                 time.sleep(0.05)
             # Spark would take this signal over
             job.send_signal(signal.SIGINT)
-            assert job.wait(60) == 0, errors.read()
+            assert job.wait(180) == 0, errors.read()
         finally:
             job.kill()
         said.seek(0)
