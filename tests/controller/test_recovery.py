@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -782,7 +782,7 @@ def test_what_was_lost_before_the_manager_was_switched_on_is_made_up_for_by_aski
 
 def test_lists_that_a_downgrade_left_behind_decide_nothing() -> None:
     cluster = lost()
-    state = replace(state_of(cluster.harness), elr=(2,), last_known_elr=(2,))
+    state = state_of(cluster.harness)._replace(elr=(2,), last_known_elr=(2,))
     topic_id = cluster.image.topic_ids["foo"]
     back(cluster, 1, 2, 3)
     cluster.image.set_partition(topic_id, 0, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -97,12 +97,12 @@ def test_t2_passes_on_sound_seats() -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        replace(SOUND, elr=_ids(1, 2)),
-        replace(SOUND, elr=_ids(4)),
-        replace(SOUND, isr=_ids(1, 1)),
-        replace(SOUND, isr=_ids(1, 3)),
-        replace(SOUND, isr=_ids(3), elr=_ids(2)),
-        replace(SOUND, isr=_ids(5), elr=()),
+        SOUND._replace(elr=_ids(1, 2)),
+        SOUND._replace(elr=_ids(4)),
+        SOUND._replace(isr=_ids(1, 1)),
+        SOUND._replace(isr=_ids(1, 3)),
+        SOUND._replace(isr=_ids(3), elr=_ids(2)),
+        SOUND._replace(isr=_ids(5), elr=()),
     ],
 )
 def test_t2_fires_on_broken_seats(broken: PartitionState) -> None:
@@ -115,13 +115,13 @@ def test_t2_fires_on_a_fenced_member() -> None:
 
 @pytest.mark.parametrize("isr", [Committed(_ids(1, 2)), PendingExpand(_ids(1, 2), BrokerId(3))])
 def test_t3_passes_on_a_leader_that_counts_everybody(isr: Isr) -> None:
-    state = replace(SOUND, isr=_ids(2, 1), elr=())
+    state = SOUND._replace(isr=_ids(2, 1), elr=())
     assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is None
 
 
 @pytest.mark.parametrize("isr", [Committed(_ids(1)), Committed(_ids(1, 2, 3)), PendingShrink(_ids(1, 3), _ids(3))])
 def test_t3_fires_on_a_leader_with_an_isr_of_its_own(isr: Isr) -> None:
-    state = replace(SOUND, isr=_ids(1, 2), elr=())
+    state = SOUND._replace(isr=_ids(1, 2), elr=())
     assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is not None
 
 
@@ -172,18 +172,18 @@ def test_t8b_fires_where_too_few_have_lost_data() -> None:
 
 
 def test_t10_fires_on_a_member_that_no_list_names_any_more() -> None:
-    before = replace(SOUND, isr=(), elr=_ids(2), last_known_elr=_ids(1))
-    assert invariants.t10_nobody_is_forgotten(before, replace(before, elr=(), last_known_elr=_ids(1, 2)), 2) is None
-    assert invariants.t10_nobody_is_forgotten(before, replace(before, isr=_ids(2), elr=()), 2) is None
-    assert invariants.t10_nobody_is_forgotten(before, replace(before, last_known_elr=()), 2) is not None
-    assert invariants.t10_nobody_is_forgotten(before, replace(before, elr=()), 2) is not None
+    before = SOUND._replace(isr=(), elr=_ids(2), last_known_elr=_ids(1))
+    assert invariants.t10_nobody_is_forgotten(before, before._replace(elr=(), last_known_elr=_ids(1, 2)), 2) is None
+    assert invariants.t10_nobody_is_forgotten(before, before._replace(isr=_ids(2), elr=()), 2) is None
+    assert invariants.t10_nobody_is_forgotten(before, before._replace(last_known_elr=()), 2) is not None
+    assert invariants.t10_nobody_is_forgotten(before, before._replace(elr=()), 2) is not None
 
 
 def test_t10_asks_nothing_once_the_isr_is_back_and_of_those_who_left_the_assignment() -> None:
-    before = replace(SOUND, isr=(), elr=_ids(2), last_known_elr=_ids(1))
-    back = replace(before, isr=_ids(2, 3), elr=(), last_known_elr=())
+    before = SOUND._replace(isr=(), elr=_ids(2), last_known_elr=_ids(1))
+    back = before._replace(isr=_ids(2, 3), elr=(), last_known_elr=())
     assert invariants.t10_nobody_is_forgotten(before, back, 2) is None
-    moved = replace(before, replicas=_ids(2, 3), last_known_elr=())
+    moved = before._replace(replicas=_ids(2, 3), last_known_elr=())
     assert invariants.t10_nobody_is_forgotten(before, moved, 2) is None
 
 
@@ -202,11 +202,11 @@ def test_t12_fires_on_a_leader_that_speaks_or_asks_too_early() -> None:
 
 
 def test_r2_fires_on_a_second_result_of_an_epoch() -> None:
-    elected = replace(SOUND, leader=BrokerId(2), leader_epoch=LeaderEpoch(5))
+    elected = SOUND._replace(leader=BrokerId(2), leader_epoch=LeaderEpoch(5))
     assert invariants.r2_one_result_per_epoch(SOUND, elected) is None
     assert invariants.r2_one_result_per_epoch(SOUND, SOUND) is None
-    assert invariants.r2_one_result_per_epoch(SOUND, replace(SOUND, leader=BrokerId(2))) is not None
-    assert invariants.r2_one_result_per_epoch(SOUND, replace(elected, leader_epoch=LeaderEpoch(6))) is not None
+    assert invariants.r2_one_result_per_epoch(SOUND, SOUND._replace(leader=BrokerId(2))) is not None
+    assert invariants.r2_one_result_per_epoch(SOUND, elected._replace(leader_epoch=LeaderEpoch(6))) is not None
     assert invariants.r2_leads_as_elected(2, 5, 2) is None
     assert invariants.r2_leads_as_elected(2, 5, 1) is not None
     assert invariants.r2_leads_as_elected(2, 5, None) is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch
 from heirlog.sim.lineage import Lineage
@@ -15,9 +13,9 @@ def ids(*members: int) -> tuple[BrokerId, ...]:
 
 
 WHOLE = PartitionState(ids(1, 2, 3), ids(1, 2), BrokerId(1), LeaderEpoch(4), PartitionEpoch(9))
-ALONE = replace(WHOLE, isr=ids(1), elr=ids(2))
-NOBODY = replace(WHOLE, isr=(), elr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(5), last_known_elr=ids(2, 1))
-WON = replace(NOBODY, isr=ids(3), leader=BrokerId(3), leader_epoch=LeaderEpoch(6), last_known_elr=())
+ALONE = WHOLE._replace(isr=ids(1), elr=ids(2))
+NOBODY = WHOLE._replace(isr=(), elr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(5), last_known_elr=ids(2, 1))
+WON = NOBODY._replace(isr=ids(3), leader=BrokerId(3), leader_epoch=LeaderEpoch(6), last_known_elr=())
 
 
 def event(before: PartitionState, after: PartitionState, *, clears: bool = False, forbidden: bool = True) -> Event:
@@ -45,17 +43,17 @@ def test_an_operator_may_give_up_whom_he_likes() -> None:
 
 
 def test_a_change_of_min_isr_that_took_a_member_out_justifies_it_too() -> None:
-    cleared = replace(ALONE, elr=())
-    nobody = replace(NOBODY, last_known_elr=ids(1))
+    cleared = ALONE._replace(elr=())
+    nobody = NOBODY._replace(last_known_elr=ids(1))
     events = [event(WHOLE, ALONE), event(ALONE, cleared, clears=True), event(cleared, nobody), event(nobody, WON)]
     assert checks(*events, manager=False, whole=(2,)) == []
 
 
 def test_losses_are_counted_anew_once_the_isr_is_back() -> None:
-    back = replace(WHOLE, leader_epoch=LeaderEpoch(6))
-    alone = replace(back, isr=ids(1), elr=ids(2))
-    waits = replace(alone, isr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(7), last_known_elr=ids(1))
-    won = replace(WON, leader_epoch=LeaderEpoch(8))
+    back = WHOLE._replace(leader_epoch=LeaderEpoch(6))
+    alone = back._replace(isr=ids(1), elr=ids(2))
+    waits = alone._replace(isr=(), leader=NO_LEADER, leader_epoch=LeaderEpoch(7), last_known_elr=ids(1))
+    won = WON._replace(leader_epoch=LeaderEpoch(8))
     both_lost = [event(ALONE, NOBODY), event(NOBODY, back, forbidden=False)]
     again = [event(back, alone), event(alone, waits), event(waits, won)]
     assert checks(*both_lost, *again, whole=(2,)) == ["T8b"]
@@ -63,7 +61,7 @@ def test_losses_are_counted_anew_once_the_isr_is_back() -> None:
 
 
 def test_whoever_is_forgotten_breaks_t10_with_the_manager_only() -> None:
-    forgets = replace(NOBODY, last_known_elr=ids(1))
+    forgets = NOBODY._replace(last_known_elr=ids(1))
     assert checks(event(ALONE, forgets)) == ["T10"]
     assert checks(event(ALONE, forgets), manager=False) == []
-    assert checks(event(ALONE, replace(ALONE, elr=()), clears=True)) == []
+    assert checks(event(ALONE, ALONE._replace(elr=()), clears=True)) == []

@@ -13,7 +13,7 @@ Source: KIP-631, KIP-841, KIP-966.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from heirlog.controller.election import Acceptable, Elected, Election
 from heirlog.controller.partition_change import Built, PartitionChange
@@ -142,7 +142,7 @@ class Leadership:
             before=before,
             election=election or self.usual_election(topic_id),
             acceptable=self.acceptable(
-                before if directories is None else replace(before, directories=directories), leaving, joining
+                before if directories is None else before._replace(directories=directories), leaving, joining
             ),
             min_isr=self.min_isr(topic_id),
             elr_enabled=self._elr_enabled,

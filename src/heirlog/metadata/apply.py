@@ -203,13 +203,15 @@ def _read_basis(
         controller_epoch=told.controller_epoch,
         timestamp_ms=told.timestamp_ms,
         replicas=tuple(
-            ReplicaAnswer(
-                BrokerId(answer.broker_id),
-                BrokerEpoch(answer.broker_epoch),
-                answer.last_written_leader_epoch,
-                answer.log_end_offset,
-            )
-            for answer in told.replicas
+            [
+                ReplicaAnswer(
+                    BrokerId(answer.broker_id),
+                    BrokerEpoch(answer.broker_epoch),
+                    answer.last_written_leader_epoch,
+                    answer.log_end_offset,
+                )
+                for answer in told.replicas
+            ]
         ),
     )
 
@@ -224,7 +226,7 @@ def _apply_clear_elr(image: Image, record: ClearElrRecord, offset: int, journal:
         for partition, before in list(image.partitions[topic_id].items()):
             if before.elr or before.last_known_elr:
                 epoch = PartitionEpoch(before.partition_epoch + 1)
-                after = replace(before, elr=(), last_known_elr=(), partition_epoch=epoch)
+                after = before._replace(elr=(), last_known_elr=(), partition_epoch=epoch)
                 image.set_partition(topic_id, partition, after, journal)
 
 

@@ -10,7 +10,7 @@ a set; ascending so that equal sets are equal values), `last_known_elr` in the o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.protocol.types import (
@@ -52,9 +52,12 @@ RECOVERY_STATE_UNCHANGED: Final = -1
 Ids = tuple[BrokerId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """One partition as its last record left it (KIP-966, KIP-455 and KIP-858 fields)."""
+class PartitionState(NamedTuple):
+    """One partition as its last record left it (KIP-966, KIP-455 and KIP-858 fields).
+
+    A tuple, because every record of a partition makes one in each image of each node, and a frozen dataclass takes four
+    times as long to make.
+    """
 
     replicas: Ids
     isr: Ids

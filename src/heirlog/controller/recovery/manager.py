@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -217,7 +217,7 @@ class RecoveryManager:
         """Whom the partition waits for, or who wins it, as things are now."""
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
             # what an earlier level of the feature has left behind: nobody keeps it true any more
-            state = replace(state, elr=(), last_known_elr=())
+            state = state._replace(elr=(), last_known_elr=())
         recovery, acceptable = self.recoveries.get(key), leadership.acceptable_replicas(state)
         if not self.enabled:
             return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)

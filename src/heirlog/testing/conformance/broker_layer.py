@@ -397,7 +397,7 @@ class ReplicaScenario:
         changes: dict[str, Any] = {
             names[name]: tuple(value) if isinstance(value, list) else value for name, value in event.items()
         }
-        self.state = replace(self.state, **changes)
+        self.state = self.state._replace(**changes)
         for broker in self.state.replicas:
             self.brokers.setdefault(broker, registered(broker, 100 + broker))
         if self.state.leader == self.me:
@@ -425,7 +425,7 @@ class ReplicaScenario:
         return {"underMinIsr": int(self.partition.is_under_min_isr), "atMinIsr": int(self.partition.is_at_min_isr)}
 
     def _on_become_leader(self, event: dict[str, Any]) -> dict[str, Any]:
-        self.state = replace(self.state, leader=BrokerId(self.me))
+        self.state = self.state._replace(leader=BrokerId(self.me))
         self.partition.become_leader(self.state, self.min_isr, self.env.now_ms())
         return {}
 
