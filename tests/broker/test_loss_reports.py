@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.loss_reports import REPORTS_PER_BATCH, RETRY_MS
+from heirlog.broker.loss_reports import FIRST_MS, REPORTS_PER_BATCH, RETRY_MS
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.loss_report import LossReport, read_report
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
@@ -61,7 +61,7 @@ def test_who_leads_the_topic_writes_what_the_image_says() -> None:
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert written(rig) == [LossReport("foo", TOPIC_IDS["foo"], 0, given_up())]
 
 
@@ -70,9 +70,9 @@ def test_another_change_of_the_same_partition_is_no_other_report() -> None:
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     rig.show(state([1, 2], [1, 2], leader=1, leader_epoch=9, partition_epoch=4, basis=given_up()))
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)]
 
 
@@ -82,7 +82,7 @@ def test_the_next_election_that_gives_something_up_is_another_report() -> None:
     for epoch in (7, 9):
         lost(rig, leader_epoch=epoch)
         rig.publish()
-        rig.env.advance(1)
+        rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7), (0, 9)]
 
 
@@ -90,7 +90,7 @@ def test_an_election_that_another_one_followed_before_anybody_reported_it_is_rep
     rig = Rig().started()
     rig.show(state([1, 2], leader=2, leader_epoch=9, basis=given_up(9), earlier=(given_up(8), given_up(7))))
     lead_reports(rig)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7), (0, 8), (0, 9)]
 
 
@@ -100,7 +100,7 @@ def test_what_was_never_written_the_next_leader_of_the_topic_writes() -> None:
         lost(rig, index)
     rig.publish()
     lead_reports(rig)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7), (1, 7), (2, 7)]
 
 
@@ -109,9 +109,9 @@ def test_what_the_log_has_is_not_written_again_after_a_restart_or_another_leader
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     lead_reports(rig, leader_epoch=1)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)]
 
     rig.env.sent.clear()
@@ -119,7 +119,7 @@ def test_what_the_log_has_is_not_written_again_after_a_restart_or_another_leader
     lost(again)
     lost(again, 1)
     lead_reports(again, leader_epoch=2)
-    again.env.advance(1)
+    again.env.advance(FIRST_MS)
     assert keys(again) == [(0, 7), (1, 7)]
 
 
@@ -128,11 +128,11 @@ def test_a_report_that_the_topic_lost_is_written_again() -> None:
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     rig.show(state([1, 2], leader=2, leader_epoch=1, partition_epoch=2), topic=RECOVERIES_TOPIC)
     rig.partition(RECOVERIES_TOPIC).log.truncate_to(0)
     lead_reports(rig, leader_epoch=2)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)]
 
 
@@ -150,7 +150,7 @@ def test_reading_waits_for_the_watermark_of_what_the_former_leader_wrote() -> No
     rig.env.advance(100)
     assert keys(rig) == [(0, 7)]
     rig.fetch(1, replica=2, leader_epoch=6, last_fetched_epoch=5, topic=RECOVERIES_TOPIC)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7), (1, 7)]
 
 
@@ -161,7 +161,7 @@ def test_ten_thousand_at_once_are_written_in_batches() -> None:
     for index in range(count):
         lost(rig, index)
     rig.publish()
-    rig.env.advance(5)
+    rig.env.advance(FIRST_MS + 5)
     assert keys(rig) == [(index, 7) for index in range(count)]
     assert len(rig.env.files.list(f"/data/{RECOVERIES_TOPIC}-0")) > 0
 
@@ -208,11 +208,11 @@ def test_a_report_outlives_its_topic() -> None:
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     rig.delete_topic()
     rig.publish()
     lead_reports(rig, leader_epoch=1)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)]
 
 
@@ -223,7 +223,7 @@ def test_what_is_no_report_is_passed_over() -> None:
     log.append_as_follower(encode_batch([(None, b"junk", (), 0)], base_offset=0, leader_epoch=0), max_epoch=0)
     lost(rig)
     lead_reports(rig, leader_epoch=1)
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert log.log_end_offset == 2
 
 
@@ -233,7 +233,7 @@ def test_operators_read_of_it_in_the_log(told: str) -> None:
     lead_reports(rig)
     lost(rig)
     rig.publish()
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     (values,) = [values for event, values in rig.env.events if event == "records-given-up"]
     assert values[told] == {"first_offset": 150, "end_offset": 200, "exact": True}[told]
 
@@ -243,6 +243,6 @@ def test_an_election_that_lost_nothing_is_no_warning() -> None:
     lead_reports(rig)
     whole = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(7), 200, 12, 0, given_up().replicas)
     rig.show(state([1, 2], [1], leader=2, leader_epoch=7, basis=whole))
-    rig.env.advance(1)
+    rig.env.advance(FIRST_MS)
     assert keys(rig) == [(0, 7)] and written(rig)[0].loss.records_max == 0
     assert "records-given-up" not in [event for event, _ in rig.env.events]

@@ -39,6 +39,8 @@ from heirlog.protocol.types import LeaderEpoch, PartitionKey
 
 INDEX: Final = 0
 REPORTS_PER_BATCH: Final = 100
+FIRST_MS: Final = 500
+"""A report waits so long for others: where thousands of partitions get a leader at once, leading them comes first."""
 RETRY_MS: Final = 1000
 TELL_AGAIN_MS: Final = 60_000
 """So often the log says that the reports are refused."""
@@ -171,7 +173,7 @@ class _Writer:
             if self._reports_of(key, image.partition(*key)):
                 self._missing[key] = None
         if self._missing:
-            self._write_in(0)
+            self._write_in(FIRST_MS)
 
     def _reports_of(self, key: PartitionKey, state: PartitionState | None) -> list[LossReport]:
         """What is to be written of it, oldest first."""
