@@ -48,4 +48,6 @@ def test_partitions_that_are_not_here_say_why() -> None:
     rig.broker.replicas.directories.failed(rig.directories[0], OSError("EIO"))
     codes = [ErrorCode(partition.error_code).name for partition in ask(rig, 0, 1, 9)]
     assert codes == ["KAFKA_STORAGE_ERROR", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"]
+    (unheard,) = ask(rig, 0, topic="no name!")
+    assert unheard.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert ErrorCode(ask(rig, 0, topic="nowhere")[0].error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

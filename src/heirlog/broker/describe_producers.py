@@ -9,6 +9,7 @@ Source: KIP-664.
 from __future__ import annotations
 
 from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.metadata.topic_name import topic_name_error
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 
@@ -34,7 +35,10 @@ def describe_producers(replicas: ReplicaManager, request: DescribeProducersReque
 def _describe(replicas: ReplicaManager, topic: str, index: int) -> DescribeProducersResponse.PartitionResponse:
     answer = DescribeProducersResponse.PartitionResponse(partition_index=index)
     partition = replicas.partitions_named(topic).get(index)
-    if partition is None:
+    malformed = topic_name_error(topic)
+    if malformed is not None:
+        answer.error_code, answer.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, malformed
+    elif partition is None:
         error = replicas.no_partition(topic, index)
         answer.error_code, answer.error_message = error.code, error.message
     elif partition.offline:

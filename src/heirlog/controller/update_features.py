@@ -64,12 +64,14 @@ def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesR
 
 
 def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
+    """Versions 0 and 1 name the features, where all of them were changed: an error is the whole request's."""
     return UpdateFeaturesResponse(
         error_code=code,
         error_message=message,
         results=[
-            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_code=code, error_message=message)
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message=None)
             for name in names
+            if code is ErrorCode.NONE
         ],
     )
 

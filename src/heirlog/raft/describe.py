@@ -1,7 +1,8 @@
 """DescribeQuorum (KIP-595; v1 KIP-836 times, v2 KIP-853 directories and listeners): what the leader knows of everybody.
 
-Only the leader answers; elsewhere the client is told NOT_LEADER_OR_FOLLOWER. Trap: the leader itself must be listed
-among the voters with its real end offset, or Kafka's own tool dies.
+Only the leader answers; elsewhere the client is told NOT_LEADER_OR_FOLLOWER. A request for anything but partition 0 of
+the metadata's topic is refused partition by partition, as on Apache Kafka. Trap: the leader itself must be listed among
+the voters with its real end offset, or Kafka's own tool dies.
 """
 
 from __future__ import annotations
@@ -25,9 +26,24 @@ def asks_for_metadata(request: DescribeQuorumRequest) -> bool:
     return [partition.partition_index for partition in topics[0].partitions] == [0]
 
 
-def refused(code: ErrorCode, message: str) -> Answer:
-    """An error of the whole request."""
-    return Answer(error_code=code, error_message=message)
+def unknown(request: DescribeQuorumRequest) -> Answer:
+    """Each partition of a request that asks for another one than the metadata's, or for nothing."""
+    return Answer(
+        topics=[
+            Answer.TopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    Answer.PartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=f"only partition 0 of {METADATA_TOPIC} has a quorum; ask for it alone",
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def not_leader(leadership: Leadership) -> Answer:

@@ -322,8 +322,7 @@ class Quorum:
 
     def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         if not describe.asks_for_metadata(request):
-            message = "only partition 0 of __cluster_metadata has a quorum"
-            return describe.refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+            return describe.unknown(request)
         role = self._role
         if not isinstance(role, Leader) or self._stopped:
             return describe.not_leader(self._leadership_told())

@@ -255,6 +255,14 @@ def test_a_new_coordinator_waits_until_what_it_reads_is_below_the_watermark() ->
     assert rig.committed() == 7
 
 
+@pytest.mark.parametrize("named", [{}, {"protocol_type": "consumer"}, {"protocol_name": "range"}])
+def test_who_syncs_without_the_protocol_that_its_version_names_is_refused(named: dict[str, str]) -> None:
+    groups = Coordinating().broker.groups
+    request = SyncGroupRequest(group_id="g", member_id="m", **{"protocol_type": None, "protocol_name": None} | named)
+    assert answer_of(groups.sync_group(request, context(5))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert answer_of(groups.sync_group(request, context(4))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 def test_a_loaded_group_is_as_it_was() -> None:
     rig = Coordinating()
     member = rig.member()

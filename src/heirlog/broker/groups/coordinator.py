@@ -37,6 +37,8 @@ from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""
+PROTOCOL_NAMED_VERSION = 5
+"""SyncGroup: from here on the member says which protocol it takes the group to have (KIP-559)."""
 _MINUTE_MS = 60_000
 NAME_MAX_CHARACTERS = 8191
 """Of group and instance ids, protocol types and names. Kafka's newer requests take longer ones, but neither records nor
@@ -196,6 +198,9 @@ class GroupCoordinator:
         return ErrorCode.INVALID_REQUEST if request_bytes(request) > MEMBER_BYTES_MAX else ErrorCode.NONE
 
     def sync_group(self, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Pending[Any]:
+        names_protocol = request.protocol_type is not None and request.protocol_name is not None
+        if context.api_version >= PROTOCOL_NAMED_VERSION and not names_protocol:
+            return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         group = self._group(request.group_id)
         if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
