@@ -19,6 +19,7 @@ from processes.observing import alive
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
 from heirlog.testing.drill.observe import View
+from heirlog.testing.drill.play import QUICK_STOPS
 from heirlog.testing.drill.workload import Acknowledged
 
 Played = tuple[Verdict, list[Acknowledged]]
@@ -26,8 +27,7 @@ Played = tuple[Verdict, list[Acknowledged]]
 
 @pytest.fixture(scope="module")
 def with_elr() -> Played:
-    # a clean stop waits until the others' heartbeats say that they know
-    with Cluster(nodes=3, config={"broker.heartbeat.interval.ms": 500}) as cluster:
+    with Cluster(nodes=3, config=QUICK_STOPS) as cluster:
         return run(cluster)
 
 

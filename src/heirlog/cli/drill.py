@@ -94,8 +94,9 @@ def last_replica_standing(
     with _needs(), signals_interrupt():
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.last_replica_standing import run, write_acknowledged
+        from heirlog.testing.drill.play import QUICK_STOPS
 
-        with Cluster(nodes=3, elr=elr is Switch.ON) as cluster:
+        with Cluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
             say = None if as_json else _print_moment
             if say is not None:
                 _print_heading()

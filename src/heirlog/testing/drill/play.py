@@ -20,6 +20,8 @@ from heirlog.testing.drill.observe import DrillFailure, Moment, Observer, View
 from heirlog.testing.drill.workload import Acknowledged, EndWatch, read_all
 
 WAIT_S = 60.0
+QUICK_STOPS = {"broker.heartbeat.interval.ms": 500}
+"""For nodes that a drill stops: a clean stop waits until the others' heartbeats say that they know of it."""
 
 
 class Nodes(Protocol):
