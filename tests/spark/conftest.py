@@ -28,5 +28,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(nodes=3, ledger=False) as started:
+    # tests write records of 1970 and of 2023, and read them for minutes: retention must not pass by meanwhile
+    config = {"log.retention.check.interval.ms": 3_600_000, "auto.leader.rebalance.enable": False}
+    with Cluster(nodes=3, ledger=False, config=config) as started:
         yield started

@@ -35,8 +35,9 @@ def brokers(cluster: Cluster) -> str:
     """A cluster with the topics of the examples; orders on two days, one of them no JSON."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     topics = [NewTopic(name, 2, 3) for name in ("orders", "payments", "orders-refused", "imported")]
-    for created in admin.create_topics(topics).values():
-        created.result(30)
+    for name, created in admin.create_topics(topics).items():
+        created.result(60)
+        cluster.wait_until_known(name)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for number in range(20):
         order = json.dumps({"id": number, "item": f"item{number % 2}", "price": 1.5})
@@ -46,7 +47,7 @@ def brokers(cluster: Cluster) -> str:
         if number % 2 == 0:
             producer.produce("payments", payment, str(number), timestamp=at_ms + 1000)
     producer.produce("orders", b"no order", b"odd", timestamp=START_MS)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return cluster.bootstrap_servers
 
 
@@ -164,7 +165,7 @@ def read(brokers: str, topic: str, count: int) -> list[Any]:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(2)])
         found: list[Any] = []
         while len(found) < count:
-            messages = consumer.consume(count, timeout=20)
+            messages = consumer.consume(count - len(found), timeout=60)
             assert messages, f"{len(found)} of {count} records of {topic} could be read"
             found += messages
         return found

@@ -225,7 +225,7 @@ def test_a_stream_is_stopped_and_resumed_without_loss_or_repetition(
             .trigger(availableNow=True)
             .start(str(tmp_path / "table"))
         )
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(180)
         batches = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
         assert sum(batches) == count
         assert max(batches) <= 300
@@ -258,7 +258,7 @@ def test_a_stream_copies_a_topic_while_leaders_are_killed(spark: SparkSession, t
         topics.cluster.kill(victim)
         topics.cluster.start(victim)
         topics.cluster.wait_until_ready()
-    assert query.awaitTermination(90)
+    assert query.awaitTermination(180)
     assert query.exception() is None
     values = [int(message.value()) for message in topics.read(copy, range(3))]
     assert set(values) == set(range(30_000))
@@ -280,7 +280,7 @@ def test_a_batch_read_goes_on_while_a_broker_is_killed(spark: SparkSession, topi
     reading = threading.Thread(target=lambda: results.append(rows.distinct().count()))
     reading.start()
     topics.cluster.kill(3)
-    reading.join(90)
+    reading.join(180)
     topics.cluster.start(3)
     topics.cluster.wait_until_ready()
     assert results == [20_000]

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.testing.cluster import Cluster
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 _numbers = itertools.count()
 
 
