@@ -41,4 +41,5 @@ def test_recovery_keeps_what_a_reachable_replica_has(scenario: str) -> None:
 def test_by_kafkas_rule_the_last_leader_wins_without_its_tail() -> None:
     verdict = play("U11", manager=False)
     assert not verdict.passed and verdict.lost > 0
-    assert verdict.leader == LAST
+    assert (verdict.leader, verdict.basis) == (LAST, "last-known")
+    assert verdict.reported_lost is None and not verdict.reported_exactly, "nobody had been asked"

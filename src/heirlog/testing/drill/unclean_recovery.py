@@ -152,7 +152,8 @@ class Recovery(Play):
 
     def _read_report(self) -> None:
         """What the cluster says of the last election that may have lost something."""
-        if not self.manager:
+        if not isinstance(self.nodes, Cluster):
+            # Apache Kafka tells nothing
             return
         reports: list[LossReport] = []
 
