@@ -39,9 +39,9 @@ def eligible_after(
 
     lost: replicas whose data this very change must count as gone (unclean stop, failed directory).
     """
-    if len(isr) >= min_isr:
-        return ()
     held_everything = {*before.elr, *before.isr}
+    if len(isr) >= min_isr or not held_everything:
+        return ()
     return tuple(
         sorted(
             replica for replica in held_everything if replica not in isr and replica not in lost and replica in replicas

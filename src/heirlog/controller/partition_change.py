@@ -153,7 +153,8 @@ class _Build:
             acceptable=change.acceptable,
         )
         if change.chosen is not None:
-            elected = change.chosen._replace(basis=candidates.basis(change.chosen.leader) or change.chosen.basis)
+            leader, basis = change.chosen
+            elected = Elected(leader, candidates.basis(leader) or basis)
         else:
             elected = elect(change.election, candidates)
         if elected.basis is not None and elected.basis.is_lossy:

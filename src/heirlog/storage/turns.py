@@ -1,7 +1,7 @@
 """Small files that wait for the disk take turns: each holds a descriptor open for so long.
 
-A broker that goes away has its peers write a leader-epoch-checkpoint for each of its partitions, and thousands of
-descriptors at once are more than a process may have.
+Followers that receive the first records of new leaders write a leader-epoch-checkpoint for each of those partitions,
+and thousands of descriptors at once are more than a process may have.
 """
 
 from __future__ import annotations
