@@ -61,6 +61,7 @@ def cluster() -> Iterator[Cluster]:
     config = {
         "unclean.recovery.manager.enabled": True,
         "broker.heartbeat.interval.ms": 500,
+        "heirlog.broker.disconnect.grace.ms": 300,
         "min.insync.replicas": 2,
         "offsets.topic.num.partitions": 1,
         "heirlog.discarded.min.free.bytes": 0,

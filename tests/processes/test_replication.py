@@ -44,6 +44,7 @@ def cluster() -> Iterator[Cluster]:
         # a clean stop waits until the others' heartbeats say that they know
         "broker.heartbeat.interval.ms": 500,
         "broker.session.timeout.ms": SESSION_S * 1000,
+        "heirlog.broker.disconnect.grace.ms": 200,
         "auto.leader.rebalance.enable": False,
     }
     with Cluster(nodes=3, config=config) as running:
