@@ -14,8 +14,7 @@ PLAYED = sorted(SCENARIOS) if EVERY else ["U3"]
 
 
 def play(scenario: str, *, manager: bool = True) -> Verdict:
-    # a clean stop waits until the others' heartbeats say that they know
-    with Cluster(nodes=3, config={**config(manager=manager), "broker.heartbeat.interval.ms": 500}) as cluster:
+    with Cluster(nodes=3, config=config(manager=manager)) as cluster:
         verdict, records = run(cluster, scenario, manager=manager)
     assert verdict.acknowledged == len(records) > 2_000
     assert verdict.readable == verdict.acknowledged - verdict.lost

@@ -31,7 +31,7 @@ from heirlog.metadata.loss_report import LossReport
 from heirlog.protocol.types import NO_LEADER
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.observe import DrillFailure, Moment
-from heirlog.testing.drill.play import Nodes, Play
+from heirlog.testing.drill.play import QUICK_STOPS, Nodes, Play
 from heirlog.testing.drill.workload import Acknowledged, EndWatch, Writer
 
 TOPIC = "unclean-recovery"
@@ -92,7 +92,7 @@ class Verdict:
 
 def config(*, manager: bool) -> dict[str, Any]:
     """What the nodes need in their server.properties."""
-    return {"unclean.recovery.manager.enabled": manager}
+    return {"unclean.recovery.manager.enabled": manager, **QUICK_STOPS}
 
 
 def run(
