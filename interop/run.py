@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import clients
 import clock
 import configs
+import controller
 import decisions
 import exported
 import jars
@@ -59,6 +60,7 @@ CHECKS: list[Check] = [
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("Kafka's tools", tools.check),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
+    ("scenarios on Kafka's QuorumController", controller.check),
     ("permissions beside Apache Kafka's", permissions.check),
     ("metrics beside Kafka's", exported.check),
     ("kcat", clients.kcat),
