@@ -317,6 +317,28 @@ FOO = [{"topic": "foo", "partition": 0}]
                 ]
             },
         ),
+        (
+            controller_setup("u", [{"replicas": [1], "isr": [1], "leader": 1}]),
+            {
+                "type": "alter_config",
+                "resourceType": "broker",
+                "resourceName": "",
+                "op": "DELETE",
+                "name": "unclean.leader.election.enable",
+            },
+            {
+                "records": [
+                    {
+                        "type": "ConfigRecord",
+                        "version": 0,
+                        "resourceType": 4,
+                        "resourceName": "",
+                        "name": "unclean.leader.election.enable",
+                        "value": None,
+                    }
+                ]
+            },
+        ),
     ],
 )
 def test_controller_scenarios_beside_the_catalogue(setup: Any, event: Any, expect: Any) -> None:

@@ -7,8 +7,8 @@
 Each resource stands or falls alone; one that is named twice is refused in both places. Values, names and the rules of
 `min.insync.replicas` are checked in `configs.py`, for both APIs alike, implicit deletions included.
 
-A request that repeats what is stored succeeds and writes nothing, with the one exception that `configs.py` names. So a
-request that the forwarding broker sends twice does no harm.
+A request that repeats what is stored succeeds and writes nothing, or, of a broker or of all brokers, the same again. So
+a request that the forwarding broker sends twice does no harm.
 
 Source: KIP-133, KIP-226, KIP-339.
 """

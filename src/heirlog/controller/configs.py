@@ -3,7 +3,8 @@
 While ELR is on, every ConfigRecord of that name is followed by a ClearElr in the same batch: for the topic, or ("": for
 all topics) for a cluster-wide value. Lists made under one min ISR prove nothing under another one.
 
-* A topic-level request that repeats the stored value writes nothing; a cluster-level one always writes, hence clears.
+* A topic-level request that repeats the stored value writes nothing; one of a broker or of all brokers always writes,
+  whatever the name, hence a cluster-level one always clears.
 * A broker-level value is refused, set or delete: brokers and controller must resolve the same min ISR.
 * The cluster-level value cannot be deleted: without it each node would fall back to its own file.
 
@@ -80,13 +81,8 @@ def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) 
             _check_min_isr(broker, value)
         if value is not None:
             _check_server_value(broker, key, value)
-    new = {
-        key: value
-        for key, value in changes.items()
-        # a repeated cluster-wide min ISR is written again, as Kafka does: operators use it to clear every ELR
-        if (key == MIN_ISR and broker == CLUSTER_DEFAULT) or image.config(BROKER_RESOURCE, broker, key) != value
-    }
-    return config_records(image, BROKER_RESOURCE, broker, new)
+    # also what repeats the stored value, as Kafka does: a repeated cluster-wide min ISR clears every ELR
+    return config_records(image, BROKER_RESOURCE, broker, changes)
 
 
 def _check_node(image: Image, name: str) -> None:
