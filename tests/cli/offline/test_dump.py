@@ -151,7 +151,9 @@ def test_the_other_files_are_rows_too(heirlog: Heirlog, tmp_path: Path) -> None:
     assert found[".kafka_cleanshutdown"][0]["brokerEpoch"] == 7
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_whatever_is_in_a_file_the_end_is_orderly(tmp_path: Path, data: st.DataObject) -> None:
     files = whole_files()
