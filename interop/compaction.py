@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from groups import until
+from apache_kafka import PATIENCE_S, eventually
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.batch import decode_records, encode_batch, walk
@@ -26,7 +26,6 @@ DELETED = 5
 """Of the keys: they end with a tombstone."""
 ROLL = "roll"
 """The key of what is written to fill segments."""
-PATIENCE_S = 60
 CONFIG = {"log.cleaner.backoff.ms": 100, "min.insync.replicas": 2}
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -71,11 +70,11 @@ class Table:
         alive = {key: value for key, value in last.items() if value is not None}
 
         left = len(last) if tombstones_stay else len(alive)
-        until(f"{topic}: one record of each key is left", lambda: self._records_after_a_roll(topic) == left)
+        eventually(lambda: self._records_after_a_roll(topic) == left, f"{topic}: one record of each key is left")
         self._reads(topic, last if tombstones_stay else alive)
         leader = self._leader(topic)
         self._cluster.kill(leader)
-        until(f"{topic}: another leader", lambda: self._leader(topic) not in (leader, -1))
+        eventually(lambda: self._leader(topic) not in (leader, -1), f"{topic}: another leader")
         self._reads(topic, last if tombstones_stay else alive)
         self._cluster.start(leader)
         self._cluster.wait_until_ready()

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,13 +22,14 @@ from urllib.request import urlopen
 
 import jars
 import jmx_rules
+from apache_kafka import PATIENCE_S, started
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
-from secured_kafka import CLUSTER_ID, READY_TIMEOUT_S, STOP_TIMEOUT_S, free_ports
 
-from heirlog.cli.ready import known_brokers
 from heirlog.testing import Cluster
+from heirlog.testing.apache_kafka import write_properties
+from heirlog.testing.ports import free_ports
 
 STORED = jars.HERE.parent / "tests" / "server" / "metrics" / "apache-kafka-4.2.0.txt"
 AGENT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"
@@ -38,7 +38,6 @@ CACHE = jars.CACHE / "agent"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 TOPIC = "words"
 RECORDS = 100
-PATIENCE_S = 60.0
 LISTENERS = ("PLAIN", "CONTROLLER", "METRICS")
 NAMELESS = "_objectname"
 """The exporter's label for values whose names fall together under these rules."""
@@ -81,7 +80,8 @@ def drive(servers: str) -> None:
     for number in range(RECORDS):
         producer.produce(TOPIC, f"word {number}", partition=0)
     producer.flush()
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "auto.offset.reset": "earliest"})
+    reading = {"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": servers, **reading})
     consumer.subscribe([TOPIC])
     deadline, seen = time.monotonic() + PATIENCE_S, 0
     while seen < RECORDS:
@@ -89,6 +89,8 @@ def drive(servers: str) -> None:
             raise RuntimeError(f"{seen} of {RECORDS} records were read")
         message = consumer.poll(1.0)
         seen += message is not None and message.error() is None
+    # a fetch that finds nothing ends by its time limit of half a second, and is counted
+    consumer.poll(2.0)
     consumer.commit(asynchronous=False)
     consumer.close()
 
@@ -146,38 +148,22 @@ def _is_right(jar: Path) -> bool:
 @contextmanager
 def apache_kafka() -> Iterator[tuple[str, str]]:
     """One node with both roles: its bootstrap servers, and where the exporter is scraped. Raises jars.Missing."""
-    jars.fetch()
     exporter = agent()
-    ports = free_ports(list(LISTENERS))
+    ports = dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True))
     with tempfile.TemporaryDirectory(prefix="kafka-exported-") as name:
-        directory = Path(name)
-        properties, rules, log = directory / "server.properties", directory / "rules.yml", directory / "node.log"
-        properties.write_text(_properties(ports, directory))
+        directory, rules = Path(name), Path(name) / "rules.yml"
+        write_properties(directory, _properties(ports, directory))
         rules.write_text(jmx_rules.rules())
-        java = ["java", "-Xmx512m", "-cp", jars.classpath()]
-        formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
-        done = subprocess.run(formatting, capture_output=True, text=True, cwd=name)
-        if done.returncode:
-            raise RuntimeError(f"kafka-storage format: {done.stdout}{done.stderr}")
-        java.insert(1, f"-javaagent:{exporter}=127.0.0.1:{ports['METRICS']}:{rules}")
-        with log.open("wb") as output:
-            command = [*java, "kafka.Kafka", str(properties)]
-            node = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=name)
-            try:
-                servers = f"127.0.0.1:{ports['PLAIN']}"
-                _wait_until_ready(node, servers, log)
-                yield servers, f"http://127.0.0.1:{ports['METRICS']}/metrics"
-            finally:
-                node.terminate()
-                try:
-                    node.wait(STOP_TIMEOUT_S)
-                finally:
-                    node.kill()
+        exporting = f"-javaagent:{exporter}=127.0.0.1:{ports['METRICS']}:{rules}"
+        with started(directory, jvm=["-Xmx512m", exporting]) as node:
+            servers = f"127.0.0.1:{ports['PLAIN']}"
+            node.wait_until_it_knows({1}, servers)
+            yield servers, f"http://127.0.0.1:{ports['METRICS']}/metrics"
 
 
-def _properties(ports: dict[str, int], directory: Path) -> str:
+def _properties(ports: dict[str, int], directory: Path) -> dict[str, str]:
     plain, controller = (f"127.0.0.1:{ports[name]}" for name in ("PLAIN", "CONTROLLER"))
-    values = {
+    return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "listeners": f"PLAIN://{plain},CONTROLLER://{controller}",
@@ -191,15 +177,6 @@ def _properties(ports: dict[str, int], directory: Path) -> str:
         "offsets.topic.num.partitions": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
-    return "".join(f"{name}={value}\n" for name, value in values.items())
-
-
-def _wait_until_ready(node: subprocess.Popen[bytes], servers: str, log: Path) -> None:
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    while 1 not in known_brokers(servers):
-        if node.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"Apache Kafka did not become ready; it said: {log.read_text(errors='replace')[-3000:]}")
-        time.sleep(0.1)
 
 
 def main() -> int:

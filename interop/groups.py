@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
+from apache_kafka import PATIENCE_S, eventually
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
@@ -24,7 +25,6 @@ from heirlog.testing import Cluster
 
 TOPIC = "lines"
 GROUP = "readers"
-LIMIT_S = 60.0
 Command: TypeAlias = Callable[[str, str], Sequence[str]]
 """From "produce" or "consume" and the bootstrap servers."""
 
@@ -48,13 +48,6 @@ class Member:
         return {int(line) for line in text[: text.rfind("\n") + 1].split()}
 
 
-def until(what: str, holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < end, f"not within {LIMIT_S:g} s: {what}"
-        time.sleep(0.1)
-
-
 def group_has(admin: AdminClient, members: int) -> bool:
     described = admin.describe_consumer_groups([GROUP])[GROUP].result(10)
     return bool(described.state == ConsumerGroupState.STABLE and len(described.members) == members)
@@ -70,7 +63,7 @@ def produce(command: Sequence[str], numbers: range, between: Callable[[], None] 
             process.stdin.flush()
             between()
             rest = "".join(f"{number}\n" for number in numbers[len(half) :])
-            _, problems = process.communicate(rest, timeout=LIMIT_S)
+            _, problems = process.communicate(rest, timeout=PATIENCE_S)
         finally:
             process.kill()
     assert process.returncode == 0, f"the producer ended with {process.returncode}: {problems[-2000:]}"
@@ -92,18 +85,18 @@ def hard_day(cluster: Cluster, command: Command, committed_s: float) -> None:
             return lambda: set().union(*(member.numbers() for member in members)) >= set(numbers)
 
         members = [join(f"member-{number}") for number in range(3)]
-        until("a stable group of three", lambda: group_has(admin, 3))
+        eventually(lambda: group_has(admin, 3), "a stable group of three")
         produce(command("produce", servers), range(300))
-        until("the first records at the members", all_of(range(300), members))
+        eventually(all_of(range(300), members), "the first records at the members")
         assert sum(bool(member.numbers()) for member in members) == 3, "one member did all the work"
         time.sleep(committed_s)
         members[0].kill()
         produce(command("produce", servers), range(300, 600), lambda: cluster.kill(1))
-        until("every record after a member and a broker were killed", all_of(range(600), members))
+        eventually(all_of(range(600), members), "every record after a member and a broker were killed")
         time.sleep(committed_s)
         for member in members:
             member.kill()
         resumed = join("resumed")
         produce(command("produce", servers), range(600, 650))
-        until("the new records at the member that resumes", all_of(range(600, 650), [resumed]))
+        eventually(all_of(range(600, 650), [resumed]), "the new records at the member that resumes")
         assert min(resumed.numbers()) >= 300, "committed records were read again"

@@ -12,14 +12,14 @@ import random
 import socket
 import struct
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jars
+from apache_kafka import PATIENCE_S, eventually, started
 from suites import nodes
 
 from heirlog.metadata.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
@@ -58,7 +58,6 @@ SHOWN = frozenset(
 NOT_COMPARED = frozenset(("brokers", "configs", "replica_nodes", "node_endpoints", "active_producers"))
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
-PATIENCE_S = 60.0
 
 Acl = tuple[ResourceType, str, PatternType, Operation, Permission]
 Request = tuple[bool, Any, int | None]
@@ -304,14 +303,7 @@ def replace_acls(operator: Server, host: str, acls: list[Acl]) -> None:
         results = operator.ask(make(30, creations=[creation(host, acl) for acl in acls])).results
         assert not any(result.error_code for result in results), results
     for controller in (False, True):
-        eventually(lambda on=controller: acls_of(operator, host, on) == set(acls))
-
-
-def eventually(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be in time"
-        time.sleep(0.05)
+        eventually(lambda on=controller: acls_of(operator, host, on) == set(acls), "the ACLs")
 
 
 def prepare(operator: Server) -> bytes:
@@ -329,10 +321,12 @@ def prepare(operator: Server) -> bytes:
         operator.ask(make(10, key_type=0, coordinator_keys=["g"]), 4)
         return operator.ask(asked, 12).topics
 
-    eventually(lambda: all(not t.error_code and all(not p.error_code for p in t.partitions) for t in described()))
+    eventually(
+        lambda: all(not t.error_code and all(not p.error_code for p in t.partitions) for t in described()), "leaders"
+    )
     offset = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "", "committed_leader_epoch": -1}
     committed = make(8, group_id="g", topics=[{"name": "t", "partitions": [offset]}])
-    eventually(lambda: operator.ask(committed, 9).topics[0].partitions[0].error_code == 0)
+    eventually(lambda: operator.ask(committed, 9).topics[0].partitions[0].error_code == 0, "a commit")
     return bytes(next(t.topic_id for t in described() if t.name == "hidden"))
 
 
@@ -373,8 +367,8 @@ def of_heirlog() -> list[tuple[str, Any]]:
 def of_kafka() -> list[tuple[str, Any]]:
     with prepared() as (directory, broker, controller):
         home = directory / f"broker-{nodes.NODE_ID}"
-        with nodes.kafka_process(home) as process:
-            nodes.wait_until_ready(process, f"{HERE}:{broker}", {nodes.NODE_ID}, home / "node.log")
+        with started(home) as node:
+            node.wait_until_it_knows({nodes.NODE_ID}, f"{HERE}:{broker}")
             return transcript(broker, controller)
 
 

@@ -11,27 +11,21 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import jars
 
-from heirlog.cli.ready import known_brokers
+from heirlog.cli.layout import HOST
 from heirlog.testing import Cluster
+from heirlog.testing.apache_kafka import ApacheKafkaNode, write_properties
 from heirlog.testing.drill.unclean_recovery import SCENARIOS, TOPIC, Recovery, Verdict, config
+from heirlog.testing.ports import free_ports
 
-CLUSTER_ID = "q1Sh-9_ISia_zwGINzRvyQ"
-HOST = "127.0.0.1"
 BROKERS = (1, 2, 3)
 CONTROLLER = 100
-READY_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 60.0
 SCENARIO = "U11"
 
 
@@ -75,78 +69,56 @@ class KafkaNodes:
     def __init__(self, data: Path) -> None:
         self.data = data
         self._ports = dict(zip((*BROKERS, CONTROLLER), free_ports(len(BROKERS) + 1), strict=True))
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._java = ["java", "-Xmx256m", "-cp", jars.classpath()]
-        for node in self._ports:
-            self._format(node)
+        self._jars = jars.fetch()
+        self._nodes = {node: self._made(node) for node in self._ports}
 
     @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{HOST}:{self._ports[broker]}" for broker in BROKERS)
+        return ",".join(self._address(broker) for broker in BROKERS)
 
-    def _home(self, node: int) -> Path:
-        return self.data / (f"controller-{node}" if node == CONTROLLER else f"broker-{node}")
+    def _address(self, node: int) -> str:
+        return f"{HOST}:{self._ports[node]}"
 
-    def _format(self, node: int) -> None:
-        home = self._home(node)
-        home.mkdir()
-        role, listener = ("controller", "CONTROLLER") if node == CONTROLLER else ("broker", "PLAINTEXT")
+    def _made(self, number: int) -> ApacheKafkaNode:
+        is_controller = number == CONTROLLER
+        home = self.data / (f"controller-{number}" if is_controller else f"broker-{number}")
         properties = {
-            "process.roles": role,
-            "node.id": node,
-            "controller.quorum.voters": f"{CONTROLLER}@{HOST}:{self._ports[CONTROLLER]}",
-            "listeners": f"{listener}://{HOST}:{self._ports[node]}",
+            "process.roles": "controller" if is_controller else "broker",
+            "node.id": number,
+            "controller.quorum.voters": f"{CONTROLLER}@{self._address(CONTROLLER)}",
+            "listeners": f"{'CONTROLLER' if is_controller else 'PLAINTEXT'}://{self._address(number)}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": home / "data",
         }
-        path = home / "server.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=home)
-        if done.returncode:
-            raise RuntimeError(f"kafka-storage format: {done.stdout}{done.stderr}")
+        write_properties(home, properties)
+        node = ApacheKafkaNode(home, self._jars, ["-Xmx256m"])
+        node.format()
+        return node
 
     def start(self, node: int) -> None:
-        home = self._home(node)
-        with (home / "node.log").open("ab") as output:
-            self._processes[node] = subprocess.Popen(
-                [*self._java, "kafka.Kafka", str(home / "server.properties")],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=home,
-            )
+        self._nodes[node].start()
 
     def kill(self, node: int) -> None:
-        self._processes[node].kill()
-        self._processes[node].wait(STOP_TIMEOUT_S)
+        self._nodes[node].kill()
 
     def stop(self, node: int) -> None:
-        self._processes[node].send_signal(signal.SIGTERM)
-        self._processes[node].wait(STOP_TIMEOUT_S)
+        self._nodes[node].stop()
 
     def start_all(self) -> None:
         for node in (CONTROLLER, *BROKERS):
             self.start(node)
-        deadline = time.monotonic() + READY_TIMEOUT_S
         for broker in BROKERS:
-            while not set(BROKERS) <= known_brokers(f"{HOST}:{self._ports[broker]}"):
-                if self._processes[broker].poll() is not None or time.monotonic() > deadline:
-                    said = (self._home(broker) / "node.log").read_text(errors="replace")[-2000:]
-                    raise RuntimeError(f"broker {broker} of Apache Kafka did not become ready; it said: {said}")
-                time.sleep(0.1)
+            self._nodes[broker].wait_until_it_knows(BROKERS, self._address(broker))
 
     def close(self) -> None:
-        for process in self._processes.values():
-            process.kill()
-            process.wait(STOP_TIMEOUT_S)
+        for node in self._nodes.values():
+            node.kill()
 
 
 @contextmanager
 def kafka_nodes() -> Iterator[KafkaNodes]:
     """Raises jars.Missing."""
-    jars.fetch()
     with ExitStack() as held:
         data = Path(tempfile.mkdtemp(prefix="kafka-recovery-"))
         held.callback(shutil.rmtree, data, ignore_errors=True)
@@ -154,12 +126,3 @@ def kafka_nodes() -> Iterator[KafkaNodes]:
         held.callback(nodes.close)
         nodes.start_all()
         yield nodes
-
-
-def free_ports(count: int) -> list[int]:
-    """Free when asked: Kafka cannot share them with somebody who keeps them."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((HOST, 0))
-        return [one.getsockname()[1] for one in sockets]

@@ -9,23 +9,18 @@ certificate names `localhost` and no address, so that 127.0.0.1 is a wrong name 
 
 from __future__ import annotations
 
-import os
-import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import jars
+from apache_kafka import started
 
-from heirlog.cli.ready import known_brokers
+from heirlog.testing.ports import free_ports
 
-CLUSTER_ID = "q1Sh-9_ISia_zwGINzRvyQ"
-READY_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 30.0
 USER = "alice"
 PASSWORD = "s=cret-pässword"
 """Not ASCII, and with what SCRAM would have to escape in a name."""
@@ -70,43 +65,19 @@ def jaas(mechanism: str, user: str = USER, password: str = PASSWORD) -> str:
 @contextmanager
 def secured_kafka() -> Iterator[SecuredKafka]:
     """Raises jars.Missing."""
-    jars.fetch()
     jars.need("openssl", install="openssl")
     with tempfile.TemporaryDirectory(prefix="kafka-secured-") as name:
-        kafka = SecuredKafka(free_ports(list(LISTENERS)), Path(name))
+        kafka = SecuredKafka(dict(zip(LISTENERS, free_ports(len(LISTENERS)), strict=True)), Path(name))
         make_certificates(kafka.directory)
-        properties = kafka.directory / "server.properties"
-        properties.write_text(server_properties(kafka))
-        java = ["java", "-Xmx512m", "-cp", jars.classpath()]
+        (kafka.directory / "server.properties").write_text(server_properties(kafka))
         users = [
             option
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for option in ("--add-scram", f"{mechanism}=[name={USER},password={PASSWORD}]")
         ]
-        formatting = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *users]
-        # Java reads its arguments in the encoding of the locale
-        utf8 = {**os.environ, "LC_ALL": "C.UTF-8"}
-        done = subprocess.run(formatting, capture_output=True, text=True, cwd=name, env=utf8)
-        if done.returncode:
-            raise RuntimeError(f"kafka-storage format: {done.stdout}{done.stderr}")
-        log = kafka.directory / "node.log"
-        with log.open("wb") as output:
-            node = subprocess.Popen(
-                [*java, "kafka.Kafka", str(properties)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=name,
-            )
-            try:
-                wait_until_listening(node, kafka, log)
-                yield kafka
-            finally:
-                node.terminate()
-                try:
-                    node.wait(STOP_TIMEOUT_S)
-                finally:
-                    node.kill()
+        with started(kafka.directory, *users) as node:
+            node.wait_until_it_knows({1}, kafka.address("PLAIN", "127.0.0.1"))
+            yield kafka
 
 
 def server_properties(kafka: SecuredKafka) -> str:
@@ -196,22 +167,3 @@ def make_java_stores(kafka: SecuredKafka) -> None:
         ],
     ):  # fmt: skip
         subprocess.run(["keytool", *arguments], check=True, capture_output=True, cwd=kafka.directory)
-
-
-def wait_until_listening(node: subprocess.Popen[bytes], kafka: SecuredKafka, log: Path) -> None:
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    while 1 not in known_brokers(kafka.address("PLAIN", "127.0.0.1")):
-        if node.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"Apache Kafka did not become ready; it said: {log.read_text(errors='replace')[-3000:]}")
-        time.sleep(0.1)
-
-
-def free_ports(names: list[str]) -> dict[str, int]:
-    held = [socket.socket() for _ in names]
-    try:
-        for sock in held:
-            sock.bind(("127.0.0.1", 0))
-        return {name: sock.getsockname()[1] for name, sock in zip(names, held, strict=True)}
-    finally:
-        for sock in held:
-            sock.close()

@@ -10,13 +10,13 @@ import json
 import re
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jars
+from apache_kafka import eventually
 from clients import SMALL, VENV, java_command, output_of
 
 from heirlog.testing import Cluster
@@ -41,7 +41,6 @@ CLASSES = {
 }
 SERVERS_FIRST = {"kafka-features", "kafka-metadata-quorum", "kafka-transactions"}
 """Tools with commands, which take what counts for all of them before the command."""
-PATIENCE_S = 60
 RECORDS = 120
 
 
@@ -115,15 +114,6 @@ def started(servers: str) -> Iterator[Tools]:
             yield Tools(process, servers, Path(directory))
         finally:
             process.kill()
-
-
-def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """Brokers follow the controller, followers their leaders. Raises AssertionError."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
-    return found
 
 
 CONFIG = {

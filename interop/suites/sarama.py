@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jars
+from apache_kafka import started
 
 from heirlog.cli.errors import CommandError
-from heirlog.testing import Cluster
+from heirlog.cli.layout import HOST
+from heirlog.testing import Cluster, apache_kafka
 from heirlog.testing.ports import PortReservation
 from suites import golang
 from suites.golang import Suite
-from suites.nodes import HOST, kafka_process, wait_until_ready
 from suites.verdict import Outcomes
 
 CLIENT = "sarama"
@@ -136,9 +137,9 @@ def five_of_kafka() -> Iterator[Ports]:
         ports = free_ports()
         upstreams = write_properties(Path(directory), ports)
         homes = [Path(directory) / f"controller-{CONTROLLER}", *(Path(directory) / f"broker-{id}" for id in BROKERS)]
-        nodes = [stack.enter_context(kafka_process(home, "256m")) for home in homes]
-        for home, node, address in zip(homes[1:], nodes[1:], upstreams, strict=True):
-            wait_until_ready(node, address, set(BROKERS), home / "node.log")
+        nodes = [stack.enter_context(started(home, jvm=["-Xmx256m"])) for home in homes]
+        for node, address in zip(nodes[1:], upstreams, strict=True):
+            node.wait_until_it_knows(BROKERS, address)
         stack.enter_context(toxiproxy(ports, upstreams))
         yield ports
 
@@ -175,9 +176,7 @@ def write_properties(data: Path, ports: Ports) -> list[str]:
 
 
 def write(home: Path, own: dict[str, object]) -> None:
-    home.mkdir(parents=True)
-    properties = {**own, "log.dirs": home / "log", **CONFIG}
-    (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    apache_kafka.write_properties(home, {**own, "log.dirs": home / "log", **CONFIG})
 
 
 def free_ports() -> Ports:

@@ -7,6 +7,7 @@ go to listening sockets only, and nobody else can take the port between a node's
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 from heirlog.cli.errors import CommandError
 from heirlog.cli.layout import HOST
@@ -33,3 +34,12 @@ class PortReservation:
         for holder in self._held:
             holder.close()
         self._held.clear()
+
+
+def free_ports(count: int) -> list[int]:
+    """Free when asked, for programs that cannot share a port with somebody who keeps it."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
