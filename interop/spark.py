@@ -10,13 +10,14 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jars
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from secured_kafka import PASSWORD, USER, jaas, secured_kafka
 
@@ -35,36 +36,140 @@ PARTITIONS = 3
 TIME_MS = 1_700_000_000_000
 CONNECT_TIMEOUT_S = 600
 
+
+def _offsets(*offsets: float, topic: str = "T") -> str:
+    """Of the first partitions of a topic."""
+    return json.dumps({topic: {str(partition): offset for partition, offset in enumerate(offsets)}})
+
+
+LATE_MS = TIME_MS * 2
+"""No record is as late."""
+# T and aTb are filled alike; of `cut` the first CUT records of partition 0 are deleted
 READS: list[dict[str, str]] = [
     {},
-    {"includeHeaders": "true"},
-    {"startingOffsets": '{"T":{"0":7,"1":-2,"2":100}}', "endingOffsets": '{"T":{"0":20,"1":-1,"2":100}}'},
+    {"includeHeaders": "TRUE"},
+    {"startingOffsets": " Earliest", "endingOffsets": "LATEST"},
+    {"startingOffsets": _offsets(7, -2, 100), "endingOffsets": _offsets(20, -1, 100)},
+    {"startingOffsets": _offsets(200, 200, 200)},
+    {"endingOffsets": _offsets(0, 0, 0)},
     {"startingTimestamp": str(TIME_MS + 100), "endingTimestamp": str(TIME_MS + 400)},
-    {"startingOffsetsByTimestamp": json.dumps({"T": {"0": TIME_MS + 50, "1": TIME_MS, "2": TIME_MS + 500}})},
-    {"startingTimestamp": str(TIME_MS * 2), "startingOffsetsByTimestampStrategy": "latest"},
-    {"minPartitions": "7"},
+    {"startingTimestamp": "0", "endingTimestamp": str(LATE_MS), "startingOffsets": "nonsense"},
+    {"startingOffsetsByTimestamp": _offsets(TIME_MS + 50, TIME_MS, TIME_MS + 500)},
+    {"endingOffsetsByTimestamp": _offsets(TIME_MS + 50, LATE_MS, TIME_MS), "endingOffsets": "earliest"},
+    {"startingTimestamp": str(LATE_MS), "startingOffsetsByTimestampStrategy": "latest"},
+    {
+        "startingOffsetsByTimestamp": _offsets(LATE_MS, TIME_MS, LATE_MS),
+        "startingOffsetsByTimestampStrategy": "LATEST",
+    },
+    *({"minPartitions": str(number)} for number in (1, 3, 7, 20)),
+    {"minPartitions": "7", "startingOffsets": _offsets(0, 150, 200), "endingOffsets": _offsets(200, 151, 200)},
+    {"minPartitions": "9", "maxRecordsPerPartition": "50"},
     {"maxRecordsPerPartition": "11"},
-    {"subscribe": "", "subscribePattern": "T.*"},
-    {"subscribe": "", "assign": '{"T":[0,2]}'},
-    {"kafka.isolation.level": "read_committed"},
+    {"subscribe": " T ,, T"},
+    {"subscribe": "T,aTb"},
+    *({"subscribe": "", "subscribePattern": pattern} for pattern in ("T", "^T$", "T.+", "(?i)^t$", "no-such", " T")),
+    *(
+        {"subscribe": "", "assign": assigned}
+        for assigned in ('{"T":[0,2]}', ' {"T":[2,0,2], "aTb":[1]}', '{"T":[1,7]}')
+    ),
+    {"subscribe": "", "assign": '{"T":[1]}', "STARTINGOFFSETS": '{"T":{"1":3}}'},
+    {"subscribe": "cut"},
+    {"subscribe": "cut", "startingOffsets": _offsets(0, 0, 0, topic="cut"), "failOnDataLoss": "false"},
+    {"endingOffsets": _offsets(999, 5, 5), "FAILONDATALOSS": "False"},
+    {"kafka.isolation.level": "read_committed", "groupIdPrefix": "g", "kafka.group.id": "h"},
+    {"kafkaConsumer.pollTimeoutMs": "20000", "fetchOffset.numRetries": "2", "fetchOffset.retryIntervalMs": "1"},
+    {"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "2", "maxTriggerDelay": "1s", "unknown": "option"},
 ]
 REFUSED: list[dict[str, str]] = [
     {"subscribe": ""},
+    {"subscribe": ","},
+    {"subscribe": "T,there-is-no-such-topic"},
+    {"subscribe": "not a name"},
     {"assign": '{"T":[0]}'},
-    {"startingOffsets": "latest"},
-    {"endingOffsets": "earliest"},
-    {"startingOffsets": '{"T":{"0":7}}'},
-    {"startingOffsets": "soon"},
-    {"startingTimestamp": str(TIME_MS * 2)},
+    {"subscribe": "", "subscribePattern": "("},
+    *({"subscribe": "", "assign": assigned} for assigned in ("T", '{"T":0}', '{"T":["x"]}', '{"there-is-none":[0]}')),
+    *({"startingOffsets": value} for value in ("latest", "soon", "", "{}", "[1]", '"earliest"', _offsets(0, 0, 0, 0))),
+    *({"startingOffsets": _offsets(*offsets)} for offsets in ((7,), (0, 0, -1), (0, 0, -3), (999, 0, 0))),
+    *({"endingOffsets": value} for value in ("earliest", "", "{}", _offsets(1))),
+    *({"endingOffsets": _offsets(*offsets)} for offsets in ((-2, -1, -1), (-3, -1, -1), (999, 5, 5))),
+    {"startingOffsets": _offsets(9, 9, 9), "endingOffsets": _offsets(9, 9, 8)},
+    {"startingOffsets": _offsets(9, 9, 9), "endingOffsets": _offsets(9, 9, 8), "failOnDataLoss": "false"},
+    {"startingOffsetsByTimestamp": _offsets(2, 2, 2), "endingOffsetsByTimestamp": _offsets(2, 2, 1)},
+    {"startingTimestamp": str(TIME_MS + 400), "endingTimestamp": str(TIME_MS + 100)},
+    {"subscribe": "cut", "endingOffsets": _offsets(3, -1, -1, topic="cut")},
+    {"subscribe": "cut", "startingOffsets": _offsets(0, 0, 0, topic="cut")},
+    *({"startingTimestamp": value} for value in ("", "noon", "5.5", str(2**63), str(LATE_MS))),
+    {"startingOffsetsByTimestamp": _offsets(TIME_MS)},
+    {"startingOffsetsByTimestamp": _offsets(TIME_MS, TIME_MS, TIME_MS, TIME_MS)},
+    {"startingOffsetsByTimestamp": "earliest"},
+    {"endingOffsetsByTimestamp": _offsets(TIME_MS)},
+    {"endingTimestamp": "late"},
     {"startingOffsetsByTimestampStrategy": "guess", "startingTimestamp": "5"},
-    {"endingOffsets": '{"T":{"0":-2,"1":-1,"2":-1}}'},
-    {"minPartitions": "0"},
-    {"kafka.auto.offset.reset": "latest"},
-    {"kafka.key.deserializer": "x"},
-    {"kafka.enable.auto.commit": "true"},
-    {"kafka.interceptor.classes": "x"},
-    {"subscribe": "there-is-no-such-topic"},
+    *({"minPartitions": value} for value in ("0", "-1", "x", "", str(2**31))),
+    *({"maxRecordsPerPartition": value} for value in ("0", "-1", "x", str(2**63))),
+    {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
+    *({name: "yes"} for name in ("includeHeaders", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs")),
+    *({f"fetchOffset.{name}": "x"} for name in ("numRetries", "retryIntervalMs")),
+    *({f"kafka.{name}": "x"} for name in ("auto.offset.reset", "key.deserializer", "VALUE.deserializer")),
+    *({f"kafka.{name}": "false"} for name in ("enable.auto.commit", "interceptor.classes")),
+    {"kafka.isolation.level": "READ"},
+    {"kafka.security.protocol": "TELEPATHY"},
+    {"kafka.bootstrap.servers": "no-port"},
 ]
+FROM_BEGIN = {"startingOffsets": "earliest"}
+STREAMS: list[dict[str, str]] = [
+    {**FROM_BEGIN, "maxOffsetsPerTrigger": "200"},
+    {"startingOffsets": _offsets(198, 197, 199), "maxOffsetsPerTrigger": "2"},
+    {"startingOffsets": _offsets(-2, -1, 150)},
+    {"startingOffsets": _offsets(999, -1, 150), "failOnDataLoss": "false"},
+    {"startingTimestamp": str(TIME_MS + 300), "minPartitions": "5", "maxRecordsPerPartition": "20"},
+    {"startingTimestamp": str(LATE_MS), "startingOffsetsByTimestampStrategy": "latest"},
+    {**FROM_BEGIN, "minOffsetsPerTrigger": "9999", "maxTriggerDelay": "1min"},
+    {**FROM_BEGIN, "subscribe": "", "subscribePattern": "T$"},
+    {**FROM_BEGIN, "subscribe": "", "assign": '{"T":[1,7]}'},
+    {"subscribe": "cut", "startingOffsets": _offsets(0, 0, 0, topic="cut"), "failOnDataLoss": "false"},
+]
+STREAMS_REFUSED: list[dict[str, str]] = [
+    *({f"ending{kind}": "latest"} for kind in ("Offsets", "OffsetsByTimestamp")),
+    *({"startingOffsets": value} for value in ("soon", _offsets(7), _offsets(0, 0, 0, 0), _offsets(999, 0, 0))),
+    {"startingTimestamp": str(LATE_MS)},
+    {"startingOffsetsByTimestamp": _offsets(TIME_MS)},
+    {**FROM_BEGIN, "maxOffsetsPerTrigger": "many"},
+    {**FROM_BEGIN, "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
+    *({**FROM_BEGIN, "maxTriggerDelay": value} for value in ("", "soon", "1.5s", "2 hours", "1minutes")),
+    {"subscribe": "there-is-no-such-topic"},
+    {"subscribe": "", "assign": '{"there-is-none":[0]}'},
+    {"subscribe": "cut", "startingOffsets": _offsets(0, 0, 0, topic="cut")},
+    {"kafka.enable.auto.commit": "true"},
+]
+HEADER = "array(struct({} key, cast('x' as binary) value)) headers"
+WRITES_REFUSED: list[tuple[list[str], dict[str, str]]] = [
+    (["id value"], {}),
+    (["null value"], {}),
+    (["'x' nothing"], {}),
+    (["'v' VALUE"], {}),
+    *((["'v' value", f"{wrong} key"], {}) for wrong in ("id", "null", "1.5")),
+    *((["'v' value", f"{wrong} partition"], {}) for wrong in ("1L", "'1'", "99", "-1")),
+    *((["'v' value", f"{wrong} headers"], {}) for wrong in ("'h'", "null", "map('a', cast('b' as binary))")),
+    (["'v' value", HEADER.format("cast(null as string)")], {}),
+    (["'v' value"], {"topic": ""}),
+    (["'v' value"], {"topic": "not a name"}),
+    *(
+        (["'v' value", f"{wrong} topic"], {"topic": ""})
+        for wrong in ("1", "null", "cast(null as string)", "'no name!'")
+    ),
+    (["repeat('v', 2000000) value"], {}),
+    *((["'v' value"], {f"kafka.{side}.serializer": "x"}) for side in ("key", "VALUE")),
+    *((["'v' value"], {"kafka.acks": wrong}) for wrong in ("2", "most")),
+    *((["'v' value"], {"kafka.compression.type": wrong}) for wrong in ("brotli", "producer")),
+    *((["'v' value"], {"mode": wrong}) for wrong in ("overwrite", "ignore")),
+]
+CUT = 20
+IMPATIENT = {
+    "kafkaConsumer.pollTimeoutMs": "5000",
+    "kafka.default.api.timeout.ms": "20000",
+    "kafka.request.timeout.ms": "10000",
+}
 
 
 def fetch_connector() -> list[Path]:
@@ -91,7 +196,9 @@ def connector() -> str:
         apache = {"kafka.bootstrap.servers": kafka.address("SASLP"), **security}
         _Comparison(spark, heirlog, cluster.bootstrap_servers).run()
         _Comparison(spark, apache, kafka.address("PLAIN")).run()
-    return f"{len(READS)} reads, {len(REFUSED)} refusals, streams and writes, on heirlog and on Apache Kafka with SCRAM"
+    refused = len(REFUSED) + len(STREAMS_REFUSED) + len(WRITES_REFUSED)
+    compared = f"{len(READS)} reads and {len(STREAMS)} streams, {refused} refusals, writes"
+    return f"{compared}, on heirlog and on Apache Kafka with SCRAM"
 
 
 class _Comparison:
@@ -103,20 +210,29 @@ class _Comparison:
         self._plain = plain
 
     def run(self) -> None:
-        _fill(self._plain, "T")
+        for topic in ("T", "aTb", "cut"):
+            _fill(self._plain, topic)
+        admin = AdminClient({"bootstrap.servers": self._plain})
+        for deleted in admin.delete_records([TopicPartition("cut", 0, CUT)]).values():
+            deleted.result(60)
         for options in READS:
             self._reads(options)
         for options in REFUSED:
-            self._refuses(options)
+            self._refuses(options, lambda kind, options: self._load(kind, options).collect())
         self._writes("kafka", "heirlog")
         self._writes("heirlog", "kafka")
+        for expressions, options in WRITES_REFUSED:
+            self._refuses(options, partial(self._write, expressions))
         self._streams()
 
     def _load(self, kind: str, options: dict[str, str]) -> Any:
-        chosen = {"subscribe": "T", **options}
+        return self._spark.read.format(kind).options(**self._chosen(options)).load()
+
+    def _chosen(self, options: dict[str, str]) -> dict[str, str]:
+        chosen = {"subscribe": "T", **IMPATIENT, **self._options, **options}
         if not chosen["subscribe"] and len(options) > 1:
             del chosen["subscribe"]
-        return self._spark.read.format(kind).options(**self._options, **chosen).load()
+        return chosen
 
     def _reads(self, options: dict[str, str]) -> None:
         from pyspark.testing import assertDataFrameEqual
@@ -128,10 +244,10 @@ class _Comparison:
             parts = theirs.rdd.getNumPartitions(), ours.rdd.getNumPartitions()
             assert parts[0] == parts[1], f"{options}: {parts} partitions"
 
-    def _refuses(self, options: dict[str, str]) -> None:
+    def _refuses(self, options: dict[str, str], run: Callable[[str, dict[str, str]], object]) -> None:
         for kind in ("kafka", "heirlog"):
             try:
-                self._load(kind, options).collect()
+                run(kind, options)
             except Exception:  # each has its own class of errors; that there is one is what counts
                 continue
             raise AssertionError(f"{kind} took {options}")
@@ -155,29 +271,36 @@ class _Comparison:
         by_key = self._load("kafka", {"subscribe": topic}).where("key is not null").select("key", "partition")
         assertDataFrameEqual(seen.where("key is not null").select("key", "partition"), by_key)
 
+    def _write(self, expressions: list[str], kind: str, options: dict[str, str]) -> None:
+        chosen = {"topic": "written-by-kafka", "kafka.max.block.ms": "5000", **IMPATIENT, **self._options, **options}
+        if not chosen["topic"]:
+            del chosen["topic"]
+        rows = self._spark.range(2).selectExpr(*expressions)
+        rows.write.format(kind).mode(chosen.pop("mode", "append")).options(**chosen).save()
+
     def _streams(self) -> None:
-        """The same batches under the same limit; and what the connector's checkpoint says, ours goes on from."""
-        batches = {}
-        ends = {}
+        """The same batches under the same limits; and what the connector's checkpoint says, ours goes on from."""
+        for options in STREAMS:
+            theirs, ours = self._stream("kafka", options), self._stream("heirlog", options)
+            assert theirs == ours, f"{options}: {theirs} {ours}"
+        for options in STREAMS_REFUSED:
+            self._refuses(options, self._stream)
+        batches, end = self._stream("kafka", STREAMS[0])
+        rest = self._load("heirlog", {"startingOffsets": json.dumps(end)}).count()
+        assert sum(batches) == RECORDS and not rest, (batches, rest)
+
+    def _stream(self, kind: str, options: dict[str, str]) -> tuple[list[int], dict[str, Any]]:
+        """How many rows each batch had, and where the last one ended."""
         with tempfile.TemporaryDirectory() as directory:
-            for kind in ("kafka", "heirlog"):
-                chosen = {"subscribe": "T", "startingOffsets": "earliest", "maxOffsetsPerTrigger": "200"}
-                reader = self._spark.readStream.format(kind).options(**self._options, **chosen)
-                query = (
-                    reader.load()
-                    .writeStream.format("noop")
-                    .trigger(availableNow=True)
-                    .option("checkpointLocation", f"{directory}/{kind}")
-                    .start()
-                )
-                assert query.awaitTermination(CONNECT_TIMEOUT_S)
-                progress = [one for one in query.recentProgress if one.numInputRows]
-                batches[kind] = [one.numInputRows for one in progress]
-                ends[kind] = json.loads(progress[0].sources[0].endOffset)
-        assert batches["kafka"] == batches["heirlog"], batches
-        assert ends["kafka"]["T"] == ends["heirlog"]["T"]
-        rest = self._load("heirlog", {"startingOffsets": json.dumps(ends["kafka"])}).count()
-        assert rest == RECORDS - batches["kafka"][0]
+            reader = self._spark.readStream.format(kind).options(**self._chosen(options))
+            writer = reader.load().writeStream.format("noop").trigger(availableNow=True)
+            query = writer.option("checkpointLocation", directory).start()
+            assert query.awaitTermination(CONNECT_TIMEOUT_S)
+            progress = query.recentProgress
+            end = json.loads(progress[-1].sources[0].endOffset)
+            return [one.numInputRows for one in progress if one.numInputRows], {
+                topic: offsets for topic, offsets in end.items() if not topic.startswith("@")
+            }
 
 
 def connect() -> str:
@@ -194,7 +317,8 @@ def connect() -> str:
 
 def _create(servers: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result(60)
+    # records as old as TIME_MS would be deleted on the way
+    admin.create_topics([NewTopic(topic, PARTITIONS, config={"retention.ms": "-1"})])[topic].result(60)
 
 
 def _fill(servers: str, topic: str, create: bool = True) -> None:
@@ -211,7 +335,7 @@ def _records() -> Iterator[dict[str, Any]]:
         yield {
             "key": None if number % 5 == 0 else f"k{number % 17}",
             "value": None if number % 7 == 0 else "v" * (number % 50),
-            "headers": [("a", b"1"), ("b", None)] if number % 3 == 0 else None,
+            "headers": [("a", b"1"), ("b", None), ("a", b"")] if number % 3 == 0 else None,
             "timestamp": TIME_MS + number,
             "partition": number % PARTITIONS,
         }

@@ -65,6 +65,7 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_lat
         ({"subscribe": "t", "onDataLoss": "quarantine"}, "needs quarantinePath"),
         ({"subscribe": "t", "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "less than or equal to"),
         ({"subscribe": "t", "maxTriggerDelay": "a while"}, "must be a time like"),
+        ({"subscribe": "t", "maxTriggerDelay": "2 hours"}, "must be a time like"),
         ({"subscribe": "t", "kafka.isolation.level": "READ"}, "kafka.isolation.level is 'READ'"),
         ({"subscribe": "t", "kafka.auto.offset.reset": "latest"}, "'auto.offset.reset' is not supported"),
         ({"subscribe": "t", "kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
@@ -147,7 +148,15 @@ def test_offsets_may_come_with_what_a_stream_remembers_beside_them() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [("15m", 900_000), ("30s", 30_000), ("500ms", 500), ("2 hours", 7_200_000), ("1d", 86_400_000), ("70", 70)],
+    [
+        ("15m", 900_000),
+        ("30s", 30_000),
+        ("500ms", 500),
+        ("2H", 7_200_000),
+        ("5min", 300_000),
+        ("1d", 86_400_000),
+        ("70", 70),
+    ],
 )
 def test_times_are_read_as_spark_reads_them(value: str, expected: int) -> None:
     assert stream(maxTriggerDelay=value).max_trigger_delay_ms == expected
@@ -183,6 +192,8 @@ def test_the_sink_s_client_options_are_understood() -> None:
         True,
     )
     assert not sink_options({**SERVERS, "kafka.acks": "1"}).idempotent
+    with pytest.raises(OptionError, match=r"idempotence=true needs all"):
+        sink_options({**SERVERS, "kafka.acks": "1", "kafka.enable.idempotence": "true"})
 
 
 @pytest.mark.parametrize(
@@ -192,6 +203,8 @@ def test_the_sink_s_client_options_are_understood() -> None:
         ("kafka.compression.type", "kafka.compression.type is 'x'"),
         ("kafka.key.serializer", "'key.serializer' is not supported"),
         ("kafka.value.serializer", "'value.serializer' is not supported"),
+        ("kafka.transactional.id", "'transactional.id' is not supported: records are written at least once"),
+        ("kafka.partitioner.class", "'partitioner.class' is not supported"),
     ],
 )
 def test_a_sink_refuses_what_it_cannot_do(name: str, why: str) -> None:

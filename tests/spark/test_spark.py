@@ -186,6 +186,14 @@ def test_a_custom_schema_is_refused(spark: SparkSession, topics: Topics) -> None
         reader.option("subscribe", "t").load().collect()
 
 
+def test_a_stream_that_is_refused_says_why(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    rows = stream(spark, topics, "t", endingTimestamp="5")
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(Exception, match="endingTimestamp is not valid in streaming queries") as failed:
+        query.awaitTermination(60)
+    assert "UnboundLocalError" not in str(failed.value)
+
+
 def test_no_plan_and_no_error_tells_a_secret(spark: SparkSession, topics: Topics, capfd: Any) -> None:
     secrets = {
         "kafka.security.protocol": "SASL_PLAINTEXT",

@@ -300,6 +300,9 @@ def test_an_offset_behind_the_end_that_nothing_explains_is_a_loss_too(topics: To
     assert losses(end) == [("beyond", 4, 9, 4)]
     with pytest.raises(DataLoss, match="the log ends at 4"):
         reader(topics, topic).partitions({topic: {"0": 0}}, {topic: {"0": 9}})
+    made_up = reader(topics, topic, startingOffsets=json.dumps(start))
+    with pytest.raises(DataLoss, match="should go on at offset 9, but the log ends at 4"):
+        made_up.latestOffset(stored(made_up.initialOffset()), ALL)
 
 
 def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics) -> None:
@@ -340,3 +343,14 @@ def test_offsets_are_committed_to_a_group_for_tools_that_watch_it(topics: Topics
     with DataClient(topics.servers) as client:
         committed = client.committed("watched", [(topic, 0)])
     assert (committed[topic, 0].offset, committed[topic, 0].leader_epoch) == (3, 0)
+
+
+def test_the_group_is_told_of_a_batch_when_the_next_one_is_looked_for(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 3)
+    stream = reader(topics, topic, commitGroup="told")
+    with DataClient(topics.servers) as client:
+        end = stored(stream.latestOffset(stream.initialOffset(), ALL))
+        assert client.committed("told", [(topic, 0)])[topic, 0].offset == 0, "the batch is not in the sink yet"
+        assert stored(stream.latestOffset(end, ALL)) == end
+        assert client.committed("told", [(topic, 0)])[topic, 0].offset == 3

@@ -1,8 +1,8 @@
 """Offsets of a stream, committed to a consumer group: for tools that watch its lag, never for the stream itself.
 
-Spark tells the source that a batch is done when it begins the next one, so while the stream waits for its trigger the
-group is one batch behind, and after `stop()` it stays so. `commit_progress` closes the gap from outside: a query's
-progress names the offsets of the last batch that is in the sink.
+Spark asks the source for the next batch when the one before is in the sink, so the group is one batch behind only until
+the next trigger. A query that is stopped before that, or that died, leaves it behind; `commit_progress` closes the gap
+from outside: a query's progress names the offsets of the last batch that is in the sink.
 """
 
 from __future__ import annotations

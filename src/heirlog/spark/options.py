@@ -58,12 +58,15 @@ _REFUSED = {
 _REFUSED_IN_SINK = {
     "key.serializer": "keys are written as byte arrays; encode them with DataFrame operations",
     "value.serializer": "values are written as byte arrays; encode them with DataFrame operations",
+    "transactional.id": "records are written at least once and in no transaction; for exactly once write into a table",
+    "partitioner.class": "it is a Java class, and no Java runs here; say the partition in the column partition",
+    "interceptor.classes": "interceptors are Java classes, and no Java runs here",
 }
 ISOLATIONS = ("read_uncommitted", "read_committed")
 ALL_REPLICAS = -1
 _ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
-_DURATION = re.compile(r"\s*(\d+)\s*(ms|msec|us|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)?\s*", re.IGNORECASE)
-_UNIT_MS = {"u": 0.001, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*([0-9]{1,15})(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
+_UNIT_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class OptionError(ValueError):
@@ -220,6 +223,9 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
     acks = options.get("kafka.acks", "all").strip().lower()
     if acks not in _ACKS:
         raise OptionError(f"kafka.acks is '{acks}'; it can be {', '.join(_ACKS)}")
+    idempotent = _boolean(options, "kafka.enable.idempotence", _ACKS[acks] == ALL_REPLICAS)
+    if idempotent and _ACKS[acks] != ALL_REPLICAS:
+        raise OptionError(f"kafka.acks is '{acks}', and kafka.enable.idempotence=true needs all: change one of them")
     compression = options.get("kafka.compression.type", "none").strip().lower()
     if compression not in CODEC_NAMES:
         raise OptionError(f"kafka.compression.type is '{compression}'; it can be {', '.join(CODEC_NAMES)}")
@@ -229,7 +235,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         batch_bytes=_positive(options, "kafka.batch.size"),
         codec=CODEC_NAMES.index(compression),
         acks=_ACKS[acks],
-        idempotent=_boolean(options, "kafka.enable.idempotence", True) and _ACKS[acks] == ALL_REPLICAS,
+        idempotent=idempotent,
         delivery_timeout_ms=_number(options, "kafka.delivery.timeout.ms", DEFAULT_POLL_TIMEOUT_MS),
     )
 
@@ -447,6 +453,4 @@ def _duration_ms(options: Mapping[str, str], name: str, default: int) -> int:
     found = _DURATION.fullmatch(value)
     if found is None:
         raise OptionError(f"{name} is '{value}'; it must be a time like 15m, 30s or 500ms")
-    unit = (found.group(2) or "ms").lower()
-    factor = 1 if unit.startswith("ms") else _UNIT_MS[unit[0]]
-    return int(int(found.group(1)) * factor)
+    return int(int(found[1]) * _UNIT_MS[(found[2] or "ms").lower()])

@@ -12,11 +12,12 @@ worker needs is imported there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, MutableMapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -87,9 +88,12 @@ class HeirlogDataSource(DataSource):
         _refuse_other_schema(schema, options)
         return HeirlogReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> HeirlogStreamReader:
-        options = read_options(self.options, streaming=True)
-        _refuse_other_schema(schema, options)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        try:
+            options = read_options(self.options, streaming=True)
+            _refuse_other_schema(schema, options)
+        except OptionError as error:
+            return _Refusal(error)
         return HeirlogStreamReader(options, to_arrow_schema(schema, timezone="UTC"))
 
     def writer(self, schema: StructType, overwrite: bool) -> HeirlogWriter:
@@ -107,6 +111,29 @@ def _refuse_other_schema(schema: StructType, options: Options) -> None:
             f"the source has a fixed schema and cannot be used with a custom one; it has the columns "
             f"{', '.join(options.columns)} (use the option columns for fewer)"
         )
+
+
+class _Refusal(DataSourceStreamReader):
+    """Says what is wrong at the first question. PySpark 4.2 stops a reader that it did not get, and that is the error
+    which a person would be told."""
+
+    def __init__(self, error: OptionError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        raise self._error
 
 
 class HeirlogReader(DataSourceReader):

@@ -2,7 +2,7 @@
 
     latestOffset(start, limit)   the cluster now --> losses since `start` --> limits --> the next offset
     partitions(start, end)       both offsets --> ranges --> tasks
-    commit(end)                  the batch is in the sink --> offsets of commitGroup
+    latestOffset, commit(end)    the batch before is in the sink --> offsets of commitGroup
 
 Spark may run a batch again that it wrote down and did not finish, with the same two offsets, in another process. So
 whatever `latestOffset` decides stands in the offset it returns: a loss that was stepped over, the epochs and the ids of
@@ -54,6 +54,8 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen: dict[TopicPartition, int] | None = None
         """Where the logs ended when `latestOffset` looked."""
         self._last_batch_ms = 0.0
+        self._told: dict[str, Any] | None = None
+        """Where the group of commitGroup is."""
         self._last_end: dict[str, Any] | None = None
         """What `latestOffset` returned last: known to be there, unlike the end of a batch that is run again."""
 
@@ -69,12 +71,16 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         given = stream_offset(json.loads(options.starting.text or "{}"))
         latest = resolve.listed(client, LATEST, offsets, resolve.ALL_RECORDS)
         epochs = resolve.epochs_before(client, offsets, {}, latest)
-        # of a checkpoint that was carried over, what it remembers counts and not what is there now
+        # of a checkpoint that was carried over, what it remembers counts and not what is there now; before an offset
+        # behind the log's end, which a person made up, there is no record and so no epoch
+        epochs = {key: epoch for key, epoch in epochs.items() if offsets[key] <= latest[key].offset}
         return StreamOffset(offsets, {**subscribed.topic_ids, **given.topic_ids}, {**epochs, **given.epochs})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """`start` itself where there is nothing to do. Raises DataLoss, KafkaError, OSError."""
         before = stream_offset(start)
+        # Spark looks for the next batch when the one before is in the sink
+        self.commit(start)
         now = resolve.ask(self._options, lambda client: Now(client, self._options, before))
         self._seen = {partition: end.offset for partition, end in now.latest.items()}
         loss.handle(now.losses, self._options)
@@ -177,10 +183,12 @@ class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # afterwards
 
     def commit(self, end: dict[str, Any]) -> None:
-        """For tools that watch a group's lag; the query itself goes by its checkpoint. So a failure only warns."""
+        """For tools that watch a group's lag; the query itself goes by its checkpoint. So a failure only warns, and is
+        not tried again before the next batch."""
         group = self._options.commit_group
-        if group is None:
+        if group is None or end == self._told:
             return
+        self._told = end
         try:
             groups.commit(self._options.properties, group, stream_offset(end))
         except (OSError, KafkaError) as error:

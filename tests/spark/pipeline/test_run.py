@@ -203,17 +203,18 @@ def test_a_query_over_the_stream_keeps_its_state_and_its_rejected_rows(folder: F
 
 
 @JVM_OF_ITS_OWN
-def test_at_ctrl_c_a_continuous_pipeline_ends_well_and_says_what_it_did(folder: Folder) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_continuous_pipeline_that_is_ended_by_a_signal_says_what_it_did(folder: Folder, end: signal.Signals) -> None:
     folder.file.write_text(FILE.replace("checkpoint =", 'mode = "continuous"\ncheckpoint ='))
     folder.put("a.json", range(5))
     command = [sys.executable, "-m", "heirlog", "pipeline", "run", str(folder.file), "--master", "local[2]", "--json"]
     with open(folder.path / "said", "w+") as said, open(folder.path / "errors", "w+") as errors:
-        job = subprocess.Popen(command, stdout=said, stderr=errors)
+        job = subprocess.Popen(command, stdout=said, stderr=errors, start_new_session=True)
         try:
             while not (folder.path / "checkpoint" / "commits" / "0").exists() and job.poll() is None:
                 time.sleep(0.05)
-            # Spark would take this signal over
-            job.send_signal(signal.SIGINT)
+            # Spark would take the one over; the other one goes to its JVM as well, as when a service is stopped
+            job.send_signal(end) if end is signal.SIGINT else os.killpg(job.pid, end)
             assert job.wait(180) == 0, errors.read()
         finally:
             job.kill()
@@ -241,6 +242,7 @@ def test_a_continuous_pipeline_runs_until_it_is_told_to_end(folder: Folder, spar
     [
         ('"SELECT id, kind FROM input"', '"""\nSELECT id,\n  kindd FROM input"""', 13, "kindd"),
         ("SELECT id, kind FROM input", "SELEC id", 11, "SELEC"),
+        ("SELECT id, kind FROM input", "DROP TABLE gone", 11, "Syntax error"),
         ("kind STRING", "kind STRNG", 7, "STRNG"),
         ('["kind"]', '["color"]', 15, "color"),
         ('files = "in"', 'files = "nowhere"', 5, "there is no directory"),

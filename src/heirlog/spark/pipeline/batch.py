@@ -228,9 +228,10 @@ def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:
 
 
 def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
-    """The statement with `rows` as its view `input`."""
+    """The statement with `rows` as its view `input`. Inside another one, where only a query may stand: Spark would run
+    a DROP or an INSERT at once, a check's too."""
     rows.createOrReplaceTempView(INPUT)
-    return rows.sparkSession.sql(query.sql)
+    return rows.sparkSession.sql(f"SELECT * FROM ({query.sql.rstrip().removesuffix(';')}\n)")
 
 
 def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -41,6 +42,8 @@ from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
 
 _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
+_GONE = (Py4JError, ConnectionError)
+"""What a call of Java raises when there is no Java any more (and Py4JJavaError, which is an error of Java's)."""
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
 _CALL_OF_JAVA = "An error occurred while calling"
@@ -82,9 +85,12 @@ def run(
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
             _watch(pipeline, queries, until, on_step, known)
-            _commit_last(pipeline)
-        except PySparkException as error:
-            raise PipelineError(sentence_of(error)) from error
+        except (PySparkException, *_GONE) as error:
+            if not until():
+                raise PipelineError(sentence_of(error)) from error
+            # who ends a group of processes ends Spark's as well; what it was about to do the next run does
+            _log.warning("Spark ended before its query did: %s", sentence_of(error))
+        _commit_last(pipeline)
     return _difference(before, sums_of(pipeline))
 
 
@@ -189,12 +195,14 @@ def _difference(before: Report, after: Report) -> Report:
     )
 
 
-def sentence_of(error: PySparkException) -> str:
+def sentence_of(error: PySparkException | Py4JError | ConnectionError) -> str:
     """What went wrong, without the frames of two languages around it.
 
     A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last
     line that names an error before Spark's description of the query is the cause.
     """
+    if isinstance(error, _GONE) and not isinstance(error, Py4JJavaError):
+        return "Spark's Java process ended, its log may say why. Every finished batch is there: run again to go on"
     text = str(error).partition("=== Streaming Query ===")[0]
     causes = [line for line in text.splitlines() if _CAUSE.match(line) and _CALL_OF_JAVA not in line]
     if causes:
