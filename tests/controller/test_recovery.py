@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.controller.recovery import sender
+from heirlog.controller.recovery import manager, sender
 from heirlog.controller.recovery.sender import CHANNEL, MAX_BACKOFF_MS, PARTITIONS_MAX, REQUESTS_MAX
 from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis
@@ -16,6 +16,7 @@ from heirlog.metadata.features import REGISTERED_FEATURES
 from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
+from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
 from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
@@ -24,6 +25,7 @@ from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
 from heirlog.protocol.records import PartitionRecord
+from heirlog.protocol.types import BrokerId
 
 from .cluster import alter, epoch_of, heartbeat, register, state_of, topic_request
 from .fakes import FakeEnv, Harness
@@ -546,6 +548,31 @@ def test_a_broker_has_a_bounded_number_of_questions_to_answer(monkeypatch: pytes
     while cluster.env.sent:
         cluster.reply(cluster.env.sent[0].broker)
     assert [cluster.leader(partition) for partition in range(count)] == [1] * count
+
+
+def test_followers_join_again_once_the_elections_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "SWING_ELECTIONS", 2)
+    cluster = back(lost(partitions=2), 1, 2, 3)
+    for broker in (1, 2, 3):
+        cluster.reply(broker)
+    leader = BrokerId(cluster.leader())
+    state, image = state_of(cluster.harness), cluster.image
+    asked = AlterPartitionRequest.PartitionData(
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        new_isr_with_epochs=[
+            AlterPartitionRequest.BrokerState(broker_id=broker, broker_epoch=image.brokers[broker].epoch)
+            for broker in (1, 2, 3)
+        ],
+    )
+    topic = AlterPartitionRequest.TopicData(topic_id=image.topic_ids["foo"], partitions=[asked])
+    request = AlterPartitionRequest(broker_id=leader, broker_epoch=image.brokers[leader].epoch, topics=[topic])
+    answer = cluster.harness.leave("alter_partition", request, 3)
+    cluster.advance(manager.SWING_MS - 1)
+    assert not answer.is_there and state_of(cluster.harness).isr == (leader,)
+    cluster.advance(manager.SWING_MS)
+    assert answer.get().topics[0].partitions[0].error_code == 0
+    assert set(state_of(cluster.harness).isr) == {1, 2, 3}
 
 
 def test_what_a_broker_puts_off_is_asked_again_at_once_and_never_in_a_loop() -> None:

@@ -2,12 +2,14 @@
 
 Each names the handler that reads the image, where the rules of that API are, and the answer of a node that is not the
 active controller. What becomes of the records and when the answer leaves is one rule for all (`Controller.submit`).
+AlterPartition alone may have to wait before it is handled: for elections of partitions that have no leader.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from heirlog.context import Context
 from heirlog.controller.acls import create_acls, delete_acls
@@ -20,6 +22,7 @@ from heirlog.controller.heartbeat import heartbeat
 from heirlog.controller.outcome import answer
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
+from heirlog.controller.recovery.manager import SWING_MS
 from heirlog.controller.recovery.status import ask_replicas, describe_recovery
 from heirlog.controller.refusals import (
     alter_configs_refused,
@@ -48,6 +51,7 @@ from heirlog.controller.update_features import update_features
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
+from heirlog.pending import Pending
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
@@ -71,6 +75,11 @@ if TYPE_CHECKING:
     from heirlog.controller.controller import Controller
 
 
+ISR_CHANGE_WAITS_MS: Final = 1000
+"""A leader's request, for elections of partitions that have none; a follower is out of sync for 30 s before it has to
+leave."""
+
+
 class Requests:
     def __init__(self, env: Env, static: StaticConfig, cluster_id: str, controller: Controller) -> None:
         self._env = env
@@ -86,12 +95,32 @@ class Requests:
         return self._controller.image
 
     def alter_partition(self, request: AlterPartitionRequest, context: Context) -> Any:
-        return self._submit(
-            lambda: alter_partition(
-                self._image, self._static, request, context.api_version, self._controller.next_offset
+        return self._after_elections(
+            lambda: self._submit(
+                lambda: alter_partition(
+                    self._image, self._static, request, context.api_version, self._controller.next_offset
+                ),
+                alter_partition_refused,
             ),
-            alter_partition_refused,
+            self._env.now_ms() + ISR_CHANGE_WAITS_MS,
         )
+
+    def _after_elections(self, handle: Callable[[], Any], latest_ms: int) -> Any:
+        """Where thousands of partitions recover, the first leaders ask for their followers at once, which is as much
+        work as all elections: those without a leader would wait for that."""
+        if not self._recovery.is_in_full_swing or self._env.now_ms() >= latest_ms:
+            return handle()
+        pending: Pending[Any] = Pending()
+
+        def later() -> None:
+            answered = self._after_elections(handle, latest_ms)
+            if isinstance(answered, Pending):
+                answered.then(pending.complete)
+            else:
+                pending.complete(answered)
+
+        self._env.call_later(SWING_MS, later)
+        return pending
 
     def broker_registration(self, request: BrokerRegistrationRequest, context: Context) -> Any:
         return self._submit(

@@ -11,7 +11,6 @@ import datetime
 import json
 import resource
 import time
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from heirlog.blocking.cluster import BlockingClient
@@ -23,7 +22,6 @@ from heirlog.testing.cluster import Cluster
 PARTITIONS = 10_000
 TIMEOUT_S = 300.0
 POLL_S = 0.05
-TOPICS_AT_A_TIME = 5
 RECOVERY = "unclean-recovery"
 UNFENCED = "broker-unfenced"
 CONFIG = {"min.insync.replicas": "2", "broker.session.timeout.ms": 60_000}
@@ -89,22 +87,31 @@ def _wait_for_brokers(nodes: Cluster, count: int) -> None:
     raise RuntimeError(f"{count} brokers did not come back")
 
 
-def _wait_until_led(nodes: Cluster, unled: Sequence[str]) -> None:
-    """Asks of a few topics at a time: whoever asks of all of them again and again keeps a broker busy with that."""
+def _wait_until_led(nodes: Cluster, unled: list[str]) -> None:
+    """One topic is looked at until it is led, and then the others: who asks about all of them again and again keeps a
+    broker busy with that."""
     deadline = time.monotonic() + TIMEOUT_S
     with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
         while unled:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"partitions of {len(unled)} topics stayed without a leader")
-            asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in unled[:TOPICS_AT_A_TIME]]
-            led = {
-                topic.name
-                for topic in client.admin(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
-                if topic.partitions and all(partition.leader_id >= 0 for partition in topic.partitions)
-            }
-            unled = [name for name in unled if name not in led]
-            if not led:
+            if _unled(client, unled[:1]):
                 time.sleep(POLL_S)
+            else:
+                unled = _unled(client, unled[1:])
+
+
+def _unled(client: BlockingClient, names: list[str]) -> list[str]:
+    if not names:
+        return []
+    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    topics = client.admin(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
+    led = {
+        topic.name
+        for topic in topics
+        if topic.partitions and all(partition.leader_id >= 0 for partition in topic.partitions)
+    }
+    return [name for name in names if name not in led]
 
 
 def _events(output: str) -> list[dict[str, Any]]:
