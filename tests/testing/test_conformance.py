@@ -347,6 +347,35 @@ def test_controller_scenarios_beside_the_catalogue(setup: Any, event: Any, expec
     assert result.passed, result.why
 
 
+def test_a_reassignment_waits_for_every_final_replica_with_kafkas_rules_and_for_the_new_ones_with_the_manager() -> None:
+    moving = {"replicas": [1, 2, 4, 3], "isr": [1, 3], "leader": 1, "adding": [4], "removing": [3]}
+    steps = [{"event": {"type": "alter_partition", "broker": 1, "newIsr": [1, 3, 4]}}]
+    scenario = {"id": "beside", "layer": "controller", "setup": controller_setup("uuuu", [moving]), "steps": steps}
+    isrs = [
+        [partition["isr"] for partition in run(scenario | {"conformance": kind}).observed[0]["partitions"]]
+        for kind in ("version-dependent", "kip-only")
+    ]
+    assert isrs == [[[1, 3, 4]], [[1, 4]]]
+
+
+@pytest.mark.parametrize(("level", "records"), [(11, [[2, 1, 1]]), (12, [[2, 1, None]])])
+def test_below_3_6_whoever_leaves_the_isr_costs_a_leader_epoch(level: int, records: Any) -> None:
+    setup = controller_setup("uuu", [{"replicas": [2, 1, 3], "isr": [2, 1, 3], "leader": 1}])
+    setup["features"] = {"eligible.leader.replicas.version": 0, "metadata.version": level}
+    event = {"type": "partition_change", "election": "ONLINE", "targetIsr": [2, 1], "acceptableLeaders": [1, 2]}
+    scenario = {"id": "beside", "layer": "partition_builder", "setup": setup, "steps": [{"event": event}]}
+    (seen,) = run(scenario).observed
+    assert [[*record["isr"], record.get("leader")] for record in seen["records"]] == records
+
+
+def test_of_one_change_that_is_built_no_manager_makes_two() -> None:
+    setup = controller_setup("uuu", [{"replicas": [1, 2, 3], "isr": [1], "leader": 1}])
+    event = {"type": "partition_change", "targetIsr": [], "acceptableLeaders": [], "useLastKnownLeader": False}
+    scenario = {"id": "beside", "layer": "partition_builder", "setup": setup, "steps": [{"event": event}]}
+    (seen,) = run(scenario | {"conformance": "kip-form"}).observed
+    assert [record["leader"] for record in seen["records"]] == [-1]
+
+
 def test_the_json_report_names_every_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(FILE), "--layer", "admin", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]

@@ -21,6 +21,7 @@ from heirlog.controller.recovery.strategy import MANAGER_ENABLED, UNCLEAN_ELECTI
 from heirlog.metadata.basis import Basis, ReplicaAnswer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import topic_value
+from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionState
@@ -52,6 +53,7 @@ class Leadership:
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
         self._elr_enabled = image.elr_enabled
+        self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
         self.manager_enabled = bool(static[MANAGER_ENABLED])
         self._strategy: dict[Uuid, Strategy] = {}
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
@@ -155,6 +157,7 @@ class Leadership:
             chosen=chosen,
             answers=answers,
             keeps_all_lost=self.manager_enabled,
+            bumps_on_shrink=self._bumps_on_shrink,
             recovery_state=recovery_state,
             directories=directories,
             default_directory=self.default_directory,

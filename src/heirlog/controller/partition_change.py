@@ -6,9 +6,11 @@ hold; the builder answers with one record, or with none if nothing would change.
     1  a reassignment that can complete replaces the target ISR and the target replicas
     2  who stays eligible (eligible.py)
     3  the election (election.py), which may replace the ISR and empty the lists
-    4  a replica that left the assignment bumps the leader epoch: the record names the leader again
+    4  a replica that left the assignment bumps the leader epoch: the record names the leader again; below
+       metadata.version 3.6-IV0 one that left the ISR does too
     5  the lists, where they differ from the stored ones
-    6  the ISR, where it differs. With ELR off an empty one is not written: the last member stays, as the only way back
+    6  the ISR, where it differs, or a lossy election has made it. With ELR off an empty one is not written: the last
+       member stays, as the only way back
     7  LastKnownELR: the last known leader, or with the recovery manager everyone lost
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
@@ -18,10 +20,11 @@ With the recovery manager a lossy election also places replicas anew whose only 
 Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
 named.
 
-A reassignment completes if its final ISR (the target ISR without removed replicas) holds every adding replica, every
-final replica if fewer are added than removed, at least min ISR of the final replicas, and someone who can lead. Without
-the last two a completion could leave a partition that cannot commit, or with no leader at all. Cancelling one asks for
-its original replicas as targets and nothing adding or removing: then there is nothing to complete.
+A reassignment completes if its final ISR (the target ISR without removed replicas) holds every final replica, at least
+min ISR of them, and someone who can lead. Without the last two a completion could leave a partition that cannot commit,
+or with no leader at all. With the recovery manager it waits for the adding replicas only, unless fewer are added than
+removed (KAFKA-19975): a replica that stays and is sick would hold it up for ever. Cancelling one asks for its original
+replicas as targets and nothing adding or removing: then there is nothing to complete.
 
 Source: KIP-966; KIP-455; KAFKA-19975.
 """
@@ -79,6 +82,8 @@ class PartitionChange:
     """A broker that is no member of the cluster any more: no list names it."""
     keeps_all_lost: bool = False
     """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
+    bumps_on_shrink: bool = False
+    """metadata.version below 3.6-IV0: whoever leaves the ISR costs a leader epoch (KAFKA-15021)."""
     recovery_state: int | None = None
     chosen: Elected | None = None
     """Whom the recovery manager or an operator has chosen, and on what basis. Acceptable; led on the clean ground that
@@ -111,7 +116,7 @@ class _Build:
         self._complete_reassignment()
         elected = self._elect()
         self._name_leader(elected)
-        self._write_lists()
+        self._write_lists(elected)
         if self.change.keeps_all_lost and elected.basis is not None and elected.basis.is_lossy:
             # records of before KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
@@ -129,7 +134,8 @@ class _Build:
             return
         final = tuple(replica for replica in self.replicas if replica not in self.removing)
         final_isr = tuple(replica for replica in self.isr if replica not in self.removing)
-        required = final if len(self.adding) < len(self.removing) else self.adding
+        eager = self.change.keeps_all_lost and len(self.adding) >= len(self.removing)
+        required = self.adding if eager else final
         if (
             not final_isr
             or any(replica not in final_isr for replica in required)
@@ -169,7 +175,9 @@ class _Build:
         replica_left = self.replicas is not before.replicas and any(
             replica not in self.replicas for replica in before.replicas
         )
-        if elected.leader != before.leader or elected.basis is not None or replica_left:
+        # an empty ISR is not written: then nobody leaves it
+        shrinks = self.change.bumps_on_shrink and bool(self.isr) and any(each not in self.isr for each in before.isr)
+        if elected.leader != before.leader or elected.basis is not None or replica_left or shrinks:
             self.record.leader = elected.leader
         self.last_known = self._last_known(elected)
         if self.change.unregistered in self.last_known:
@@ -192,13 +200,14 @@ class _Build:
         named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
         return last_known_after(before, named, self.replicas)
 
-    def _write_lists(self) -> None:
+    def _write_lists(self, elected: Elected) -> None:
         before, record = self.before, self.record
         if self.elr != before.elr:
             record.eligible_leader_replicas = list(self.elr)
         if self.last_known != before.last_known_elr:
             record.last_known_elr = list(self.last_known)
-        if self.isr != before.isr and (self.isr or self.change.elr_enabled):
+        is_new = elected.basis is not None and elected.basis.is_lossy
+        if (self.isr != before.isr or is_new) and (self.isr or self.change.elr_enabled):
             record.isr = list(self.isr)
 
     def _write_assignment(self) -> None:

@@ -44,6 +44,8 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
 }
 """What a new cluster is formatted with. kraft.version lives in the quorum's control records, not in FeatureLevel."""
 
+NO_BUMP_ON_SHRINK: Final = 12
+"""3.6-IV0: from here on a leader epoch does not end with a member's leaving the ISR (KAFKA-15021)."""
 ELR_NEEDS_METADATA_VERSION: Final = 23
 
 _NAMES: Final[Mapping[str, int]] = {

@@ -114,8 +114,11 @@ def run(scenario: Scenario) -> Result:
 def _player(scenario: Scenario) -> Player:
     setup, manager = scenario["setup"], scenario.get("conformance") in MANAGER_ON
     match scenario["layer"]:
-        case "controller" | "partition_builder":
+        case "controller":
             return ControllerScenario(setup, manager=manager)
+        case "partition_builder":
+            # one change, and no manager that would elect somebody after it
+            return ControllerScenario(setup, manager=False, keeps_all_lost=manager)
         case "controller_kip":
             return KipScenario(setup)
         case "broker":

@@ -18,6 +18,7 @@ from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, ele
 from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import PartitionChange
+from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import Ids, PartitionState
@@ -95,9 +96,10 @@ class Epochs:
 class ControllerScenario:
     """One scenario at work. `play` returns what is observed after one event."""
 
-    def __init__(self, setup: Members, *, manager: bool) -> None:
+    def __init__(self, setup: Members, *, manager: bool, keeps_all_lost: bool | None = None) -> None:
+        """keeps_all_lost: the form of LastKnownELR where one change is built; None: that of the manager's cluster."""
         config = setup.get("config", {})
-        self.manager = manager
+        self._keeps_all_lost = manager if keeps_all_lost is None else keeps_all_lost
         self.static = static_config(config.get("static", {}), manager)
         self.env = StillEnv()
         self.quorum = Quorum()
@@ -300,7 +302,8 @@ class ControllerScenario:
             elr_enabled=self.image.elr_enabled,
             isr=_ids(event.get("targetIsr")),
             lost=_ids(event.get("uncleanShutdownReplicas")) or (),
-            keeps_all_lost=not event["useLastKnownLeader"] if "useLastKnownLeader" in event else self.manager,
+            keeps_all_lost=not event["useLastKnownLeader"] if "useLastKnownLeader" in event else self._keeps_all_lost,
+            bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
         ).build()
         records = [] if built.record is None else [built.record]
         self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: code)
