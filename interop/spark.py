@@ -166,6 +166,7 @@ WRITES_REFUSED: list[tuple[list[str], dict[str, str]]] = [
 ]
 CUT = 20
 IMPATIENT = {
+    "fetchOffset.numRetries": "2",
     "kafkaConsumer.pollTimeoutMs": "5000",
     "kafka.default.api.timeout.ms": "20000",
     "kafka.request.timeout.ms": "10000",
@@ -272,7 +273,7 @@ class _Comparison:
         assertDataFrameEqual(seen.where("key is not null").select("key", "partition"), by_key)
 
     def _write(self, expressions: list[str], kind: str, options: dict[str, str]) -> None:
-        chosen = {"topic": "written-by-kafka", "kafka.max.block.ms": "5000", **IMPATIENT, **self._options, **options}
+        chosen = {"topic": "written-by-kafka", "kafka.max.block.ms": "2000", **IMPATIENT, **self._options, **options}
         if not chosen["topic"]:
             del chosen["topic"]
         rows = self._spark.range(2).selectExpr(*expressions)
