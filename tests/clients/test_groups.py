@@ -112,7 +112,7 @@ def consumer_of(world: World, group: str, **config: Any) -> Consumer:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
+            "session.timeout.ms": 30_000,
             **QUIET,
             **{name.replace("_", "."): value for name, value in config.items()},
         }
@@ -203,7 +203,9 @@ def test_a_static_member_comes_back_without_a_rebalance(groups: World, admin: An
 def test_the_coordinator_is_killed_and_the_group_goes_on(groups: World) -> None:
     topic, group = groups.topic(partitions=4), groups.name("g")
     with ExitStack() as stack:
-        members = [stack.enter_context(Member(groups, group, topic)) for _ in range(2)]
+        # nobody is to be thrown out meanwhile
+        patient = "session.timeout.ms=30000"
+        members = [stack.enter_context(Member(groups, group, topic, patient)) for _ in range(2)]
         groups.eventually(lambda: sorted(len(member.assigned) for member in members) == [2, 2], WAIT_S)
         produce(groups, topic, 40, 4)
         groups.eventually(lambda: sum(len(member.records) for member in members) == 40, WAIT_S)
@@ -326,7 +328,7 @@ def test_aiokafka_members_share_and_take_over(groups: World) -> None:
         "group_id": group,
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
-        "session_timeout_ms": 6000,
+        "session_timeout_ms": 30_000,
         "heartbeat_interval_ms": 200,
     }
 
