@@ -55,6 +55,18 @@ def test_a_value_at_two_offsets_is_a_duplicate() -> None:
     assert duplicate(observed, once={"b"}) == []
 
 
+def test_a_value_that_a_loss_took_may_stand_elsewhere() -> None:
+    # epoch 1 had it at 7, while the replica that wins at a loss has it at 14, of epoch 0
+    observed = [Observed("t-0", 7, "a", 1), Observed("t-0", 14, "a", 0)]
+    loss = Loss("t-0", 7, 3, 100, winner=((0, 0),))
+    assert duplicate(observed, losses=[loss]) == []
+    assert duplicate(observed, losses=[Loss("t-0", 20, 3, 100, winner=((0, 0),))]) != []
+    assert duplicate(observed, losses=[Loss("t-0", 7, 3, 100, winner=((0, 0), (1, 7)))]) != []
+    # and what was sent again after it
+    again = [Observed("t-0", 14, "a", 2), Observed("t-0", 9, "a", 3)]
+    assert duplicate(again, losses=[Loss("t-0", 9, 3, 100, winner=((2, 0),))]) == []
+
+
 def test_reading_an_offset_twice_is_no_duplicate() -> None:
     assert duplicate([Observed("t-0", 0, "a"), Observed("t-0", 0, "a"), Observed("t-1", 4, "a")]) == []
 

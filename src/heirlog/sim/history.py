@@ -146,18 +146,32 @@ def lost_write(
     return found
 
 
-def duplicate(observed: Iterable[Observed], once: Collection[Hashable] | None = None) -> list[Finding]:
+def duplicate(
+    observed: Iterable[Observed], once: Collection[Hashable] | None = None, losses: Collection[Loss] = ()
+) -> list[Finding]:
     """Values at two offsets of one partition. `once`: those that may not be doubled (idempotent, or sent once)."""
-    first: dict[tuple[str, Hashable], int] = {}
+    first: dict[tuple[str, Hashable], Observed] = {}
     found = []
     for seen in observed:
         if once is not None and seen.value not in once:
             continue
-        before = first.setdefault((seen.partition, seen.value), seen.offset)
-        if before != seen.offset:
-            sentence = f"{seen.partition}: {seen.value!r} stands at offset {before} and again at {seen.offset}"
+        before = first.setdefault((seen.partition, seen.value), seen)
+        if before.offset != seen.offset and not any(_separates(loss, before, seen) for loss in losses):
+            sentence = f"{seen.partition}: {seen.value!r} stands at offset {before.offset} and again at {seen.offset}"
             found.append(Finding(DUPLICATE, sentence))
     return found
+
+
+def _separates(loss: Loss, before: Observed, seen: Observed) -> bool:
+    """Why one value stands at two offsets: the loss took one of them, which the winner has elsewhere, or which was
+    sent again after it.
+    """
+    older, newer = sorted((before, seen), key=lambda one: one.leader_epoch)
+    if not _touches(loss, older.partition, min(older.offset, newer.offset)):
+        return False
+    if older.leader_epoch < loss.leader_epoch <= newer.leader_epoch:
+        return True
+    return newer.leader_epoch < loss.leader_epoch and _holds(loss, newer.offset) != newer.leader_epoch
 
 
 def inconsistent_offsets(
@@ -243,8 +257,12 @@ def _enters(loss: Loss, before: Observed, seen: Observed) -> bool:
     """From a record that the winner does not have to one that was written after the loss."""
     if loss.partition != seen.partition or not before.leader_epoch < loss.leader_epoch <= seen.leader_epoch:
         return False
-    holds = next((epoch for epoch, start in reversed(loss.winner) if start <= before.offset), None)
-    return holds != before.leader_epoch
+    return _holds(loss, before.offset) != before.leader_epoch
+
+
+def _holds(loss: Loss, offset: int) -> int | None:
+    """The leader epoch of what the winner has there."""
+    return next((epoch for epoch, start in reversed(loss.winner) if start <= offset), None)
 
 
 def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:

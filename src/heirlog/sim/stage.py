@@ -357,7 +357,7 @@ class Stage:
             *history.lost_write(kept, seen.observed, losses),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *history.stray(seen.acknowledged, seen.observed),
-            *history.duplicate(seen.observed),
+            *history.duplicate(seen.observed, losses=losses),
             *history.poll_skip((one for one in seen.observed if not _is_compacted(one)), losses),
             *groups.findings(self.book, losses),
         ]
