@@ -72,3 +72,9 @@ def test_of_a_failure_in_java_alone_its_error_is_told(named: str) -> None:
     missing = "java.lang.NoSuchMethodError: 'void org.apache.Table.name()'"
     text = f"{named}An error occurred while calling o236.tableExists.\n: {missing}\n\tat org.x(y.scala)\nCaused by: z\n"
     assert sentence_of(StreamingQueryException(text)) == missing
+
+
+def test_what_sparks_parser_says_stands_below_its_name() -> None:
+    text = "[STREAM_FAILED] Query [id = 1]\nTraceback (most recent call last):\n"
+    text += "pyspark.errors.exceptions.captured.ParseException: \n[PARSE_SYNTAX_ERROR] near 'IF' (line 1, pos 2)\n\n== SQL =="
+    assert sentence_of(StreamingQueryException(text)) == "[PARSE_SYNTAX_ERROR] near 'IF' (line 1, pos 2)"

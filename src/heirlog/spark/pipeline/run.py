@@ -46,6 +46,7 @@ _GONE = (Py4JError, ConnectionError)
 """What a call of Java raises when there is no Java any more (and Py4JJavaError, which is an error of Java's)."""
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
+_NAME_ALONE = re.compile(r"((?:Error|Exception):)[ \t]*\n\s*")
 _CALL_OF_JAVA = "An error occurred while calling"
 _OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
 """What stands below "An error occurred while calling o1.x"."""
@@ -204,6 +205,8 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError) -> str:
     if isinstance(error, _GONE) and not isinstance(error, Py4JJavaError):
         return "Spark's Java process ended, its log may say why. Every finished batch is there: run again to go on"
     text = str(error).partition("=== Streaming Query ===")[0]
+    # what Spark's parser says begins a line below its name
+    text = _NAME_ALONE.sub(r"\1 ", text)
     causes = [line for line in text.splitlines() if _CAUSE.match(line) and _CALL_OF_JAVA not in line]
     if causes:
         return re.sub(_CAUSE, "", causes[-1]).strip()

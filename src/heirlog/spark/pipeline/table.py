@@ -123,24 +123,28 @@ class BatchTable:
                 f"the table {self.path} belongs to the checkpoint {known['checkpoint']}, and this pipeline's {what}: "
                 "its batch numbers would be mixed up. Put that checkpoint back, or name a new `table`"
             )
-        changed = [
-            name for name in sorted({*known["meaning"], *meaning}) if known["meaning"].get(name) != meaning.get(name)
-        ]
-        if changed:
+        changed = _changed(known["meaning"], meaning)
+        if changed and self.batches():
             raise PipelineError(
                 f"the pipeline's {', '.join(changed)} changed since {self.path} was begun: its batches would no longer "
                 "be of one kind. Take the change back, or name a new `table` and a new `checkpoint`"
             )
 
     def claim(self, checkpoint: str, checkpoint_id: str, meaning: Mapping[str, Any]) -> None:
-        """Note whose table this is, before its first batch; refuses as `refuse_strangers` does."""
+        """Note whose table this is, before its first batch; refuses as `refuse_strangers` does. A query that failed
+        before the table had a batch may be mended."""
         self.refuse_strangers(checkpoint_id, meaning)
-        if not self.identity():
+        known = self.identity()
+        if not known or _changed(known["meaning"], meaning):
             self.path.mkdir(parents=True, exist_ok=True)
             self.write_identity({"checkpoint": checkpoint, "checkpointId": checkpoint_id, "meaning": dict(meaning)})
 
     def write_identity(self, identity: Mapping[str, Any]) -> None:
         files.write_json(self.path / IDENTITY, identity)
+
+
+def _changed(known: Mapping[str, Any], meaning: Mapping[str, Any]) -> list[str]:
+    return [name for name in sorted({*known, *meaning}) if known.get(name) != meaning.get(name)]
 
 
 def local_uri(path: str) -> str:
