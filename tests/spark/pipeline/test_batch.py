@@ -75,6 +75,6 @@ def test_of_a_failure_in_java_alone_its_error_is_told(named: str) -> None:
 
 
 def test_what_sparks_parser_says_stands_below_its_name() -> None:
-    text = "[STREAM_FAILED] Query [id = 1]\nTraceback (most recent call last):\n"
-    text += "pyspark.errors.exceptions.captured.ParseException: \n[PARSE_SYNTAX_ERROR] near 'IF' (line 1, pos 2)\n\n== SQL =="
-    assert sentence_of(StreamingQueryException(text)) == "[PARSE_SYNTAX_ERROR] near 'IF' (line 1, pos 2)"
+    said = "[PARSE_SYNTAX_ERROR] Syntax error at or near 'IF'. (line 1, pos 2)"
+    text = f"[STREAM_FAILED] Query\npyspark.errors.exceptions.captured.ParseException: \n{said}\n\n== SQL ==\nIF"
+    assert sentence_of(StreamingQueryException(text)) == said
