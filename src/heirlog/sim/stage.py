@@ -259,7 +259,8 @@ class Stage:
         operator = self.cluster.run_client(
             "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
         )
-        self.wait("brokers are unfenced", self.all_unfenced, HEAL_LIMIT_MS)
+        # a controller that is new may take an incarnation that has ended for one that lives
+        self.wait("the brokers that run are unfenced", self._all_registered, HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
             self.cluster.run_for(2000)
             forgotten = self._forgotten()
@@ -268,6 +269,13 @@ class Stage:
             self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
             self.checker.bystander.operator_elects = True
             operator.elect({TOPIC: forgotten})
+
+    def _all_registered(self) -> bool:
+        bystander = self.checker.bystander
+        return self.all_unfenced() and all(
+            bystander.runs_as_registered(BrokerId(machine.node_id), node)
+            for machine, node in bystander.running_brokers()
+        )
 
     def _forgotten(self) -> list[int]:
         image = self.checker.truth.image
