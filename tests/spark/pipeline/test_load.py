@@ -92,6 +92,8 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("sql = '''", "over = 'batch'\noutput_mode = 'update'\nsql = '''", 15, "over = 'stream'"),
         ("sql = '''", "watermark = { column = 'timestamp', delay = 'soon' }\nsql = '''", 14, "10 minutes"),
         ("[sink]", "[sinks]", 1, "there is no [sink]"),
+        ("SELECT value.module FROM input", "-- all\nDROP TABLE t", 14, "not with DROP"),
+        ("SELECT value.module FROM input", "/* SELECT */", 14, "begins with SELECT"),
         ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
         ("maxOffsetsPerTrigger = 1000", "includeheaders = false", 7, "there twice"),
         ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", 7, "did you mean `maxOffsetsPerTrigger`?"),
@@ -215,3 +217,11 @@ def test_headers_inside_texts_and_arrays_are_no_headers() -> None:
         ("real", "quoted key"): 9,
         ("real", "c", "d"): 10,
     }
+
+
+@pytest.mark.parametrize(
+    "sql", ["select 1", "-- a\n/* b\n */ ( WITH x AS (SELECT 1) SELECT * FROM x )", "from input select 1"]
+)
+def test_a_query_may_begin_with_a_comment_and_in_any_case(sql: str) -> None:
+    pipeline = parse(LAKE.replace("SELECT value.module FROM input", sql), Path("/p.toml"))
+    assert pipeline.query is not None and sql in pipeline.query.sql

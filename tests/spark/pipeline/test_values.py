@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from heirlog.spark.pipeline.spec import Values
 from heirlog.spark.pipeline.values import REASON, parse
 
-SCHEMA = "i INT, s SMALLINT, d DECIMAL(5,2)"
+SCHEMA = "i INT, s SMALLINT, d DECIMAL(5,2), t STRING"
 
 
 def test_numbers_that_do_not_fit_and_bytes_that_only_look_framed_are_rejected(spark: SparkSession) -> None:
@@ -16,6 +16,7 @@ def test_numbers_that_do_not_fit_and_bytes_that_only_look_framed_are_rejected(sp
         b'{"i":3000000000}',
         b'{"s":70000}',
         b'{"i":"\xc3\xa9"}',
+        b'{"t":"\xff"}',
         b"\x00\xff\xff\xff\xff no schema has this id",
         b"\x00",
         b"",

@@ -161,6 +161,9 @@ class _Counted:
                 # read from the source once, and counted once
                 out = self._kept = out.persist()
             out = apply_sql(out, query)
+            if self._input is not None and not _is_watched_in(out):
+                # what nobody reads is never counted, and asking for the count would wait for ever
+                self._input = None
         self._uncounted_out = out
         self.out = _watched(out, self._output, counts[:1])
 
@@ -189,6 +192,12 @@ class _Counted:
     def release(self) -> None:
         if self._kept is not None:
             self._kept.unpersist()
+
+
+def _is_watched_in(rows: DataFrame) -> bool:
+    """A statement need not read its input. Over Spark Connect, where nothing waits, this cannot be seen."""
+    java = getattr(rows, "_jdf", None)
+    return java is None or "CollectMetrics" in java.queryExecution().analyzed().toString()
 
 
 def _watched(rows: DataFrame, observation: Observation | None, counts: list[Column]) -> DataFrame:
@@ -228,10 +237,9 @@ def parsed_by(pipeline: Pipeline, rows: DataFrame) -> Parsed:
 
 
 def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
-    """The statement with `rows` as its view `input`. Inside another one, where only a query may stand: Spark would run
-    a DROP or an INSERT at once, a check's too."""
+    """The statement with `rows` as its view `input`."""
     rows.createOrReplaceTempView(INPUT)
-    return rows.sparkSession.sql(f"SELECT * FROM ({query.sql.rstrip().removesuffix(';')}\n)")
+    return rows.sparkSession.sql(query.sql)
 
 
 def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:

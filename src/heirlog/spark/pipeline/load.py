@@ -21,6 +21,8 @@ VALUE_FORMATS = ("raw", "text", "json", "avro")
 TABLE_FORMATS = ("parquet", "delta", "iceberg")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _CATALOG_NAME = re.compile(r"\w+(?:\.\w+)+")
+_FIRST_WORD = re.compile(r"\A(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
 _SERVERS = "kafka.bootstrap.servers"
 _DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
 
@@ -179,6 +181,11 @@ def _query(section: Section | None) -> Query | None:
     if section is None:
         return None
     sql = section.text("sql")
+    first = _FIRST_WORD.search(sql)
+    if sql and (first is None or first[1].upper() not in _QUERIES):
+        # Spark would run a DROP at once, a check's too
+        word = first[1] if first else sql.strip()[:20]
+        section.wrong("sql", f"`sql` is a query and begins with {', '.join(_QUERIES)}, not with {word}")
     over = section.choice("over", ("batch", "stream"), "batch")
     output_mode = section.choice("output_mode", ("append", "update", "complete"), "append")
     if over == "batch" and output_mode != "append":

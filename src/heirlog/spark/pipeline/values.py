@@ -122,6 +122,8 @@ def _json(payload: Column, schema: str) -> tuple[Column, Column]:
     value = f.col("value")
     bad = value.isNull() | value.getField(MEMBER).isNull() | value.getField(CORRUPT_COLUMN).isNotNull()
     bad = bad | (f.coalesce(f.size(elements), f.lit(0)) != 1)
+    # Spark would put marks in the place of bytes that are no text
+    bad = bad | ~f.call_function("is_valid_utf8", payload)
     return read, f.when(bad, f.lit("the value is not one JSON object of the given schema"))
 
 
