@@ -76,7 +76,6 @@ CHECKS: list[Check] = [
     ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("clock set back an hour", clock.check),
     ("unclean recovery beside Apache Kafka's rule", recovery.check),
-    ("Spark's own connector beside ours", spark.connector),
     ("Spark Connect", spark.connect),
     ("Spark on a standalone cluster", spark_cluster.check),
     ("Spark pipeline over Spark Connect", spark_lake.connect),
@@ -88,6 +87,7 @@ CHECKS: list[Check] = [
     ("suites: librdkafka", librdkafka.check),
     ("suites: kafkajs, in our words", kafkajs.check),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
+    ("Spark's own connector beside ours", spark.connector),
 ]
 
 

@@ -355,7 +355,8 @@ def shows_and_elects(tools: Tools, running: Cluster) -> str:
     chosen = tools.file("elect.json", {"partitions": [{"topic": "lonely", "partition": 0}]})
     said = tools("kafka-leader-election", "--election-type", "preferred", "--path-to-json-file", chosen)
     assert "Successfully completed leader election (PREFERRED) for partitions lonely-0" in said, said
-    tools("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+    everywhere = ("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
+    eventually(lambda: tools.ask(*everywhere).code == 0, "every first replica in its ISR")
     eventually(lambda: tools.partitions("lonely")[0]["Leader"] == str(two), "the preferred leader")
     eventually(lambda: tools.partitions("heirs")[0]["Isr"].count(",") == 2, "a full ISR")
     assert tools.partitions("heirs")[0]["Elr"] == ""
