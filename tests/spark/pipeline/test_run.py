@@ -237,6 +237,21 @@ def test_a_continuous_pipeline_runs_until_it_is_told_to_end(folder: Folder, spar
     assert folder.ids() == list(range(8))
 
 
+def test_a_failure_is_told_by_its_cause_and_mended_before_there_is_a_batch(folder: Folder, spark: SparkSession) -> None:
+    folder.put("a.json", range(3))
+    for sql, cause in (
+        ("SELECT (id FROM input", r"\[PARSE_SYNTAX_ERROR\]"),
+        ("SELECT nope FROM input", r"\[UNRESOLVED_COLUMN"),
+    ):
+        folder.file.write_text(FILE.replace("SELECT id, kind FROM input", sql))
+        with pytest.raises(PipelineError, match=f"^{cause}"):
+            run(folder.file, spark)
+    # a statement that does not read its input: what comes in is counted all the same
+    folder.file.write_text(FILE.replace("SELECT id, kind FROM input", "SELECT 7 AS id, 'k' AS kind"))
+    report = run(folder.file, spark)
+    assert (report.rows_in, report.rows_out, folder.ids()) == (3, 1, [7])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "part"),
     [
