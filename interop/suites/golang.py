@@ -72,7 +72,7 @@ KAFKA_GO = Suite(
     ".",
     "TestClient|TestConn|TestDialer|TestReader|TestWriter|TestConsumerGroup|TestBatch|TestCloseLeavesGroup"
     "|TestOffsetFetch|TestDescribeGroups|TestMetadata|TestTransport|TestValidate|TestGenerations",
-    # three end the run with a nil pointer of their own. The last three pass by chance, two of them also on Apache Kafka:
+    # three end the run with a nil pointer of their own. The last three pass by chance, two of them on Apache Kafka too:
     # one asks for a topic right after it is deleted, which the broker may not have heard yet; one races with its
     # deadlines; one with the creation of a topic by its own question (golang.toml)
     "ACLs|Scram|SASL|Quotas|Txn|TestReaderConsumerGroup/verify|TestReaderConsumerGroup/consumer_group_commits_on_close"
