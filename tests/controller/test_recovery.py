@@ -551,7 +551,7 @@ def test_a_broker_has_a_bounded_number_of_questions_to_answer(monkeypatch: pytes
 
 
 def test_followers_join_again_once_the_elections_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manager, "SWING_ELECTIONS", 2)
+    monkeypatch.setattr(manager, "MANY_ELECTIONS", 2)
     cluster = back(lost(partitions=2), 1, 2, 3)
     for broker in (1, 2, 3):
         cluster.reply(broker)
@@ -568,9 +568,9 @@ def test_followers_join_again_once_the_elections_are_over(monkeypatch: pytest.Mo
     topic = AlterPartitionRequest.TopicData(topic_id=image.topic_ids["foo"], partitions=[asked])
     request = AlterPartitionRequest(broker_id=leader, broker_epoch=image.brokers[leader].epoch, topics=[topic])
     answer = cluster.harness.leave("alter_partition", request, 3)
-    cluster.advance(manager.SWING_MS - 1)
+    cluster.advance(manager.MANY_ELECTIONS_MS - 1)
     assert not answer.is_there and state_of(cluster.harness).isr == (leader,)
-    cluster.advance(manager.SWING_MS)
+    cluster.advance(manager.MANY_ELECTIONS_MS)
     assert answer.get().topics[0].partitions[0].error_code == 0
     assert set(state_of(cluster.harness).isr) == {1, 2, 3}
 

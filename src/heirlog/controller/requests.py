@@ -22,7 +22,7 @@ from heirlog.controller.heartbeat import heartbeat
 from heirlog.controller.outcome import answer
 from heirlog.controller.producer_ids import allocate_producer_ids
 from heirlog.controller.reassignments import alter_reassignments, list_reassignments
-from heirlog.controller.recovery.manager import SWING_MS
+from heirlog.controller.recovery.manager import MANY_ELECTIONS_MS
 from heirlog.controller.recovery.status import ask_replicas, describe_recovery
 from heirlog.controller.refusals import (
     alter_configs_refused,
@@ -108,7 +108,7 @@ class Requests:
     def _after_elections(self, handle: Callable[[], Any], latest_ms: int) -> Any:
         """Where thousands of partitions recover, the first leaders ask for their followers at once, which is as much
         work as all elections: those without a leader would wait for that."""
-        if not self._recovery.is_in_full_swing or self._env.now_ms() >= latest_ms:
+        if not self._recovery.elects_many or self._env.now_ms() >= latest_ms:
             return handle()
         pending: Pending[Any] = Pending()
 
@@ -119,7 +119,7 @@ class Requests:
             else:
                 pending.complete(answered)
 
-        self._env.call_later(SWING_MS, later)
+        self._env.call_later(MANY_ELECTIONS_MS, later)
         return pending
 
     def broker_registration(self, request: BrokerRegistrationRequest, context: Context) -> Any:

@@ -55,8 +55,8 @@ LOGGED_MAX: Final = 20
 TURN_MAX: Final = PARTITIONS_MAX
 """Partitions that are judged at once: as many as one question holds. The others follow after what else the node has to
 do: brokers take over what was elected meanwhile, and heartbeats are answered."""
-SWING_ELECTIONS: Final = 100
-SWING_MS: Final = 200
+MANY_ELECTIONS: Final = 100
+MANY_ELECTIONS_MS: Final = 200
 """So long after a turn with so many elections others are likely to follow."""
 SURVEY_MS: Final = 5000
 """How long a question is repeated that only an operator wants answered."""
@@ -121,7 +121,7 @@ class RecoveryManager:
         self._unjudged: dict[PartitionKey, None] = {}
         self._settling = False
         self._cancel_pause: Cancel | None = None
-        self._swings_until_ms = -1
+        self._elects_many_until_ms = -1
         self._due: list[tuple[int, PartitionKey]] = []
         self._cancel_timer: Cancel | None = None
         self._timer_ms = -1
@@ -144,16 +144,16 @@ class RecoveryManager:
         self.failures.clear()
         self._unjudged.clear()
         self._due.clear()
-        self._next_sweep_ms = self._swings_until_ms = -1
+        self._next_sweep_ms = self._elects_many_until_ms = -1
         for cancel in (self._cancel_timer, self._cancel_pause):
             if cancel is not None:
                 cancel()
         self._cancel_timer = self._cancel_pause = None
 
     @property
-    def is_in_full_swing(self) -> bool:
+    def elects_many(self) -> bool:
         """Many partitions get a leader one after another; what can wait should."""
-        return self._env.now_ms() < self._swings_until_ms
+        return self._env.now_ms() < self._elects_many_until_ms
 
     # -- what moves it ----------------------------------------------------------------------------------------------
 
@@ -274,8 +274,8 @@ class RecoveryManager:
         self._report(turn)
         if turn.changes.records:
             self._elect(turn.changes)
-        if len(turn.changes.records) >= SWING_ELECTIONS:
-            self._swings_until_ms = self._env.now_ms() + SWING_MS
+        if len(turn.changes.records) >= MANY_ELECTIONS:
+            self._elects_many_until_ms = self._env.now_ms() + MANY_ELECTIONS_MS
         for broker in sorted(asked):
             self.sender.ask(broker, asked[broker])
 
