@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import gc
+import socket
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -42,3 +45,34 @@ def test_what_the_first_task_loaded_is_passed_over_and_what_later_ones_leave_is_
 def test_a_process_that_runs_no_task_keeps_its_collector() -> None:
     worker.settle()
     assert gc.get_freeze_count() == 0
+
+
+_TASK = """
+import pickle, socket
+listener = socket.create_server(("127.0.0.1", 0))
+jvm = socket.create_connection(listener.getsockname())
+sparks, _ = listener.accept()
+for one in (jvm, sparks):
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+import os
+import sys
+os.dup2(sparks.fileno(), 3)  # the first socket, as in a worker
+from pyspark import TaskContext
+from heirlog.spark.options import read_options
+from heirlog.spark.source import HeirlogReader, spark_schema
+options = read_options({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "a"}, streaming=False)
+shipped = pickle.dumps(HeirlogReader(options, spark_schema(options.columns)))
+if sys.argv[1] == "task":
+    TaskContext._setTaskContext(TaskContext())
+pickle.loads(shipped)
+print([one.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) for one in (sparks, jvm)])
+"""
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="the delay is Linux's; its runs of make test have it")
+@pytest.mark.parametrize(("process", "at_once"), [("task", [1, 0]), ("plan", [0, 0])])
+def test_what_spark_sends_before_a_task_is_acknowledged_as_the_reader_is_unpickled(
+    process: str, at_once: list[int]
+) -> None:
+    told = subprocess.run([sys.executable, "-c", _TASK, process], capture_output=True, text=True, check=True)
+    assert told.stdout == f"{at_once}\n"

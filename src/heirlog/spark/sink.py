@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 from heirlog.blocking.data import BatchProducer, DataClient
 from heirlog.spark import clients, worker
 from heirlog.spark.options import OptionError, SinkOptions
+from heirlog.spark.worker import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ class Written(WriterCommitMessage):
     records: int
 
 
-class HeirlogWriter(DataSourceArrowWriter):
+class HeirlogWriter(Shipped, DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_schema(options, schema)
         self._options = options
@@ -62,7 +63,7 @@ class HeirlogWriter(DataSourceArrowWriter):
         """What was appended stays: a log has no undo."""
 
 
-class HeirlogStreamWriter(DataSourceStreamArrowWriter):
+class HeirlogStreamWriter(Shipped, DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_schema(options, schema)
         self._options = options

@@ -49,6 +49,7 @@ from heirlog.spark.plan import Range, split
 from heirlog.spark.read import read_range
 from heirlog.spark.sink import HeirlogStreamWriter, HeirlogWriter
 from heirlog.spark.stream import HeirlogStreamReader
+from heirlog.spark.worker import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,7 +137,7 @@ class _Refusal(DataSourceStreamReader):
         raise self._error
 
 
-class HeirlogReader(DataSourceReader):
+class HeirlogReader(Shipped, DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")

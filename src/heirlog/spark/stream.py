@@ -38,6 +38,7 @@ from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
 from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 from heirlog.spark.plan import Range, share, split, waiting
 from heirlog.spark.read import read_range
+from heirlog.spark.worker import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("heirlog.spark")
 
 
-class HeirlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
