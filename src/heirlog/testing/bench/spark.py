@@ -1,8 +1,9 @@
 """Our Spark source and sink beside Spark's own Kafka connector: one session, one broker, the same topics, in turns.
 
 Each workload runs once unmeasured for each side (the JVM compiles, numba's kernels are loaded) and then in rounds, ours
-and theirs alternating, so that whatever else the machine does meets both; the figure is the median. The jars of the
-connector are looked for where `make interop` leaves them. Without them, or without Java, the report says so.
+and theirs alternating, so that whatever else the machine does meets both; a rate is the median of the rounds, the ratio
+that of the rounds' ratios. The jars of the connector are looked for where `make interop` leaves them. Without them, or
+without Java, the report says so.
 
 The CPU time of a round is told beside it, ours apart: Spark's JVM, the Python workers (fetching, decoding, handing
 over), and the broker. On a machine whose cores they all share, whoever takes the most is the bottleneck; and where
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -231,17 +233,18 @@ def _measure(bench: _Bench, rounds: int, scale: float, has_theirs: bool) -> None
                     if number:
                         seconds[kind].append(took)
                         costs[kind].append(bench.cpu().since(before))
-            _row(bench, workload, {kind: statistics.median(took) for kind, took in seconds.items()}, costs)
+            _row(bench, workload, seconds, costs)
 
 
-def _row(bench: _Bench, workload: Workload, seconds: dict[str, float], costs: dict[str, list[Cpu]]) -> None:
+def _row(bench: _Bench, workload: Workload, seconds: dict[str, list[float]], costs: dict[str, list[Cpu]]) -> None:
     def speed(kind: str) -> str:
         if kind not in seconds:
             return "-"
-        rate = bench.records / seconds[kind]
+        rate = bench.records / statistics.median(seconds[kind])
         return f"{rate:,.0f} rows/s, {rate * bench.value_bytes / 1e6:,.0f} MB/s"
 
-    ratio = seconds[THEIRS] / seconds[OURS] if THEIRS in seconds else 0.0
+    # round by round: what else the machine does meets two neighbours alike, and not all rounds
+    ratio = statistics.median(map(truediv, seconds[THEIRS], seconds[OURS])) if THEIRS in seconds else 0.0
     goal = workload.goals.get(bench.value_bytes)
     parts = {
         "Spark's JVM": statistics.median(cost.jvm for cost in costs[OURS]),
