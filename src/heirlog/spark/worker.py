@@ -26,7 +26,7 @@ from pyspark import TaskContext
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """Linux only; elsewhere the delay is the system's setting."""
 _HIGHEST = 16
-"""The first socket among the files of a worker is Spark's."""
+"""The first TCP connection among the files of a worker is Spark's."""
 
 
 class Shipped:
@@ -39,14 +39,31 @@ class Shipped:
 
 def acknowledge() -> None:
     """To be called when a task begins. Elsewhere the process is not ours: nothing is done."""
-    if _QUICK_ACK is None or TaskContext.get() is None:
-        return
-    for descriptor in range(3, _HIGHEST):
-        if _is_socket(descriptor):
-            with socket.socket(fileno=os.dup(descriptor)) as connection:
-                if connection.family in (socket.AF_INET, socket.AF_INET6):
-                    connection.setsockopt(socket.IPPROTO_TCP, _QUICK_ACK, 1)
-            return
+    if _QUICK_ACK is not None and TaskContext.get() is not None:
+        any(_acknowledged(descriptor, _QUICK_ACK) for descriptor in range(3, _HIGHEST))
+
+
+def _acknowledged(descriptor: int, quick_ack: int) -> bool:
+    """Whether this is a TCP connection."""
+    if not _is_socket(descriptor):
+        return False
+    is_blocking = os.get_blocking(descriptor)
+    try:
+        connection = socket.socket(fileno=descriptor)
+    except OSError:
+        return False
+    try:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
+            return False
+        connection.setsockopt(socket.IPPROTO_TCP, quick_ack, 1)
+    except OSError:
+        # a system that knows the option and does not have it: the task begins later, no more
+        return False
+    finally:
+        connection.detach()
+        # where a user's function gave new sockets a timeout, ours has made Spark's connection one that does not wait
+        os.set_blocking(descriptor, is_blocking)
+    return True
 
 
 def _is_socket(descriptor: int) -> bool:
