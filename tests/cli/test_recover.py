@@ -10,10 +10,12 @@ import pytest
 from cli.conftest import Heirlog
 
 from heirlog.cli import recovery_plan
-from heirlog.cli.elections import ElectionType, state_sentence
+from heirlog.cli.elections import ElectionType, recovery_of, state_sentence
+from heirlog.cli.errors import CommandError
 from heirlog.cli.recover import Strategy
 from heirlog.cli.recovery_plan import loss_text, partition_as_json
 from heirlog.metadata.loss_report import Loss
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
 
 Replica = DescribeRecoveryResponse.ReplicaReport
@@ -144,3 +146,17 @@ def test_a_designation_from_a_file_needs_its_leaders(heirlog: Heirlog, tmp_path:
     file.write_text('{"partitions": [{"topic": "t", "partition": 0}]}')
     outcome = heirlog("elect", "--election-type", "designation", "--path-to-json-file", file)
     assert outcome.code == 1 and "desiredLeader" in outcome.err
+
+
+class NoController:
+    """A client whose cluster has none."""
+
+    def run(self, call: Any) -> Any:
+        next(call)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "no controller is active: start those on c:9093, and ask again")
+
+
+def test_without_a_controller_the_brokers_sentence_stands_alone() -> None:
+    with pytest.raises(CommandError) as refused:
+        recovery_of(NoController(), None)  # type: ignore[arg-type]
+    assert str(refused.value) == "no controller is active: start those on c:9093, and ask again"

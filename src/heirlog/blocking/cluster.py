@@ -142,7 +142,11 @@ class BlockingClient:
 
     def _answer(self, ask: Ask, patience: Patience) -> Any:
         if ask.to is To.ANY:
-            return self._peers.ask_any(ask.message, patience.left_s())
+            with patience.explained():
+                if ask.failure is not None:
+                    # another broker may reach whom that one did not
+                    self._peers.look_elsewhere([], patience.left_s())
+                return self._peers.ask_any(ask.message, patience.left_s())
         while True:
             if ask.failure is not None or self._peers.view.controller_id not in self._peers.view.brokers:
                 self._peers.look_elsewhere([], patience.left_s())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from heirlog.blocking.cluster import BlockingClient
     from heirlog.client.admin import Elected
-    from heirlog.client.recovery import RecoveryPartition
+    from heirlog.client.recovery import Described, RecoveryPartition
 
 TIMEOUT_MS = 30_000
 POLL_S = 0.25
@@ -157,14 +157,27 @@ def _is_forgotten(seen: _Wish | None, now: _Wish) -> bool:
     return seen is None or (seen.leader_epoch == now.leader_epoch and seen.controller_epoch != now.controller_epoch)
 
 
+def recovery_of(
+    client: BlockingClient, wanted: Mapping[str, Sequence[int] | None] | None, *, ask_replicas: bool = False
+) -> Described:
+    """As `describe_recovery`. Raises CommandError where no controller is active, KafkaError."""
+    from heirlog.client.recovery import describe_recovery
+
+    try:
+        return client.run(describe_recovery(wanted, ask_replicas=ask_replicas))
+    except KafkaError as error:
+        if error.code is ErrorCode.REQUEST_TIMED_OUT:
+            raise CommandError(error.message) from error
+        raise
+
+
 def described(
     client: BlockingClient, partitions: Sequence[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, RecoveryPartition | None]]:
     """The controller's epoch, and each partition as it sees it now; None: there is none."""
     from heirlog.client.offsets import by_topic
-    from heirlog.client.recovery import describe_recovery
 
-    found = client.run(describe_recovery({topic: sorted(indexes) for topic, indexes in by_topic(partitions).items()}))
+    found = recovery_of(client, {topic: sorted(indexes) for topic, indexes in by_topic(partitions).items()})
     by_place = {
         (topic.name or "", partition.partition_index): None if partition.error_code else partition
         for topic in found.topics

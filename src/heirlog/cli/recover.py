@@ -108,11 +108,9 @@ def _wanted(topics: list[str] | None, partitions: list[int] | None) -> dict[str,
 
 def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None] | None, wait_s: float) -> Described:
     """Once all replicas that can answer have, or the time is over. Raises CommandError."""
-    from heirlog.client.recovery import describe_recovery
-
     deadline = time.monotonic() + wait_s
     while True:
-        found = client.run(describe_recovery(wanted, ask_replicas=True))
+        found = elections.recovery_of(client, wanted, ask_replicas=True)
         for topic in found.topics:
             if topic.error_code:
                 raise CommandError(f"topic {topic.name} cannot be described: {error_code(topic.error_code).name}")

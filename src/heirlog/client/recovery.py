@@ -72,7 +72,7 @@ def describe_recovery(
         )
         code = error_code(response.error_code)
         if code in _PASSING:
-            failure = KafkaError(code, "no controller describes the recovery")
+            failure = KafkaError(code, response.error_message or "no controller describes the recovery")
             continue
         if code is not ErrorCode.NONE:
             raise KafkaError(code, response.error_message or "the description of the recovery was refused")

@@ -64,11 +64,17 @@ class Forwarder:
         self._under_way_bytes = 0
 
     def forward(
-        self, request: Any, api_version: int, refusal: Callable[[ErrorCode], Any], context: Context | None = None
+        self,
+        request: Any,
+        api_version: int,
+        refusal: Callable[[ErrorCode], Any],
+        context: Context | None = None,
+        time_limit_ms: int | None = None,
     ) -> Pending[Any]:
         """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time.
 
         context: of the client that asks, whose permissions count; None: this broker asks.
+        time_limit_ms: where less than the usual time is to be waited.
         """
         header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
         envelope = EnvelopeRequest(
@@ -82,7 +88,7 @@ class Forwarder:
             return wait.pending
         self._under_way[wait] = None
         self._under_way_bytes += wait.size_bytes
-        wait.deadline_ms = self._env.now_ms() + self._time_limit_ms
+        wait.deadline_ms = self._env.now_ms() + min(self._time_limit_ms, time_limit_ms or self._time_limit_ms)
         wait.attempt()
         return wait.pending
 

@@ -192,6 +192,10 @@ class Node:
         """The active controller's, None while this node does not know it."""
         return self._quorum.leader_endpoint if self._quorum is not None else None
 
+    def controllers(self) -> list[Endpoint]:
+        """Where this node looks for the active controller."""
+        return list(dict.fromkeys([*(voter.endpoint for voter in self.quorum.voters), *self.config.bootstrap_servers]))
+
     def sorted_brokers(self) -> list[BrokerState]:
         return [broker for _, broker in sorted(self.image.brokers.items())]
 
@@ -202,8 +206,14 @@ class Node:
             return mine.id
         return next((broker.id for broker in self.sorted_brokers() if not broker.fenced), NO_NODE)
 
-    def forward(self, request: Any, context: Context, refusal: Callable[[ErrorCode], Any]) -> Pending[Any]:
-        return self._forwarder.forward(request, context.api_version, refusal, context)
+    def forward(
+        self,
+        request: Any,
+        context: Context,
+        refusal: Callable[[ErrorCode], Any],
+        time_limit_ms: int | None = None,
+    ) -> Pending[Any]:
+        return self._forwarder.forward(request, context.api_version, refusal, context, time_limit_ms)
 
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
         """context: of the client that needs them; None: this broker does."""
