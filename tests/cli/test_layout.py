@@ -66,3 +66,21 @@ def test_a_property_that_differs_from_node_to_node_is_refused(tmp_path: Path) ->
 def test_the_callers_config_wins_over_the_standard_one(tmp_path: Path) -> None:
     layout = layouts.create(tmp_path, [1, 2, 3], 4, config={"min.insync.replicas": "1"})
     assert properties.read(layout.controllers[0].properties_path)["min.insync.replicas"] == "1"
+
+
+def test_a_copy_of_a_nodes_folder_is_no_node(tmp_path: Path) -> None:
+    created = layouts.create(tmp_path, [9092], 9093)
+    created.brokers[0].directory.joinpath("log").mkdir()
+    (tmp_path / "broker-1.old").mkdir()
+    (tmp_path / "broker-1.old" / "server.properties").write_bytes(created.brokers[0].properties_path.read_bytes())
+    assert layouts.load(tmp_path) == created
+
+
+@pytest.mark.parametrize("line", ["listeners=PLAINTEXT://127.0.0.1", "listeners=", "log.segmnt.bytes=5"])
+def test_an_edit_that_is_wrong_is_told_with_the_file(tmp_path: Path, line: str) -> None:
+    broker = layouts.create(tmp_path, [9092], 9093).brokers[0]
+    with broker.properties_path.open("a") as file:
+        file.write(f"{line}\n")
+    for ask in (broker.ports, broker.client_address):
+        with pytest.raises(CommandError, match=rf"broker-1/server\.properties: .*{line.partition('=')[0]}"):
+            ask()

@@ -81,6 +81,25 @@ def test_initial_controllers_give_this_node_its_directory_id(heirlog: Heirlog, c
     assert [(voter.id, uuid_text(voter.directory_id)) for voter in found] == [(100, mine), (101, theirs)]
 
 
+def test_a_controller_that_lost_its_meta_properties_is_not_formatted_into_a_quorum_that_waits_for_ever(
+    heirlog: Heirlog, controller: NodeLayout
+) -> None:
+    """Its log names the voter by the directory id that is gone: formatted anew, nobody could be elected."""
+    command = ("storage", "format", "-c", controller.properties_path, "-t", CLUSTER, "--standalone")
+    assert heirlog(*command).code == 0
+    identity = controller.log_dir / "meta.properties"
+    metadata = Path(log_directory(str(controller.log_dir)))
+    known = properties.read(identity)["directory.id"]
+    identity.unlink()
+    (metadata / "00000000000000000000.log").touch()
+    refused = heirlog(*command)
+    assert refused.code == 1 and "put that file back" in refused.err and not identity.exists()
+    (snapshot,) = metadata.glob("*.checkpoint")
+    assert f'"voter_directory_id": "{known}"' in heirlog("dump", snapshot, "--deep").out
+    metadata.rename(metadata.with_suffix(".old"))
+    assert heirlog(*command).code == 0, "a new cluster"
+
+
 def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLayout) -> None:
     outcome = heirlog("storage", "format", "-c", controller.properties_path, "-t", CLUSTER)
     assert outcome.code == 1
@@ -161,7 +180,7 @@ def test_a_bad_property_is_named(heirlog: Heirlog, broker: NodeLayout) -> None:
         file.write("log.segmnt.bytes=5\n")
     outcome = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
     assert outcome.code == 1
-    assert "log.segmnt.bytes" in outcome.err
+    assert "log.segmnt.bytes" in outcome.err and str(broker.properties_path) in outcome.err
 
 
 def test_a_local_cluster_is_formatted_with_one_cluster_id_and_only_once(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def dump(
     topic = METADATA_TOPIC if metadata else GROUP_TOPIC if groups else None
     whole = True
     for path in files:
+        if path.is_dir():
+            raise UsageError(
+                f"{path} is a folder: name files in it, such as {path}/*.log (heirlog doctor takes folders)"
+            )
         if not path.is_file():
             raise CommandError(f"there is no file {path}")
         try:

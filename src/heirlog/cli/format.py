@@ -15,12 +15,13 @@ from typing import Any
 from heirlog.cli import properties
 from heirlog.cli.errors import CommandError
 from heirlog.cli.layout import Layout
-from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named
 from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION
 from heirlog.node import format as node_format
 from heirlog.node.format import Format
 from heirlog.protocol.types import BrokerId, Uuid, endpoint_from_text, uuid_from_text, uuid_text
+from heirlog.raft.bootstrap import log_directory
 from heirlog.raft.control import Voter
 from heirlog.server.files import OsFiles
 from heirlog.storage.errors import StorageFormatError
@@ -124,6 +125,8 @@ def format_node(
             else:
                 lines.append(f"{path} is formatted already.")
         if config.metadata_log_dir in ids:
+            if config.is_controller and voters != []:
+                _refuse_former_quorum(files, config.metadata_log_dir)
             voters, ids[config.metadata_log_dir] = _settle_voters(config, voters, ids[config.metadata_log_dir])
         plan = Format(cluster_id, ids, features, voters or ())
         files.wait(
@@ -132,6 +135,22 @@ def format_node(
         )
     lines += [f"Formatted {path} with metadata.version {features[METADATA_VERSION]}." for path in ids]
     return lines
+
+
+def _refuse_former_quorum(files: Disk, path: str) -> None:
+    """A new quorum begins without a metadata log. Raises CommandError.
+
+    The log would win over the new quorum, and its voters have the directory id that meta.properties named: a
+    controller with a new one waits for itself without end.
+    """
+    metadata = log_directory(path)
+    names = files.files.list(metadata) if files.files.is_dir(metadata) else []
+    if any(name.endswith(".log") for name in names):
+        raise CommandError(
+            f"{metadata} holds the log of a quorum that has run, and {path}/meta.properties is gone: put that file "
+            "back (its directory.id is what `heirlog dump --deep` shows of the newest .checkpoint there as "
+            "voter_directory_id of this node), or move the folder away to begin a new cluster"
+        )
 
 
 def _settle_voters(
@@ -154,7 +173,7 @@ def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
 
     features: levels that differ from the defaults.
     """
-    configs = [parse_static(properties.read(node.properties_path)) for node in layout.nodes]
+    configs = [properties.read_static(node.properties_path) for node in layout.nodes]
     with Disk() as files:
         known = [identity for config in configs if (identity := _identity(files, config.metadata_log_dir))]
     cluster_id = known[0].cluster_id if known else uuid_text(new_uuid())

@@ -64,13 +64,12 @@ class NodeLayout:
         return self.directory / "ledger"
 
     def client_address(self) -> str:
-        """A broker's host:port as told to clients."""
-        return _advertised(properties.read(self.properties_path))
+        """A broker's host:port as told to clients. Raises CommandError for a file that is wrong."""
+        return str(properties.read_static(self.properties_path).advertised_listeners[0].endpoint)
 
     def ports(self) -> list[int]:
-        """Of every listener, in the order of the file."""
-        listeners = properties.read(self.properties_path).get("listeners", "")
-        return [int(listener.rpartition(":")[2]) for listener in listeners.split(",") if listener]
+        """Of every listener, in the order of the file. Raises CommandError for a file that is wrong."""
+        return [listener.endpoint.port for listener in properties.read_static(self.properties_path).all_listeners]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +101,6 @@ class Layout:
     def bootstrap_servers(self) -> str:
         """Advertised client addresses, in the order of broker ids."""
         return ",".join(broker.client_address() for broker in self.brokers)
-
-
-def _advertised(given: Mapping[str, str]) -> str:
-    listeners = given.get("advertised.listeners") or given["listeners"]
-    controller_names = given.get("controller.listener.names", "").split(",")
-    for listener in listeners.split(","):
-        name, _, address = listener.partition("://")
-        if name not in controller_names:
-            return address
-    raise CommandError(f"no listener for clients in listeners={listeners}")
 
 
 def standard_config(nodes: int) -> dict[str, str]:
@@ -192,8 +181,9 @@ def load(data: Path) -> Layout | None:
 
 
 def _ids(data: Path, kind: str) -> list[int]:
-    found = data.glob(f"{kind}-*/server.properties")
-    return sorted(int(path.parent.name.removeprefix(f"{kind}-")) for path in found)
+    found = [path.parent.name.removeprefix(f"{kind}-") for path in data.glob(f"{kind}-*/server.properties")]
+    # somebody's copy, such as broker-1.old, is none of its nodes
+    return sorted(int(node_id) for node_id in found if node_id.isdecimal())
 
 
 def _layout(data: Path, broker_ids: Sequence[int], controller_ids: Sequence[int]) -> Layout:

@@ -54,12 +54,11 @@ def run_node(options: NodeOptions) -> int:
     """Returns the exit code once the node has stopped."""
     from heirlog.cli import properties
     from heirlog.cli.errors import EXIT_FAILED, CommandError
-    from heirlog.metadata.config_def import ConfigError, parse_static
     from heirlog.server.main import run_node as run_in_loop
 
     try:
-        config = parse_static(properties.read(options.config))
-    except (CommandError, ConfigError) as error:
+        config = properties.read_static(options.config)
+    except CommandError as error:
         print(f"heirlog: {error}", file=sys.stderr)
         return EXIT_FAILED
     if options.stop_with_stdin:

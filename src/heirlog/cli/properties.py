@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from heirlog.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from heirlog.metadata.config_def import StaticConfig
 
 
 def parse(text: str) -> dict[str, str]:
@@ -53,3 +57,13 @@ def read(path: str | Path) -> dict[str, str]:
         raise CommandError(f"there is no configuration file {path}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"cannot read the configuration file {path}: {error}") from error
+
+
+def read_static(path: str | Path) -> StaticConfig:
+    """The configuration of one node. Raises CommandError naming the file and, in it, the property."""
+    from heirlog.metadata.config_def import ConfigError, parse_static
+
+    try:
+        return parse_static(read(path))
+    except ConfigError as error:
+        raise CommandError(f"{path}: {error}") from error

@@ -50,9 +50,8 @@ def format_directories(
 ) -> None:
     """Format the log directories of one node. A node refuses to start on a directory that is not formatted."""
     from heirlog.cli import format as formatting
-    from heirlog.metadata.config_def import parse_static
 
-    static = parse_static(properties.read(config))
+    static = properties.read_static(config)
     voters = formatting.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
     features = formatting.features_wanted(release_version, feature or [])
     for line in formatting.format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
@@ -63,9 +62,8 @@ def format_directories(
 def info(config: Config, as_json: Json = False) -> None:
     """Show what the log directories of one node say; exit code 1 if something is wrong with them."""
     from heirlog.cli.format import inspect
-    from heirlog.metadata.config_def import parse_static
 
-    found, problems = inspect(parse_static(properties.read(config)))
+    found, problems = inspect(properties.read_static(config))
     if as_json:
         show_json({"directories": found, "problems": problems})
     else:

@@ -176,3 +176,5 @@ def test_an_unknown_file_is_refused_in_one_sentence(heirlog: Heirlog, tmp_path: 
     refused = heirlog("dump", str(tmp_path / "notes.txt"))
     assert refused.code == 2 and ".timeindex" in refused.err and refused.err.count("\n") == 1
     assert heirlog("dump", str(tmp_path / "nowhere.log")).code == 1
+    folder = heirlog("dump", str(tmp_path))
+    assert folder.code == 2 and "is a folder" in folder.err
