@@ -91,9 +91,9 @@ def test_enabling_the_elr_leaves_one_min_isr_for_all() -> None:
     assert [(record.resource_name, record.value) for record in records[:2]] == [("", "2"), ("1", None)]
 
 
-def lonely() -> Harness:
+def lonely(**config: str) -> Harness:
     """Every broker of foo-0 has stopped; 3 was the last, 2 is eligible."""
-    harness = leading(brokers=3)
+    harness = leading(brokers=3, **config)
     create(harness, min_insync_replicas="2")
     for broker in (1, 2, 3):
         heartbeat(harness, broker, want_fence=True)
@@ -135,12 +135,30 @@ def test_who_lost_data_while_the_feature_was_off_is_not_eligible_after_the_upgra
     assert state.leader == -1 and lost not in state.elr
 
 
-def test_partitions_without_a_way_back_are_named_by_the_dry_run() -> None:
-    harness = lonely()
+@pytest.mark.parametrize(
+    ("config", "what"),
+    [
+        ({}, "The best log leads once every replica has answered: foo-0."),
+        ({"unclean.recovery.strategy": "Aggressive"}, "The best log of the replicas that answer within seconds leads"),
+        ({"unclean.recovery.strategy": "None"}, "An operator has to decide (heirlog recover): foo-0."),
+        ({"unclean.recovery.manager.enabled": "false"}, "An operator has to decide (an unclean election): foo-0."),
+        (
+            {"unclean.recovery.manager.enabled": "false", "unclean.leader.election.enable": "true"},
+            "The first replica that is back leads, whatever it holds: foo-0.",
+        ),
+    ],
+)
+def test_partitions_without_a_complete_replica_are_named_with_who_decides_there(
+    config: dict[str, str], what: str
+) -> None:
+    harness = lonely(**config)
     image = harness.controller.image
-    image.apply(ClearElrRecord(topic_name=""), image.offset, image.epoch)
+    topic_id = image.topic_ids["foo"]
+    nobody = PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=[], eligible_leader_replicas=[], leader=-1)
+    for record in (nobody, ClearElrRecord(topic_name="")):
+        image.apply(record, image.offset, image.epoch)
     asked = UpdateFeaturesRequest.FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=2)
     for dry in (True, False):
         request = UpdateFeaturesRequest(feature_updates=[asked], validate_only=dry)
         answer = harness.ask("update_features", request, 2)
-        assert answer.error_code == 0 and "foo-0" in answer.error_message
+        assert answer.error_code == 0 and what in answer.error_message

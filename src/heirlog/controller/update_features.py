@@ -17,7 +17,8 @@ The ELR changes more than its level, in one batch:
             election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
             a member that stops uncleanly while it is off would be eligible again after the next upgrade
 
-Partitions that have neither list then have no way back by themselves. Dry run and answer name them.
+Partitions that have neither list then have no replica known to be complete. Dry run and answer name them, and say who
+decides there: the recovery manager, by the strategy of the topic, or an operator.
 
 Source: KIP-584, KIP-778, KIP-1022; KIP-966.
 """
@@ -29,6 +30,7 @@ from typing import Any, Final
 
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, all_or_none
+from heirlog.controller.recovery.strategy import Strategy
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Image
@@ -37,6 +39,7 @@ from heirlog.metadata.state import SupportedFeature
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from heirlog.protocol.types import Uuid
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -44,7 +47,7 @@ UNSAFE_DOWNGRADE: Final = 3
 
 _NAME: Final = "Feature levels"
 _NAMED_AT_MOST: Final = 20
-"""Partitions in one sentence."""
+"""Partitions in one list."""
 
 
 def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int) -> Outcome:
@@ -57,7 +60,7 @@ def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesR
         return Outcome(lambda base_offset: refusal)
     changes = Changes()
     records = all_or_none(_NAME, list(_records(image, static, levels, changes)))
-    response = update_features_answer(names, ErrorCode.NONE, _warning(image, levels))
+    response = update_features_answer(names, ErrorCode.NONE, _warning(image, static, levels))
     if request.validate_only:
         return Outcome(lambda base_offset: response)
     return Outcome(lambda base_offset: response, records, changes.elections)
@@ -190,19 +193,36 @@ def _eligible_as_isr(image: Image, static: StaticConfig, changes: Changes) -> No
             changes.add(leadership.change(topic_id, partition, isr=state.elr))
 
 
-def _warning(image: Image, levels: Mapping[str, int]) -> str | None:
-    """The partitions that a downgrade of the ELR leaves without any way back, if there are some."""
+def _warning(image: Image, static: StaticConfig, levels: Mapping[str, int]) -> str | None:
+    """Which partitions a downgrade of the ELR leaves without a replica known to be complete, and who decides there."""
     if not image.elr_enabled or levels.get(ELR_VERSION, 1):
         return None
-    stuck = [
-        f"{image.topics[topic_id].name}-{partition}"
-        for topic_id, partition in image.leaderless()
-        if not image.partitions[topic_id][partition].isr and not image.partitions[topic_id][partition].elr
-    ]
+    leadership = Leadership(image, static)
+    stuck: dict[str, list[str]] = {}
+    for topic_id, partition in image.leaderless():
+        state = image.partitions[topic_id][partition]
+        if not state.isr and not state.elr:
+            name = f"{image.topics[topic_id].name}-{partition}"
+            stuck.setdefault(_what_decides(leadership, topic_id), []).append(name)
     if not stuck:
         return None
-    more = f" and {len(stuck) - _NAMED_AT_MOST} more" if len(stuck) > _NAMED_AT_MOST else ""
-    return (
-        f"Without {ELR_VERSION} these partitions have neither in-sync nor eligible replicas and wait for an operator "
-        f"(an unclean election): {', '.join(stuck[:_NAMED_AT_MOST])}{more}."
+    return f"Without {ELR_VERSION} these partitions have neither in-sync nor eligible replicas. " + " ".join(
+        f"{what}: {_some_of(names)}." for what, names in sorted(stuck.items())
     )
+
+
+def _what_decides(leadership: Leadership, topic_id: Uuid) -> str:
+    if not leadership.manager_enabled:
+        if leadership.allows_unclean(topic_id):
+            return "The first replica that is back leads, whatever it holds"
+        return "An operator has to decide (an unclean election)"
+    return {
+        Strategy.AGGRESSIVE: "The best log of the replicas that answer within seconds leads",
+        Strategy.BALANCED: "The best log leads once every replica has answered",
+        Strategy.NONE: "An operator has to decide (heirlog recover)",
+    }[leadership.strategy(topic_id)]
+
+
+def _some_of(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+    return ", ".join(names[:_NAMED_AT_MOST]) + more
