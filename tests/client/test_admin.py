@@ -12,12 +12,14 @@ from heirlog.client.admin import (
     Call,
     Elected,
     To,
+    describe_cluster,
     describe_topic_partitions,
     elect_leaders,
     to_controller,
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from heirlog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -28,6 +30,7 @@ R = TypeVar("R")
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 LIMIT = ErrorCode.REQUEST_LIMIT_REACHED
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def run(call: Call[R], answer: Any) -> tuple[R, list[Ask]]:
@@ -102,6 +105,42 @@ def test_a_cursor_that_does_not_go_on_is_refused() -> None:
     cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="a", partition_index=1)
     with pytest.raises(KafkaError, match="does not go on"):
         run(describe_topic_partitions(), lambda _: DescribeTopicPartitionsResponse(next_cursor=cursor))
+
+
+class Behind:
+    """Brokers that are asked in turn; those that come first have not read of what is new."""
+
+    def __init__(self, lagging: int) -> None:
+        self.lagging = lagging
+        self.asked = 0
+
+    def __call__(self, request: DescribeTopicPartitionsRequest | DescribeClusterRequest) -> Any:
+        self.asked += 1
+        knows = self.asked > self.lagging
+        if isinstance(request, DescribeClusterRequest):
+            ids = [1, 2] if knows else [1]
+            return DescribeClusterResponse(
+                brokers=[DescribeClusterResponse.DescribeClusterBroker(broker_id=broker_id) for broker_id in ids]
+            )
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                Topic(name=topic.name, partitions=[Partition()])
+                if knows or topic.name == "old"
+                else Topic(name=topic.name, error_code=UNKNOWN)
+                for topic in request.topics
+            ]
+        )
+
+
+@pytest.mark.parametrize(("lagging", "found", "asked"), [(0, True, 1), (1, True, 2), (2, True, 3), (9, False, 3)])
+def test_what_one_broker_does_not_know_is_looked_for_at_two_more(lagging: int, found: bool, asked: int) -> None:
+    topics, asks = run(describe_topic_partitions(["new", "old"]), Behind(lagging))
+    assert [(topic.name, topic.error_code) for topic in topics] == [("new", 0 if found else UNKNOWN), ("old", 0)]
+    assert [ask.failure is None for ask in asks] == [True, False, False][:asked]
+    assert all([topic.name for topic in ask.message.topics] == ["new"] for ask in asks[1:])  # type: ignore[attr-defined]
+    cluster, asks = run(describe_cluster([1, 2]), Behind(lagging))
+    assert [broker.broker_id for broker in cluster.brokers] == ([1, 2] if found else [1])
+    assert len(asks) == asked
 
 
 def test_nothing_is_asked_for_no_topics() -> None:

@@ -190,11 +190,11 @@ def proposed(
 
     Raises CommandError: an unknown broker, brokers of which only some have a rack, too few brokers.
     """
+    from heirlog.client.admin import describe_cluster
     from heirlog.controller.placement import place
     from heirlog.metadata.state import BrokerState
-    from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
 
-    known = {broker.broker_id: broker.rack for broker in client.admin(DescribeClusterRequest()).brokers}
+    known = {broker.broker_id: broker.rack for broker in client.run(describe_cluster(brokers)).brokers}
     unknown = sorted(set(brokers) - set(known))
     if unknown:
         raise CommandError(f"broker {unknown[0]} does not run; heirlog broker list shows which do")

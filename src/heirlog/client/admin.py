@@ -11,21 +11,22 @@ The driver has sockets, time and patience; the call knows what an answer means, 
 * What a server refuses by REQUEST_LIMIT_REACHED, because a request holds too much, goes into the next request; there is
   a pause only if a request is refused as a whole.
 
-`failure` at an Ask is what the last answer said: the driver pauses before it asks again, and raises that when there is
-no time left.
+`failure` at an Ask is what the last answer said: the driver pauses before it asks again, another broker if any will do,
+and raises that when there is no time left.
 
 Source: KIP-966 (cursor, limit), KIP-460 (ElectLeaders), KIP-590 (forwarding).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from heirlog.client.offsets import TopicPartition, by_topic
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from heirlog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -40,6 +41,8 @@ PAGE_PARTITIONS = 2000
 """Kafka's default of max.request.partition.size.limit: a larger page would be cut down to it."""
 ELECTIONS_MAX = 1000
 """KIP-966: what an ElectLeaders request may hold."""
+LOOKS = 3
+"""At how many brokers a name is looked for that the first one does not know: each may not have read of it yet."""
 PASSING = frozenset(
     {
         ErrorCode.NOT_CONTROLLER,
@@ -94,20 +97,37 @@ def describe_topic_partitions(
 ) -> Call[list[DescribedTopic]]:
     """These topics (None: all), each with all its partitions, by name. Errors of a topic stand at the topic.
 
-    Raises INVALID_REQUEST if the server's cursor does not go forward.
+    One that is not there is looked for at other brokers too. Raises INVALID_REQUEST if the server's cursor does not go
+    forward.
     """
+    if names is not None and not names:
+        return []
+    found = yield from _described(names, page_partitions, None)
+    for _ in range(LOOKS - 1):
+        missing = sorted(n for n, topic in found.items() if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not missing:
+            break
+        failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no broker that was asked knows topic {missing[0]}")
+        found.update((yield from _described(missing, page_partitions, failure)))
+    return [found[name] for name in sorted(found)]
+
+
+def _described(
+    names: Sequence[str] | None, page_partitions: int | None, failure: KafkaError | None
+) -> Call[dict[str, DescribedTopic]]:
+    """As one broker knows them; failure: why another one is asked."""
     found: dict[str, DescribedTopic] = {}
     partitions: dict[str, dict[int, Any]] = {}
     cursor: DescribeTopicPartitionsRequest.Cursor | None = None
-    if names is not None and not names:
-        return []
     while True:
         asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in sorted(set(names or []))]
         response: DescribeTopicPartitionsResponse = yield Ask(
             DescribeTopicPartitionsRequest(
                 topics=asked, response_partition_limit=page_partitions or PAGE_PARTITIONS, cursor=cursor
-            )
+            ),
+            failure=failure,
         )
+        failure = None
         for topic in response.topics:
             name = topic.name or ""
             known = found.get(name)
@@ -122,7 +142,19 @@ def describe_topic_partitions(
         cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
     for name, topic in found.items():
         topic.partitions = [partitions[name][index] for index in sorted(partitions[name])]
-    return [found[name] for name in sorted(found)]
+    return found
+
+
+def describe_cluster(expected: Collection[int] = ()) -> Call[DescribeClusterResponse]:
+    """The brokers that run. While one that is expected is missing, other brokers are asked too."""
+    failure: KafkaError | None = None
+    for _ in range(LOOKS):
+        response: DescribeClusterResponse = yield Ask(DescribeClusterRequest(), failure=failure)
+        missing = sorted(set(expected) - {broker.broker_id for broker in response.brokers})
+        if not missing:
+            break
+        failure = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"no broker that was asked sees broker {missing[0]} run")
+    return response
 
 
 def after(cursor: Place | None, following: Place) -> tuple[str, int]:
