@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heirlog.client.admin import Ask, Call, to_controller
+from heirlog.metadata.acl_messages import acl_of, creation_of, filter_members
 from heirlog.metadata.acls import Acl, AclFilter
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
@@ -20,49 +21,14 @@ from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, Describ
 
 def describe_acls(wanted: AclFilter) -> Call[list[Acl]]:
     """Those that the filter means. Raises KafkaError (SECURITY_DISABLED: the brokers have no authorizer)."""
-    response: DescribeAclsResponse = yield Ask(
-        DescribeAclsRequest(
-            resource_type_filter=wanted.resource_type,
-            resource_name_filter=wanted.resource_name,
-            pattern_type_filter=wanted.pattern_type,
-            principal_filter=wanted.principal,
-            host_filter=wanted.host,
-            operation=wanted.operation,
-            permission_type=wanted.permission,
-        )
-    )
+    response: DescribeAclsResponse = yield Ask(DescribeAclsRequest(**filter_members(wanted)))
     _check(response.error_code, response.error_message, "the ACLs are not shown")
-    return [
-        Acl(
-            on.resource_type,
-            on.resource_name,
-            on.pattern_type,
-            acl.principal,
-            acl.host,
-            acl.operation,
-            acl.permission_type,
-        )
-        for on in response.resources
-        for acl in on.acls
-    ]
+    return [acl_of(on, entry) for on in response.resources for entry in on.acls]
 
 
 def create_acls(acls: Sequence[Acl]) -> Call[list[KafkaError | None]]:
     """Why each of them was refused, or None."""
-    request = CreateAclsRequest(
-        creations=[
-            CreateAclsRequest.AclCreation(
-                resource_type=acl.resource_type,
-                resource_name=acl.resource_name,
-                resource_pattern_type=acl.pattern_type,
-                principal=acl.principal,
-                host=acl.host,
-                operation=acl.operation,
-                permission_type=acl.permission,
-            )
-            for acl in acls
-        ]
-    )
+    request = CreateAclsRequest(creations=[creation_of(acl) for acl in acls])
     response: CreateAclsResponse = yield from to_controller(
         request, lambda answer: [result.error_code for result in answer.results]
     )
@@ -77,18 +43,7 @@ def create_acls(acls: Sequence[Acl]) -> Call[list[KafkaError | None]]:
 def delete_acls(filters: Sequence[AclFilter]) -> Call[list[Acl]]:
     """What was removed, each once. Raises KafkaError if a filter was refused; others may have removed theirs."""
     request = DeleteAclsRequest(
-        filters=[
-            DeleteAclsRequest.DeleteAclsFilter(
-                resource_type_filter=wanted.resource_type,
-                resource_name_filter=wanted.resource_name,
-                pattern_type_filter=wanted.pattern_type,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=wanted.operation,
-                permission_type=wanted.permission,
-            )
-            for wanted in filters
-        ]
+        filters=[DeleteAclsRequest.DeleteAclsFilter(**filter_members(wanted)) for wanted in filters]
     )
     response: DeleteAclsResponse = yield from to_controller(
         request, lambda answer: [result.error_code for result in answer.filter_results]
@@ -98,17 +53,7 @@ def delete_acls(filters: Sequence[AclFilter]) -> Call[list[Acl]]:
         _check(result.error_code, result.error_message, "the ACLs are not removed")
         for acl in result.matching_acls:
             _check(acl.error_code, acl.error_message, "an ACL is not removed")
-            removed[
-                Acl(
-                    acl.resource_type,
-                    acl.resource_name,
-                    acl.pattern_type,
-                    acl.principal,
-                    acl.host,
-                    acl.operation,
-                    acl.permission_type,
-                )
-            ] = None
+            removed[acl_of(acl, acl)] = None
     return list(removed)
 
 

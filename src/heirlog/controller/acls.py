@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.env import Random
+from heirlog.metadata.acl_messages import acl_of_creation, entry_members, filter_of, pattern_members
 from heirlog.metadata.acls import (
     CLUSTER_NAME,
     Acl,
@@ -49,7 +50,7 @@ def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Out
     ids: set[Uuid] = set()
     results = []
     for creation in request.creations:
-        acl = _acl_of(creation)
+        acl = acl_of_creation(creation)
         try:
             _check(acl)
         except KafkaError as error:
@@ -77,18 +78,6 @@ def _has_no_meaning(creation: CreateAclsRequest.AclCreation) -> bool:
         or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
         or creation.operation == Operation.ANY
         or creation.permission_type == Permission.ANY
-    )
-
-
-def _acl_of(creation: CreateAclsRequest.AclCreation) -> Acl:
-    return Acl(
-        creation.resource_type,
-        creation.resource_name,
-        creation.resource_pattern_type,
-        creation.principal,
-        creation.host,
-        creation.operation,
-        creation.permission_type,
     )
 
 
@@ -130,15 +119,7 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
     removed: dict[Uuid, None] = {}
     results = []
     for asked in request.filters:
-        wanted = AclFilter(
-            asked.resource_type_filter,
-            asked.resource_name_filter,
-            asked.pattern_type_filter,
-            asked.principal_filter,
-            asked.host_filter,
-            asked.operation,
-            asked.permission_type,
-        )
+        wanted = filter_of(asked)
         unknown = _unknown_part(wanted)
         if unknown:
             results.append(Deleted(error_code=ErrorCode.INVALID_REQUEST, error_message=f"Unknown {unknown}."))
@@ -148,7 +129,14 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
             results.append(Deleted(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None))
             continue
         removed.update((acl_id, None) for acl_id, _ in matching)
-        results.append(Deleted(error_message=None, matching_acls=[_matching(acl) for _, acl in matching]))
+        results.append(
+            Deleted(
+                error_message=None,
+                matching_acls=[
+                    MatchingAcl(error_message=None, **pattern_members(acl), **entry_members(acl)) for _, acl in matching
+                ],
+            )
+        )
     records: list[Any] = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
     response = DeleteAclsResponse(filter_results=results)
     return Outcome(lambda base_offset: response, records)
@@ -163,16 +151,3 @@ def _unknown_part(wanted: AclFilter) -> str:
     if Operation(wanted.operation) is Operation.UNKNOWN or Permission(wanted.permission) is Permission.UNKNOWN:
         return "entryFilter"
     return ""
-
-
-def _matching(acl: Acl) -> DeleteAclsResponse.DeleteAclsMatchingAcl:
-    return MatchingAcl(
-        error_message=None,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from heirlog.metadata.acls import Acl
+from heirlog.metadata.acl_messages import acl_of
 from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
@@ -262,16 +262,7 @@ def _apply_acl(image: Image, record: AccessControlEntryRecord, offset: int, jour
     acl_id = Uuid(record.id)
     if acl_id in image.acls.by_id:
         raise UnsupportedRecord(f"offset {offset} of the metadata log creates an ACL a second time")
-    acl = Acl(
-        resource_type=record.resource_type,
-        resource_name=record.resource_name,
-        pattern_type=record.pattern_type,
-        principal=record.principal,
-        host=record.host,
-        operation=record.operation,
-        permission=record.permission_type,
-    )
-    image.set_acl(acl_id, acl, journal)
+    image.set_acl(acl_id, acl_of(record, record), journal)
 
 
 def _apply_remove_acl(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState
@@ -86,16 +87,7 @@ def _basis_in_snapshot(basis: ElectionBasis) -> PartitionRecord.ElectionBasis:
 
 
 def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return AccessControlEntryRecord(id=acl_id, **pattern_members(acl), **entry_members(acl))
 
 
 def controller_record(controller: ControllerState) -> RegisterControllerRecord:

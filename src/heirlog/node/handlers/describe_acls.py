@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import CLOSE, Context
 from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import AclFilter
+from heirlog.metadata.acl_messages import entry_members, filter_of, pattern_members
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
@@ -28,21 +28,10 @@ def handle(node: Node, request: DescribeAclsRequest, context: Context) -> Any:
     if node.authorizer is None:
         code = ErrorCode.SECURITY_DISABLED
         return DescribeAclsResponse(error_code=code, error_message=sentence(code))
-    wanted = AclFilter(
-        request.resource_type_filter,
-        request.resource_name_filter,
-        request.pattern_type_filter,
-        request.principal_filter,
-        request.host_filter,
-        request.operation,
-        request.permission_type,
-    )
     resources: dict[tuple[int, str, int], Resource] = {}
-    for acl in sorted({acl for _, acl in node.image.acls.matching(wanted)}):
+    for acl in sorted({acl for _, acl in node.image.acls.matching(filter_of(request))}):
         place = (acl.resource_type, acl.resource_name, acl.pattern_type)
         if place not in resources:
-            resources[place] = Resource(resource_type=place[0], resource_name=place[1], pattern_type=place[2])
-        resources[place].acls.append(
-            Description(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission)
-        )
+            resources[place] = Resource(**pattern_members(acl))
+        resources[place].acls.append(Description(**entry_members(acl)))
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
