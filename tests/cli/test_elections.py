@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from controller.test_recovery import STRATEGY, Cluster, back, lost
+from controller.recovering import STRATEGY, Cluster, back, lost
 
 from heirlog.cli import elections
 from heirlog.cli.elections import ElectionType

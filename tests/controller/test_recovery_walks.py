@@ -18,8 +18,8 @@ from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId
 from heirlog.testing.conformance.controller_layer import directory
 
-from .cluster import alter
-from .test_recovery import STRATEGY, Cluster, state_of
+from .cluster import alter, state_of
+from .recovering import STRATEGY, Cluster
 
 BROKERS = (1, 2, 3, 4)
 STRATEGIES = ("Balanced", "Aggressive", "None")
