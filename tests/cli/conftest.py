@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from heirlog.cli.app import run
+from heirlog.testing import Cluster
 
 
 @dataclass(frozen=True)
@@ -29,3 +32,17 @@ def heirlog(capfd: pytest.CaptureFixture[str]) -> Heirlog:
         return Outcome(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands talk to the module's cluster."""
+    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
+
+
+def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
+    """What a command prints for programs."""
+    outcome = heirlog(*arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    found: list[dict[str, Any]] = json.loads(outcome.out)
+    return found

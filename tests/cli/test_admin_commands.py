@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli.conftest import Heirlog
+from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.blocking.data import CommittedOffset, DataClient
@@ -18,6 +17,8 @@ from heirlog.cli.reset_offsets import duration_ms
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing import Cluster
 
+pytestmark = pytest.mark.usefixtures("default_cluster")
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
@@ -25,18 +26,6 @@ def cluster() -> Iterator[Cluster]:
     config = {"group.initial.rebalance.delay.ms": 0, "log.retention.check.interval.ms": 3_600_000}
     with Cluster(nodes=2, config=config) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
-
-
-def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
-    outcome = heirlog(*arguments, "--json")
-    assert outcome.code == 0, outcome.err
-    found: list[dict[str, Any]] = json.loads(outcome.out)
-    return found
 
 
 def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, records: int) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from cli.conftest import Heirlog
+from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.testing import Cluster
+
+pytestmark = pytest.mark.usefixtures("default_cluster")
 
 ELR = "eligible.leader.replicas.version"
 
@@ -22,18 +23,6 @@ ELR = "eligible.leader.replicas.version"
 def cluster() -> Iterator[Cluster]:
     with Cluster(nodes=3) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
-
-
-def rows(heirlog: Heirlog, *arguments: str) -> list[dict[str, Any]]:
-    outcome = heirlog(*arguments, "--json")
-    assert outcome.code == 0, outcome.err
-    found: list[dict[str, Any]] = json.loads(outcome.out)
-    return found
 
 
 def create(cluster: Cluster, name: str, *assignment: list[int], **configs: str) -> str:

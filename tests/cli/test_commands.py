@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cli.conftest import Heirlog
+from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.testing import Cluster
+
+pytestmark = pytest.mark.usefixtures("default_cluster")
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +22,6 @@ def cluster() -> Iterator[Cluster]:
     # a clean stop waits until the others' heartbeats say that they know
     with Cluster(nodes=3, config={"broker.heartbeat.interval.ms": 500}) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def default_cluster(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HEIRLOG_BOOTSTRAP", cluster.bootstrap_servers)
 
 
 def create(heirlog: Heirlog, cluster: Cluster, *topics: str, partitions: int = 1) -> None:
@@ -39,10 +36,7 @@ def piped(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[by
 
 
 def described(heirlog: Heirlog, topic: str) -> list[dict[str, Any]]:
-    outcome = heirlog("topics", "describe", topic, "--json")
-    assert outcome.code == 0, outcome.err
-    rows: list[dict[str, Any]] = json.loads(outcome.out)
-    return rows
+    return rows(heirlog, "topics", "describe", topic)
 
 
 def wait_for(heirlog: Heirlog, topic: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

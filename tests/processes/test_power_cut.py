@@ -26,6 +26,8 @@ from processes.observing import (
 from heirlog.protocol.records import RegisterBrokerRecord
 from heirlog.testing.cluster import Cluster
 
+pytestmark = pytest.mark.usefixtures("everybody_runs_again")
+
 UNFLUSHED_METADATA = """
 from heirlog.server.ledger_files import LedgerFiles
 
@@ -52,15 +54,6 @@ SHORT_SESSIONS = {"broker.session.timeout.ms": 4_000, "broker.heartbeat.interval
 def cluster() -> Iterator[Cluster]:
     with Cluster(nodes=3, config=SHORT_SESSIONS) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def everybody_runs_again(cluster: Cluster) -> Iterator[None]:
-    yield
-    for node in cluster.node_ids:
-        if node not in cluster.pids:
-            cluster.start(node)
-    cluster.wait_until_ready()
 
 
 def cut_controller(cluster: Cluster) -> list[str]:

@@ -34,6 +34,8 @@ from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, Reg
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.workload import EndWatch, Writer, read_all
 
+pytestmark = pytest.mark.usefixtures("everybody_runs_again")
+
 SESSION_S = 120
 """Whoever waited for the end of one would be noticed, also on a busy machine."""
 
@@ -49,15 +51,6 @@ def cluster() -> Iterator[Cluster]:
     }
     with Cluster(nodes=3, config=config) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def everybody_runs_again(cluster: Cluster) -> Iterator[None]:
-    yield
-    for node in cluster.node_ids:
-        if node not in cluster.pids:
-            cluster.start(node)
-    cluster.wait_until_ready()
 
 
 @pytest.mark.parametrize("seed", [None, 11], ids=["everything-unflushed-lost", "a-batch-torn"])
