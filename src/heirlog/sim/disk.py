@@ -24,12 +24,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 from heirlog.env import Buffer, File
 from heirlog.sim.world import Host, Process, World
 
+Change = TypeVar("Change")
 OnFlushed: TypeAlias = Callable[[OSError | None], None]
 
 _VOLUME_BYTES = 1 << 40
@@ -58,12 +59,13 @@ class _Cut(NamedTuple):
     tail: bytes
 
 
-class _Flushable:
+class _Flushable(Generic[Change]):
     """What files and directories share: changes that are not durable, and one flush at a time."""
 
-    __slots__ = ("failed_for", "flushing", "waiting")
+    __slots__ = ("changes", "failed_for", "flushing", "waiting")
 
     def __init__(self) -> None:
+        self.changes: list[Change] = []
         self.failed_for: Process | None = None
         """Who was told that a flush has failed."""
         self.flushing = False
@@ -72,21 +74,27 @@ class _Flushable:
 
     def seal(self) -> int:
         """How many changes a flush that begins now will make durable."""
-        raise NotImplementedError
+        return len(self.changes)
 
     def make_durable(self, count: int) -> None:
-        raise NotImplementedError
+        del self.changes[:count]
+
+    def forget(self, random: Random) -> list[Change]:
+        """What is lost, in order, and has to be undone: what is not durable, but for a random prefix."""
+        kept = _prefix(random, len(self.changes))
+        lost = self.changes[kept:]
+        self.changes.clear()
+        return lost
 
 
-class _Content(_Flushable):
+class _Content(_Flushable["_Append | _Overwrite | _Cut"]):
     """A file's inode."""
 
-    __slots__ = ("changes", "data", "modified_ms")
+    __slots__ = ("data", "modified_ms")
 
     def __init__(self) -> None:
         super().__init__()
         self.data = bytearray()
-        self.changes: list[_Append | _Overwrite | _Cut] = []
         self.modified_ms = 0
 
     def append(self, data: Buffer) -> None:
@@ -112,16 +120,11 @@ class _Content(_Flushable):
             last = self.changes[-1]
             if isinstance(last, _Append):
                 last.sealed = True
-        return len(self.changes)
-
-    def make_durable(self, count: int) -> None:
-        del self.changes[:count]
+        return super().seal()
 
     def lose(self, random: Random) -> bool:
         """Keep a random prefix of what is not durable; whether anything was lost."""
-        kept = _prefix(random, len(self.changes))
-        lost = self.changes[kept:]
-        self.changes.clear()
+        lost = self.forget(random)
         if not lost:
             return False
         for change in reversed(lost[1:]):
@@ -143,31 +146,22 @@ class _Content(_Flushable):
                 self.data += tail
 
 
-class _Directory(_Flushable):
+class _Directory(_Flushable["list[tuple[str, _Inode | None]]"]):
     """A directory's inode. A change is what the entries it touched were before."""
 
-    __slots__ = ("changes", "entries")
+    __slots__ = ("entries",)
 
     def __init__(self) -> None:
         super().__init__()
         self.entries: dict[str, _Inode] = {}
-        self.changes: list[list[tuple[str, _Inode | None]]] = []
 
     def change(self, *entries: tuple[str, _Inode | None]) -> None:
         """Set or (None) remove entries in one atomic change."""
         self.changes.append([(name, self.entries.get(name)) for name, _ in entries])
         self._set(entries)
 
-    def seal(self) -> int:
-        return len(self.changes)
-
-    def make_durable(self, count: int) -> None:
-        del self.changes[:count]
-
     def lose(self, random: Random) -> bool:
-        kept = _prefix(random, len(self.changes))
-        lost = self.changes[kept:]
-        self.changes.clear()
+        lost = self.forget(random)
         for before in reversed(lost):
             self._set(before)
         return bool(lost)
@@ -248,7 +242,7 @@ class SimDisk:
                 yield inode.lose(self.random)
                 self._forget_flush(inode)
 
-    def _forget_flush(self, inode: _Flushable) -> None:
+    def _forget_flush(self, inode: _Flushable[Any]) -> None:
         inode.flushing = False
         inode.waiting.clear()
 
