@@ -110,6 +110,14 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ('topics = ["lines"]', 'topic_pattern = "a{99999999999}"', 6, "no regular expression"),
         ('"day = to_date(timestamp)"', '"batch_id = to_date(timestamp)"', 20, "take another column"),
         ('table = "lake"', 'table = "./lake"\nformat = "iceberg"', 19, "catalog.namespace.table"),
+        ('topics = ["lines"]', 'topicz = ["lines"]', 6, "did you mean `topics`?"),
+        ('topics = ["lines"]', 'topics = ["lines,more"]', 6, "each topic is a text of its own"),
+        ('topic = "refused"', 'topicc = "refused"', 23, "did you mean `topic`?"),
+        ('schema = "module STRING, line STRING"', 'schema = " "', 11, "a text, not ' '"),
+        ('"day = to_date(timestamp)"', '"_day = to_date(timestamp)"', 20, "pass over names that begin with '_'"),
+        ("SELECT value.module FROM input", "WITH a AS (SELECT 1) INSERT INTO t FROM a", 14, "would INSERT INTO"),
+        ("SELECT value.module FROM input", "FROM input insert overwrite t SELECT 1", 14, "would insert overwrite"),
+        ("SELECT value.module FROM input", "WITH a AS (TABLE b) DELETE FROM t", 14, "would DELETE FROM"),
         ("maxOffsetsPerTrigger = 1000", f"x = {'9' * 5000}", 1, "cannot be read"),
         ("maxOffsetsPerTrigger = 1000", f"x = {'[' * 5000}", 1, "cannot be read"),
     ],
@@ -209,7 +217,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_headers_inside_texts_and_arrays_are_no_headers() -> None:
-    text = 'a = """\n[not]\nx = 1\n"""\nb = [\n  [1],\n]\n[real]\n"quoted key" = 1\nc.d = 2\n'
+    text = 'a = """\n[not]\nx = 1\n"""\nb = [\n  [1],\n]\n[real]\n"quoted key" = "\\"["\nc.d = 2\n'
     assert line_of_each_key(text) == {
         ("a",): 1,
         ("b",): 5,
@@ -220,7 +228,13 @@ def test_headers_inside_texts_and_arrays_are_no_headers() -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["select 1", "-- a\n/* b\n */ ( WITH x AS (SELECT 1) SELECT * FROM x )", "from input select 1"]
+    "sql",
+    [
+        "select 1",
+        "-- a\n/* b\n */ ( WITH x AS (SELECT 1) SELECT * FROM x )",
+        "from input select 1",
+        """WITH "insert into" AS (SELECT 'delete from' AS `merge into`) FROM x -- insert into""",
+    ],
 )
 def test_a_query_may_begin_with_a_comment_and_in_any_case(sql: str) -> None:
     pipeline = parse(LAKE.replace("SELECT value.module FROM input", sql), Path("/p.toml"))

@@ -23,6 +23,13 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _CATALOG_NAME = re.compile(r"\w+(?:\.\w+)+")
 _FIRST_WORD = re.compile(r"\A(?:\s|\(|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 _QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
+_NO_WORDS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`[^`]*`|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+"""Texts, quoted names and comments."""
+_INNERMOST = re.compile(r"\([^()]*\)")
+_WRITES = re.compile(
+    r"\b(?:INSERT\s+(?:INTO|OVERWRITE)|DELETE\s+FROM|MERGE\s+(?:WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO|UPDATE\s+\S+\s+SET)\b",
+    re.IGNORECASE,
+)
 _SERVERS = "kafka.bootstrap.servers"
 _DURATION = re.compile(r"\d+ (?:millisecond|second|minute|hour|day)s?")
 
@@ -71,7 +78,7 @@ def _pipeline(document: Document) -> Pipeline | None:
     mode = top.choice("mode", ("batch", "continuous"), "batch")
     checkpoint = top.local_path("checkpoint")
     every = top.text("every", "0 seconds")
-    if not _DURATION.fullmatch(every):
+    if every and not _DURATION.fullmatch(every):
         document.problem(("every",), f"`every` is a time like '10 seconds', not {every!r}")
     top.known("source", "value", "query", "sink", "dead_letters")
     source = _source(document)
@@ -134,8 +141,10 @@ def _source(document: Document) -> Topics | Files | None:
         return None
     names = section.texts("topics") if kinds == "topics" else ()
     pattern = section.text("topic_pattern") if kinds == "topic_pattern" else None
-    if kinds == "topics" and not names:
+    if section.values.get("topics") == []:
         section.wrong("topics", "`topics` names no topic")
+    if any("," in name for name in names):
+        section.wrong("topics", "a comma is no part of a topic's name: each topic is a text of its own")
     if pattern is not None:
         try:
             re.compile(pattern)
@@ -186,6 +195,8 @@ def _query(section: Section | None) -> Query | None:
         # Spark would run a DROP at once, a check's too
         word = first[1] if first else sql.strip()[:20]
         section.wrong("sql", f"`sql` is a query and begins with {', '.join(_QUERIES)}, not with {word}")
+    elif sql and (writes := _writes(sql)):
+        section.wrong("sql", f"`sql` is a query, and this one would {writes}: [sink] says where its rows go")
     over = section.choice("over", ("batch", "stream"), "batch")
     output_mode = section.choice("output_mode", ("append", "update", "complete"), "append")
     if over == "batch" and output_mode != "append":
@@ -195,12 +206,21 @@ def _query(section: Section | None) -> Query | None:
     if asked is not None:
         watermark = (asked.text("column"), asked.text("delay"))
         asked.known()
-        if not _DURATION.fullmatch(watermark[1]):
+        if watermark[1] and not _DURATION.fullmatch(watermark[1]):
             asked.wrong("delay", f"`delay` is a time like '10 minutes', not {watermark[1]!r}")
         if over == "batch":
             section.wrong("watermark", "a watermark is for over = 'stream'")
     section.known()
     return Query(sql, cast(Literal["batch", "stream"], over), output_mode, watermark)
+
+
+def _writes(sql: str) -> str | None:
+    """WITH and FROM may begin a statement that Spark would carry out at once: the words that say so."""
+    rest = _NO_WORDS.sub(" ", sql)
+    while (shorter := _INNERMOST.sub(" ", rest)) != rest:
+        rest = shorter
+    found = _WRITES.search(rest)
+    return found and found[0]
 
 
 def _sink(document: Document, name: str, source: Topics | Files | None) -> Table | TopicSink | None:
@@ -225,6 +245,10 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
         columns = [item.partition("=")[0].strip().lower() for item in partition_by]
         if "batch_id" in columns:
             section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
+        if form == "parquet" and any(column.startswith(("_", ".")) for column in columns):
+            section.wrong(
+                "partition_by", "readers of a directory pass over names that begin with '_' or '.': rename the column"
+            )
         if "" in columns or len(set(columns)) < len(columns):
             section.wrong("partition_by", "each item is a column that no other item has, or 'column = expression'")
         section.known()

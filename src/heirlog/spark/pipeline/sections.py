@@ -83,7 +83,7 @@ class Section:
         return value
 
     def text(self, key: str, default: Any = MISSING) -> Any:
-        value = self._take(key, default, lambda v: isinstance(v, str) and bool(v), "a text", "")
+        value = self._take(key, default, lambda v: isinstance(v, str) and bool(v.strip()), "a text", "")
         return self.from_environment(key, value) if isinstance(value, str) else value
 
     def from_environment(self, key: str, value: str) -> str:
@@ -127,7 +127,7 @@ class Section:
 
     def texts(self, key: str) -> tuple[str, ...]:
         def fits(value: Any) -> bool:
-            return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+            return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
 
         return tuple(self._take(key, [], fits, "a list of texts", []))
 
@@ -179,6 +179,11 @@ class Section:
         if len(found) == 1:
             return found[0]
         listed = " or ".join(f"`{key}`" for key in keys)
+        misspelt = {key: close for key in self.values if (close := difflib.get_close_matches(key, keys, 1, 0.75))}
+        if not found and misspelt:
+            for key, close in misspelt.items():
+                self.wrong(key, f"`{key}` means nothing here; did you mean `{close[0]}`?")
+            return None
         name = ".".join(self.path_of_table)
         self.wrong(found[1] if found else "", f"[{name}] needs one of {listed}" + (", not several" if found else ""))
         return None

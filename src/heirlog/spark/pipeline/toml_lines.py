@@ -10,6 +10,8 @@ import re
 
 _HEADER = re.compile(r"^\s*\[+\s*([^\]]+?)\s*\]+")
 _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_.\- ]|"[^"]*"|'[^']*')+?)\s*=""")
+_NO_BRACKETS = re.compile(r""""(?:\\.|[^"\\])*"|'[^']*'|#.*""")
+"""Texts and comments: their brackets close nothing."""
 _MULTILINE = ('"""', "'''")
 
 
@@ -34,7 +36,7 @@ def line_of_each_key(text: str) -> dict[tuple[str, ...], int]:
                 lines.setdefault((*table, *_path(key[1])), number)
         closing = next((quotes for quotes in _MULTILINE if line.count(quotes) % 2), "")
         # an array over several lines: what looks like a header inside it is none
-        bare = re.sub(r'"[^"]*"|\'[^\']*\'|#.*', "", line)
+        bare = _NO_BRACKETS.sub("", line)
         depth += bare.count("[") - bare.count("]")
     return lines
 
