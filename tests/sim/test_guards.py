@@ -9,7 +9,10 @@ from heirlog.sim.guards import GUARDS, UnknownGuard, without
 from heirlog.sim.run import run_seed
 
 NEEDED = {
+    3: ("leader-epoch-jump", 1, {"T4"}),
+    4: ("swarm", 2, {"T4", "T12"}),
     6: ("kip-903-race", 9, {"T2", "T4", "T11"}),
+    7: ("overtaken-isr-change", 1, {"T4"}),
     8: ("last-replica-standing", 1, {"T4", "T5"}),
     9: ("last-replica-standing", 2, {"T4", "T5", "T11"}),
     10: ("U3", 7, {"recovery-answers", "recovery-choice"}),

@@ -88,6 +88,15 @@ class IsrProposal:
     """Each member with the broker epoch of its last fetch, -1 if it has not fetched in this leader epoch."""
 
 
+def has_reached(follower: Follower, high_watermark: int, epoch_start_offset: int) -> bool:
+    """Guard 4: a follower may join at or above the high watermark and the start of this leader epoch.
+
+    Without it somebody is elected who lacks what was committed. The offset is of a fetch in this epoch: a new epoch
+    forgets those before.
+    """
+    return follower.log_end_offset >= high_watermark and follower.log_end_offset >= epoch_start_offset
+
+
 def may_expand(
     follower: Follower,
     *,
@@ -103,7 +112,7 @@ def may_expand(
     """Whether the controller should be asked to add `follower`, judged right after a fetch of it."""
     if not isinstance(isr, Committed) or follower.broker_id in isr.committed:
         return False
-    if follower.log_end_offset < high_watermark or follower.log_end_offset < epoch_start_offset:
+    if not has_reached(follower, high_watermark, epoch_start_offset):
         return False
     if len(isr.committed) < min_isr and not follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms):
         return False

@@ -75,6 +75,14 @@ class FetchStart:
     last_fetched_epoch: int
 
 
+def fetched_offsets_count_on(new_epoch: bool) -> bool:
+    """Guard 3: what a follower fetched counts as long as the leader epoch in which it did.
+
+    Without it the watermark passes a follower that has cut its log under another leader in between.
+    """
+    return not new_epoch
+
+
 class Partition:
     __slots__ = (
         "_answered_isrs",
@@ -202,14 +210,15 @@ class Partition:
         self.followers = {}
 
     def _take_assignment(self, state: PartitionState, new_epoch: bool, now_ms: int) -> None:
-        if new_epoch:
+        keeps_offsets = fetched_offsets_count_on(new_epoch)
+        if not keeps_offsets:
             self.followers = {}
         if new_epoch or self.replicas != state.replicas:
             me = self._peers.broker_id
             known = self.followers
             self.followers = {b: known.get(b) or Follower(b) for b in state.replicas if b != me}
             self.replicas = state.replicas
-        if new_epoch:
+        if not keeps_offsets:
             for broker_id, follower in self.followers.items():
                 follower.forget(now_ms if broker_id in state.isr else NEVER_MS)
 

@@ -194,7 +194,9 @@ class Checker:
         """T8a: the end of the log went back. Was anything of the lineage above it?"""
         if lineage.begins_at_epoch is not None or before.end == 0:
             return
-        if now.partition is not before.partition and not self.bystander.started_whole(machine, before.process):
+        if now.partition is not before.partition and (
+            machine.node_id in lineage.left or not self.bystander.started_whole(machine, before.process)
+        ):
             return
         held_end = min(before.end, lineage.true.offset)
         if lineage.epoch_at(held_end - 1) == before.last_epoch:

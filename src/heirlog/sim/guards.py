@@ -36,10 +36,28 @@ GUARDS: Mapping[int, Guard] = {
     guard.number: guard
     for guard in (
         Guard(
+            3,
+            "heirlog.broker.partition",
+            "fetched_offsets_count_on",
+            "a new leader epoch forgets what followers fetched before",
+        ),
+        Guard(
+            4,
+            "heirlog.broker.isr",
+            "has_reached",
+            "a follower joins the ISR at or above the high watermark and the start of the leader epoch",
+        ),
+        Guard(
             6,
             "heirlog.controller.alter_partition",
             "member_is_eligible",
             "AlterPartition: members unfenced and with the registered broker epoch (KIP-903)",
+        ),
+        Guard(
+            7,
+            "heirlog.controller.alter_partition",
+            "partition_epoch_is_current",
+            "AlterPartition: the partition epoch equals the stored one",
         ),
         Guard(
             8,

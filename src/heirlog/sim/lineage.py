@@ -46,6 +46,8 @@ class Lineage:
     """... which was this (fewer where it never had)."""
     taken_out: bool = False
     """Another event has taken a member out of ISR and ELR since."""
+    left: dict[BrokerId, None] = field(default_factory=dict)
+    """Who has left the assignment, once or more often: what it held then is deleted."""
     leaderless_since_ms: int = -1
 
     def expose(self, high_watermark: int, epochs: Entries) -> None:

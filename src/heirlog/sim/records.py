@@ -60,6 +60,7 @@ class RecordJudge:
             # whoever was fenced when the topic was made is no member yet
             lineage.min_isr = min(min_isr, len(after.isr))
         else:
+            lineage.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
             event = succession.Event(before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key))
             self._succeeds(key, lineage, event)
         if image.elr_enabled:

@@ -1,8 +1,10 @@
 """What happens in a run: a swarm of faults that each seed draws for itself, or a script.
 
     swarm                   a mix of everything in `heirlog.sim.faults`
+    moves                   a swarm while replicas are reassigned, and disks replaced
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
+    overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     broken-disks            log directories fill up or answer EIO, wholly or for one replica; clocks are set back
     U1 ... U18              unclean recovery (`heirlog.sim.recoveries.catalogue`)
@@ -19,14 +21,20 @@ from random import Random
 from heirlog.broker.isr import PendingExpand
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.state import PartitionState
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.types import BrokerId
+from heirlog.sim import races
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
+from heirlog.sim.clients.mover import Mover
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.faults import Mix, Swarm, draw_mix
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.stage import Plan, Stage
 
 STEP_LIMIT_MS = 30_000
+SWARM_MS = 20_000
+MOVES_MS = 2000
+"""Between two moments at which a disk may be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +77,16 @@ def _draw_recovery(plan: Plan, random: Random) -> None:
 
 
 def _swarm(stage: Stage) -> None:
+    _in_a_swarm(stage, lambda: stage.cluster.run_for(SWARM_MS))
+
+
+def _in_a_swarm(stage: Stage, meanwhile: Callable[[], None]) -> None:
     random = stage.world.stream("faults")
     mix = draw_mix(random)
     _disturb(stage, mix)
     swarm = Swarm(stage.cluster, mix, random)
     swarm.start()
-    stage.cluster.run_for(20_000)
+    meanwhile()
     swarm.stop()
     _calm(stage)
 
@@ -94,6 +106,34 @@ def _calm(stage: Stage) -> None:
             if one is not other:
                 link = stage.cluster.network.link(one.name, other.name)
                 link.loss = link.reset = 0.0
+
+
+# replicas that move
+
+
+def _moves_plan(random: Random) -> Plan:
+    plan = _swarm_plan(random)
+    plan.brokers = random.randrange(4, 6)
+    return plan
+
+
+def _moves(stage: Stage) -> None:
+    """A swarm while operators move replicas, and brokers that are down come back with empty disks."""
+    cluster, random = stage.cluster, stage.random
+    topics = [*stage.topics(), *(OFFSETS_TOPIC for _ in stage.members[:1])]
+    brokers = list(range(1, stage.plan.brokers + 1))
+    mover = cluster.run_client("mover", lambda env: Mover(env, "mover", cluster.bootstrap, topics, brokers))
+    replaces = not random.randrange(0, 3)
+
+    def meanwhile() -> None:
+        for _ in range(SWARM_MS // MOVES_MS):
+            cluster.run_for(MOVES_MS)
+            down = [name for name in cluster.broker_names if not cluster.is_up(name)]
+            if replaces and down and not random.randrange(0, 3):
+                stage.replace_disk(down[random.randrange(0, len(down))])
+
+    _in_a_swarm(stage, meanwhile)
+    mover.stop()
 
 
 # last replica standing
@@ -343,8 +383,11 @@ def _mend(stage: Stage, name: str) -> None:
 SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(_broken_disks_plan, _broken_disks),
     "swarm": Scenario(_swarm_plan, _swarm),
+    "moves": Scenario(_moves_plan, _moves),
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
+    "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),
+    "leader-epoch-jump": Scenario(races.jump_plan, races.leader_epoch_jump),
     "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import groups, history
 from heirlog.sim.bystander import Violation
@@ -65,6 +66,7 @@ class Plan:
     """What a scenario asks the run to set up."""
 
     elr: bool = True
+    brokers: int = 3
     partitions: int = 2
     min_isr: int = 2
     config: Mapping[str, str] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Plan:
     """Of the topic, besides min ISR."""
     strategy_changes: bool = False
     """Of unclean.recovery.strategy, all the time."""
+    made_again: bool = False
+    """The script deletes the topic and makes it again under its name."""
     keeps_everything: bool = False
     """Whatever elections are held: nothing that was acknowledged may be lost."""
 
@@ -100,6 +104,7 @@ class Stage:
         self.random: Random = self.world.stream("scenario")
         self.cluster = Cluster(
             self.world,
+            brokers=plan.brokers,
             elr=plan.elr,
             wire=plan.wire,
             config={
@@ -116,6 +121,8 @@ class Stage:
         self.members: list[Member] = []
         self.churn: TopicChurn | None = None
         self._admins: list[Client] = []
+        self._replaced: set[int] = set()
+        """Brokers that came back with an empty disk."""
         self._last_read: dict[str, dict[int, int]] = {}
         self._audited: set[str] = set()
 
@@ -135,7 +142,7 @@ class Stage:
         brokers = len(self.cluster.broker_names)
         return [[(first + offset) % brokers + 1 for offset in range(min(3, brokers))] for first in range(partitions)]
 
-    def _topics(self) -> dict[str, int]:
+    def topics(self) -> dict[str, int]:
         """With their partitions."""
         topics = {TOPIC: self.plan.partitions}
         if self.plan.compacted:
@@ -145,7 +152,7 @@ class Stage:
         return topics
 
     def _make_topics(self) -> None:
-        assignments = {name: self._replicas(partitions) for name, partitions in self._topics().items()}
+        assignments = {name: self._replicas(partitions) for name, partitions in self.topics().items()}
         configs = {
             TOPIC: {"min.insync.replicas": str(self.plan.min_isr), **self.plan.topic_config},
             COMPACTED: COMPACTED_CONFIG,
@@ -157,7 +164,7 @@ class Stage:
 
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
-        written = [topic for topic in self._topics() if topic != COMPACTED]
+        written = [topic for topic in self.topics() if topic != COMPACTED]
         self._produce("producer-1", written, ACKS_ALL, 0, plan.interval_ms, idempotent=False)
         if plan.idempotent:
             self._produce("producer-2", [TOPIC], ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
@@ -169,7 +176,7 @@ class Stage:
         for number in range(1, plan.members + 1):
             self.members.append(self._member(f"member-{number}"))
         if plan.remade:
-            replicas = self._replicas(self._topics()[REMADE])
+            replicas = self._replicas(self.topics()[REMADE])
             self.churn = self.cluster.run_client(
                 "churn", lambda env: TopicChurn(env, "churn", bootstrap, REMADE, replicas)
             )
@@ -191,11 +198,10 @@ class Stage:
 
     def _reader(self, name: str) -> Consumer:
         """Of everything."""
+        remade = [REMADE, TOPIC] if self.plan.made_again else [REMADE]
         return self.cluster.run_client(
             name,
-            lambda env: Consumer(
-                env, name, self.cluster.bootstrap, list(self._topics()), self.history, remade=[REMADE]
-            ),
+            lambda env: Consumer(env, name, self.cluster.bootstrap, list(self.topics()), self.history, remade=remade),
         )
 
     def _produce(
@@ -229,7 +235,7 @@ class Stage:
     def all_led_and_whole(self) -> bool:
         states = [state for each in self.checker.truth.image.partitions.values() for state in each.values()]
         return self.all_unfenced() and all(
-            state.leader >= 0 and len(state.isr) == len(state.replicas) for state in states
+            state.leader >= 0 and len(state.isr) == len(state.replicas) and not state.is_reassigning for state in states
         )
 
     def wait(self, what: str, done: Callable[[], bool], limit_ms: int) -> None:
@@ -238,13 +244,21 @@ class Stage:
                 "liveness", f"after {limit_ms / 1000:.0f} s of virtual time it is still not true that {what}"
             )
 
+    # acting
+
+    def replace_disk(self, name: str) -> None:
+        """Of a machine that is down; nothing that it held is excused from being elsewhere."""
+        self.cluster.replace_disk(name)
+        self._replaced.add(self.cluster.machine(name).node_id)
+        self.checker.bystander.hurt.add(name)
+
     # ending
 
     def heal(self) -> None:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._bring_back(name)
-        if self.plan.min_isr_changes or self.plan.topic_config.get(STRATEGY) == NONE:
+        if self.plan.min_isr_changes or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
             self._elect_the_forgotten()
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
 
@@ -252,7 +266,7 @@ class Stage:
         """Where nobody may lead until an operator says so.
 
         Without the recovery manager a change of min ISR empties the ELR, and where the ISR was empty nothing is left.
-        With it that is what the strategy None means.
+        With it that is what the strategy None means, and a last known replica that comes back with an empty disk.
         """
         for client in self._admins:
             client.stop()
@@ -266,9 +280,9 @@ class Stage:
             forgotten = self._forgotten()
             if not forgotten:
                 return
-            self.cluster.say(f"an operator elects leaders of {TOPIC} {forgotten}")
+            self.cluster.say(f"an operator elects leaders of {forgotten}")
             self.checker.bystander.operator_elects = True
-            operator.elect({TOPIC: forgotten})
+            operator.elect(forgotten)
 
     def _all_registered(self) -> bool:
         bystander = self.checker.bystander
@@ -277,17 +291,24 @@ class Stage:
             for machine, node in bystander.running_brokers()
         )
 
-    def _forgotten(self) -> list[int]:
+    def _forgotten(self) -> dict[str, list[int]]:
+        """Per topic, the partitions that wait for an operator."""
         image = self.checker.truth.image
-        topic_id = image.topic_ids.get(TOPIC)
-        if topic_id is None:
-            return []
-        waits_for_an_operator = self.plan.manager and self.plan.topic_config.get(STRATEGY) == NONE
-        return [
-            index
-            for index, state in sorted(image.partitions[topic_id].items())
-            if not (state.isr or state.elr) and (waits_for_an_operator or not state.last_known_elr)
-        ]
+        found: dict[str, list[int]] = {}
+        for topic_id, partitions in sorted(image.partitions.items()):
+            topic = image.topics[topic_id].name
+            indexes = [index for index, state in sorted(partitions.items()) if self._is_forgotten(topic, state)]
+            if indexes:
+                found[topic] = indexes
+        return found
+
+    def _is_forgotten(self, topic: str, state: PartitionState) -> bool:
+        if state.isr or state.elr:
+            return False
+        if state.last_known_elr and all(broker in self._replaced for broker in state.last_known_elr):
+            return True
+        none = self.plan.manager and self.plan.topic_config.get(STRATEGY) == NONE
+        return topic == TOPIC and (none or not state.last_known_elr)
 
     def _bring_back(self, name: str) -> None:
         if self.cluster.is_up(name) and self.cluster.machine(name).stopping:
@@ -345,7 +366,7 @@ class Stage:
         image = self.checker.truth.image
         for key, lineage in self.checker.lineages():
             state, topic = image.partition(*key), image.topics.get(key[0])
-            if state is None or topic is None or topic.name not in self._topics():
+            if state is None or topic is None or topic.name not in self.topics():
                 continue
             node = self.cluster.broker(BrokerId(state.leader)).running
             partition = None if node is None else node.broker.replicas.partition(key)

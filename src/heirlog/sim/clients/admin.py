@@ -17,6 +17,7 @@ from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
 
 TOPIC_RESOURCE = 2
+PREFERRED = 0
 UNCLEAN = 1
 LONGEST_LOG_BALANCED = 2
 LONGEST_LOG_AGGRESSIVE = 3

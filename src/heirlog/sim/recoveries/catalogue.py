@@ -38,7 +38,7 @@ RECOVERIES: Mapping[str, tuple[Callable[[Random], Plan], Callable[[Stage], None]
     "U4": (plans.either, u4),
     "U5": (plans.keeps, u5),
     "U6": (plans.aggressive, u6),
-    "U7": (plans.balanced, u7),
+    "U7": (plans.made_again, u7),
     "U8": (plans.keeps, u8),
     "U9": (plans.balanced, u9),
     "U10": (plans.none, u10),

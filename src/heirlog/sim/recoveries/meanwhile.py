@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import TopicMaker
+from heirlog.sim.clients.mover import reassignment
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
@@ -86,9 +86,7 @@ def u8(stage: Stage) -> None:
     script.until_registered(script.a)
     script.run_for(0, 30)
     targets = [int(script.a), int(script.c)]
-    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=targets)
-    topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name=TOPIC, partitions=[partition])
-    script.ask(AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=1000))
+    script.ask(reassignment(TOPIC, 0, targets))
     script.until_led()
     script.until("the assignment is the new one", lambda: sorted(script.state.replicas) == sorted(targets))
 

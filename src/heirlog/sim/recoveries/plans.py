@@ -30,6 +30,12 @@ def balanced(random: Random) -> Plan:
     return plan(random)
 
 
+def made_again(random: Random) -> Plan:
+    made = plan(random)
+    made.made_again = True
+    return made
+
+
 def keeps(random: Random) -> Plan:
     """Kills alone lose nothing, and of what a power cut takes another replica has a copy."""
     made = plan(random)
