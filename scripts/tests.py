@@ -6,6 +6,9 @@ Some hundred tests wait for processes, JVMs and clients of others, three at a ti
 gave up too early would hide what the other thousands say. So up to AGAIN_MAX failed tests run a second time, alone and
 after all others; what failed is printed both times, and a test that fails twice fails. Tests in NEVER_AGAIN judge
 whether acknowledged records are lost: there one failure is a finding.
+
+Every process that runs tests reads all of them first, and half of that time pytest would spend on rewriting their
+assertions. So the first run goes without, and tells of a test that fails the values of its variables instead.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pathlib import Path
 
 AGAIN_MAX = 3
 NEVER_AGAIN = ("tests/drill/", "tests/processes/", "tests/sim/")
+QUICK = ("--assert=plain", "--showlocals")
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 FAILED = 1
 """pytest's exit code: tests ran, and some failed."""
@@ -25,7 +29,7 @@ FAILED = 1
 
 def run(arguments: Sequence[str]) -> int:
     LAST_FAILED.unlink(missing_ok=True)
-    status = _pytest(arguments)
+    status = _pytest([*QUICK, *arguments])
     failed = _last_failed() if status == FAILED else []
     if not failed or len(failed) > AGAIN_MAX or any(test.startswith(NEVER_AGAIN) for test in failed):
         return status
