@@ -88,7 +88,9 @@ def set_up_tree(kind: str) -> None:
     if stamped(directory, "dev", stamps["dev"]) or stamped(directory, kind, stamps[kind]):
         return
     print(f"setting up {directory} from requirements/{kind}.txt", flush=True)
-    if not succeeds(str(directory / "bin" / "python"), "-m", "pip", "--version"):
+    python = str(directory / "bin" / "python")
+    mine = sys.version_info[:2]
+    if not (is_between(python, mine, (mine[0], mine[1] + 1)) and succeeds(python, "-m", "pip", "--version")):
         make_environment(directory, sys.executable)
     pip_install(directory, "--require-hashes", "-r", LOCKS / f"{kind}.txt")
     pip_install(directory, "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -73,3 +74,56 @@ def test_an_environment_is_up_to_date_only_with_the_stamp_of_its_locks(setup: Mo
     assert setup.stamped(tmp_path, "dev", setup.stamp_of(lock))
     lock.write_text("a==2")
     assert not setup.stamped(tmp_path, "dev", setup.stamp_of(lock))
+
+
+def test_an_environment_of_another_python_is_made_anew(
+    setup: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else `PYTHON=python3.11 make setup` would go on with the Python of before and call it 3.11."""
+    made: list[Path] = []
+    monkeypatch.setattr(setup, "ROOT", tmp_path)
+    monkeypatch.setattr(setup, "stamp_of", lambda *files: "stamp")
+    monkeypatch.setattr(setup, "run", lambda *command: None)
+    monkeypatch.setattr(setup, "make_environment", lambda directory, python: made.append(directory))
+    program(tmp_path / ".venv" / "bin" / "python", f'exec {sys.executable} "$@"')
+    setup.set_up_tree("runtime")
+    assert made == [] and (tmp_path / ".venv" / ".heirlog-runtime").read_text() == "stamp"
+    (tmp_path / ".venv" / ".heirlog-runtime").unlink()
+    major, minor = sys.version_info[:2]
+    monkeypatch.setattr(setup.sys, "version_info", (major, minor + 1))
+    setup.set_up_tree("runtime")
+    assert made == [tmp_path / ".venv"]
+
+
+PYTHON_SCRIPT = SCRIPT.with_name("python")
+
+
+@pytest.mark.parametrize(
+    ("versions", "chosen"),
+    [
+        ({"python3": "(3, 14)", "python3.12": "(3, 12)"}, "python3.12"),
+        ({"python3": "(3, 10)", "python": "(3, 15)"}, "python"),
+        ({"python3": "(3, 10)"}, None),
+    ],
+)
+def test_a_supported_python_is_taken_before_a_newer_one(
+    tmp_path: Path, versions: dict[str, str], chosen: str | None
+) -> None:
+    pretended = (
+        'case "$1" in -c) exec {python} -c "import sys; sys.version_info = {version}; $2";; esac; echo {name} "$@"'
+    )
+    for name, version in versions.items():
+        program(tmp_path / name, pretended.format(python=sys.executable, version=version, name=name))
+    ran = subprocess.run(
+        ["/bin/sh", PYTHON_SCRIPT, "setup.py"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stdout) == ((1, "") if chosen is None else (0, f"{chosen} setup.py\n"))
+    if chosen is None:
+        assert "needs Python 3.11 to 3.13 and found none" in ran.stderr
+
+
+def test_a_python_that_was_named_and_does_not_fit_is_refused() -> None:
+    ran = subprocess.run(
+        ["/bin/sh", PYTHON_SCRIPT, "setup.py"], env={"PYTHON": "/bin/false"}, capture_output=True, text=True
+    )
+    assert ran.returncode == 1 and "PYTHON=/bin/false is no Python 3.11 or newer" in ran.stderr
