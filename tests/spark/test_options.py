@@ -52,10 +52,10 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_lat
         ({"subscribe": "t", "startingOffsets": '{"t":{"0":-3}}'}, "startingOffsets: -3 for t-0"),
         ({"subscribe": "t", "startingOffsets": ""}, "startingOffsets must be earliest"),
         ({"subscribe": "t", "startingOffsets": '{"t":{"0":9223372036854775808}}'}, "startingOffsets must be earliest"),
-        ({"subscribe": "t", "startingTimestamp": "9223372036854775808"}, "from 0 to 9223372036854775807"),
-        ({"subscribe": "t", "startingTimestamp": "9" * 5000}, "from 0 to 9223372036854775807"),
+        ({"subscribe": "t", "startingTimestamp": "9223372036854775808"}, "from -2 to 9223372036854775807"),
+        ({"subscribe": "t", "startingTimestamp": "9" * 5000}, "from -2 to 9223372036854775807"),
         ({"subscribe": "t", "minPartitions": "2147483648"}, "from 0 to 2147483647"),
-        ({"subscribe": "t", "startingOffsetsByTimestamp": '{"t":{"0":-1}}'}, "-1 for t-0 is not a timestamp"),
+        ({"subscribe": "t", "startingOffsetsByTimestamp": '{"t":{"0":-3}}'}, "-3 for t-0 is not a timestamp"),
         ({"subscribe": "t", "startingTimestamp": "noon"}, "startingTimestamp is 'noon'"),
         ({"subscribe": "t", "startingOffsetsByTimestampStrategy": "guess"}, "it can be error or latest"),
         ({"subscribe": "t", "columns": "value,nope"}, "no column 'nope'"),
@@ -64,8 +64,9 @@ def test_a_batch_reads_from_the_earliest_to_the_latest_and_a_stream_from_the_lat
         ({"subscribe": "t", "onDataLoss": "cry"}, "fail, skip or quarantine"),
         ({"subscribe": "t", "onDataLoss": "quarantine"}, "needs quarantinePath"),
         ({"subscribe": "t", "minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "less than or equal to"),
-        ({"subscribe": "t", "maxTriggerDelay": "a while"}, "must be a time like"),
-        ({"subscribe": "t", "maxTriggerDelay": "2 hours"}, "must be a time like"),
+        ({"subscribe": "t", "minPartitions": " 7"}, "minPartitions is ' 7'"),
+        ({"subscribe": "t", "failOnDataLoss": " true"}, "failOnDataLoss is ' true'"),
+        ({"subscribePattern": "[a-z&&[^b]]"}, "a character class in a character class"),
         ({"subscribe": "t", "kafka.isolation.level": "READ"}, "kafka.isolation.level is 'READ'"),
         ({"subscribe": "t", "kafka.auto.offset.reset": "latest"}, "'auto.offset.reset' is not supported"),
         ({"subscribe": "t", "kafka.key.deserializer": "x"}, "'key.deserializer' is not supported"),
@@ -160,6 +161,28 @@ def test_offsets_may_come_with_what_a_stream_remembers_beside_them() -> None:
 )
 def test_times_are_read_as_spark_reads_them(value: str, expected: int) -> None:
     assert stream(maxTriggerDelay=value).max_trigger_delay_ms == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("maxTriggerDelay", "a while"),
+        ("maxTriggerDelay", "2 hours"),
+        ("maxOffsetsPerTrigger", "0"),
+        ("minOffsetsPerTrigger", "x"),
+    ],
+)
+def test_what_only_streams_read_is_looked_at_in_streams(name: str, value: str) -> None:
+    with pytest.raises(OptionError, match=f"{name} (must be|is '{value}')"):
+        stream(**{name: value})
+    assert batch(**{name: value}).max_offsets is None
+
+
+def test_numbers_are_read_as_java_reads_them_and_times_may_mean_the_ends_of_a_log() -> None:
+    assert batch(minPartitions="+7").min_partitions == 7
+    assert batch(startingTimestamp=" -2 ", endingTimestamp="-1").starting.timestamp_ms == EARLIEST
+    assert batch(endingOffsetsByTimestamp='{"t":{"+0":-1}}').ending.timestamps == {("t", 0): LATEST}
+    assert sink_options({**SERVERS, "kafka.batch.size": " 1000 "}).batch_bytes == 1000, "Kafka's own takes spaces"
 
 
 def test_columns_are_those_of_spark_and_headers_only_when_asked_for() -> None:

@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from heirlog.protocol.compression import CODEC_NAMES
+from heirlog.spark import patterns
 from heirlog.spark.columns import COLUMNS, PLAIN_COLUMNS
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -65,6 +66,8 @@ _REFUSED_IN_SINK = {
 ISOLATIONS = ("read_uncommitted", "read_committed")
 ALL_REPLICAS = -1
 _ACKS = {"all": ALL_REPLICAS, "-1": ALL_REPLICAS, "1": 1, "0": 0}
+_TRIGGER_LIMITS = {"minoffsetspertrigger", "maxoffsetspertrigger"}
+"""Of streams: Spark's source looks at them in a batch only to compare them."""
 _DURATION = re.compile(r"\s*([0-9]{1,15})(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
 _UNIT_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -130,7 +133,7 @@ class Options:
     @property
     def isolation(self) -> int:
         """As the Fetch API numbers it."""
-        return ISOLATIONS.index(self.properties.get("isolation.level", ISOLATIONS[0]))
+        return ISOLATIONS.index(self.properties.get("isolation.level", ISOLATIONS[0]).strip())
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
@@ -138,18 +141,21 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
     options = in_lower_case(given)
     topics, pattern, assigned = _strategy(options)
     properties = kafka_properties(options, _REFUSED)
-    isolation = properties.get("isolation.level", ISOLATIONS[0])
+    isolation = properties.get("isolation.level", ISOLATIONS[0]).strip()
     if isolation not in ISOLATIONS:
         raise OptionError(f"kafka.isolation.level is '{isolation}'; it can be {' or '.join(ISOLATIONS)}")
     starting = _limit(options, "starting", LATEST if streaming else EARLIEST)
     ending = _limit(options, "ending", LATEST)
-    min_offsets = _positive(options, "minOffsetsPerTrigger")
-    max_offsets = _positive(options, "maxOffsetsPerTrigger")
+    triggers = options if streaming or options.keys() >= _TRIGGER_LIMITS else {}
+    min_offsets = _positive(triggers, "minOffsetsPerTrigger")
+    max_offsets = _positive(triggers, "maxOffsetsPerTrigger")
     if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
         raise OptionError(
             f"the value of minOffsetsPerTrigger ({min_offsets}) should be less than or equal to "
             f"the value of maxOffsetsPerTrigger ({max_offsets})"
         )
+    delays = options if streaming else {}
+    max_trigger_delay_ms = _duration_ms(delays, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS)
     on_data_loss, quarantine_path = _on_data_loss(options)
     read = Options(
         properties=properties,
@@ -161,7 +167,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
         ending=ending,
         max_offsets=max_offsets,
         min_offsets=min_offsets,
-        max_trigger_delay_ms=_duration_ms(options, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY_MS),
+        max_trigger_delay_ms=max_trigger_delay_ms,
         min_partitions=_positive(options, "minPartitions", LARGEST_INT),
         max_records=_positive(options, "maxRecordsPerPartition"),
         on_data_loss=on_data_loss,
@@ -219,19 +225,20 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Raises OptionError."""
-    options = in_lower_case(given)
-    acks = options.get("kafka.acks", "all").strip().lower()
+    # Kafka's client passes over spaces around a value
+    options = {name: value.strip() for name, value in in_lower_case(given).items()}
+    acks = options.get("kafka.acks", "all").lower()
     if acks not in _ACKS:
         raise OptionError(f"kafka.acks is '{acks}'; it can be {', '.join(_ACKS)}")
     idempotent = _boolean(options, "kafka.enable.idempotence", _ACKS[acks] == ALL_REPLICAS)
     if idempotent and _ACKS[acks] != ALL_REPLICAS:
         raise OptionError(f"kafka.acks is '{acks}', and kafka.enable.idempotence=true needs all: change one of them")
-    compression = options.get("kafka.compression.type", "none").strip().lower()
+    compression = options.get("kafka.compression.type", "none").lower()
     if compression not in CODEC_NAMES:
         raise OptionError(f"kafka.compression.type is '{compression}'; it can be {', '.join(CODEC_NAMES)}")
     return SinkOptions(
-        properties=kafka_properties(options, _REFUSED_IN_SINK),
-        topic=(options.get("topic") or "").strip() or None,
+        properties=kafka_properties(in_lower_case(given), _REFUSED_IN_SINK),
+        topic=options.get("topic") or None,
         batch_bytes=_positive(options, "kafka.batch.size"),
         codec=CODEC_NAMES.index(compression),
         acks=_ACKS[acks],
@@ -273,7 +280,7 @@ def _strategy(
         if not value:
             raise OptionError("the option 'subscribePattern' is empty")
         try:
-            re.compile(value)
+            patterns.compiled(value)
         except (re.error, OverflowError, RecursionError) as error:
             raise OptionError(f"option 'subscribePattern' is not a regular expression: {error}") from error
         return None, value, None
@@ -298,18 +305,19 @@ def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
     """side: "starting" or "ending". The more precise option wins, as in Spark."""
     latest_if_none = True
     if side == "starting":
-        strategy = options.get("startingoffsetsbytimestampstrategy", "error").strip().lower()
+        strategy = options.get("startingoffsetsbytimestampstrategy", "error").lower()
         if strategy not in ("error", "latest"):
             raise OptionError(f"startingOffsetsByTimestampStrategy is '{strategy}'; it can be error or latest")
         latest_if_none = strategy == "latest"
     name = f"{side}Timestamp"
     if name.lower() in options:
-        return Limit(timestamp_ms=_number(options, name, 0), latest_if_none=latest_if_none)
+        timestamp_ms = _whole(name, options[name.lower()].strip(), EARLIEST, LARGEST)
+        return Limit(timestamp_ms=timestamp_ms, latest_if_none=latest_if_none)
     name = f"{side}OffsetsByTimestamp"
     if name.lower() in options:
         timestamps = partition_numbers(name, options[name.lower()])
         for partition, timestamp_ms in timestamps.items():
-            if timestamp_ms < 0:
+            if timestamp_ms < EARLIEST:
                 raise OptionError(f"{name}: {timestamp_ms} for {partition[0]}-{partition[1]} is not a timestamp in ms")
         return Limit(timestamps=timestamps, latest_if_none=latest_if_none)
     name = f"{side}Offsets"
@@ -381,7 +389,7 @@ def partition_numbers(name: str, value: str) -> dict[TopicPartition, int]:
         if not isinstance(partitions, dict):
             raise problem
         for partition, number in partitions.items():
-            if not partition.isdecimal() or type(number) is not int or number > LARGEST:
+            if not re.fullmatch(r"[+-]?\d{1,10}", partition) or type(number) is not int or number > LARGEST:
                 raise problem
             numbers[topic, int(partition)] = number
     return numbers
@@ -423,18 +431,21 @@ def _boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     value = options.get(name.lower())
     if value is None:
         return default
-    if value.strip().lower() not in ("true", "false"):
+    if value.lower() not in ("true", "false"):
         raise OptionError(f"{name} is '{value}'; it can be true or false")
-    return value.strip().lower() == "true"
+    return value.lower() == "true"
 
 
 def _number(options: Mapping[str, str], name: str, default: int, largest: int = LARGEST) -> int:
     value = options.get(name.lower())
-    if value is None:
-        return default
+    return default if value is None else _whole(name, value, 0, largest)
+
+
+def _whole(name: str, value: str, smallest: int, largest: int) -> int:
+    """As Java reads it: with a sign, perhaps, and with no space."""
     # so short first: Python refuses to read a number of thousands of digits
-    if not re.fullmatch(r"\s*[0-9]{1,19}\s*", value) or int(value) > largest:
-        raise OptionError(f"{name} is '{value}'; it must be a number from 0 to {largest}")
+    if not re.fullmatch(r"[+-]?\d{1,19}", value) or not smallest <= int(value) <= largest:
+        raise OptionError(f"{name} is '{value}'; it must be a number from {smallest} to {largest}")
     return int(value)
 
 

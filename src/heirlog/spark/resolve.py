@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import TypeVar
 
 from heirlog.blocking.data import READ_UNCOMMITTED, AuthenticationFailed, DataClient, OffsetAt, Topic
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.spark import clients
+from heirlog.spark import clients, patterns
 from heirlog.spark.offsets import names
 from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
 
@@ -61,7 +60,7 @@ def subscribed(client: DataClient, options: Options, tolerated: Collection[str] 
     if options.topics is not None:
         found = _found(client, options.topics, tolerated)
     elif options.pattern is not None:
-        pattern = re.compile(options.pattern)
+        pattern = patterns.compiled(options.pattern)
         # found anywhere in the name, as Spark's source does since it asks Kafka's admin client
         matching = [topic for topic in client.topic_names() if pattern.search(topic)]
         found = _found(client, matching, matching)

@@ -1,0 +1,41 @@
+"""Java's regular expressions by Python's: what `subscribePattern` says to Spark's own source.
+
+Both write most things alike. Translated is what Python writes otherwise; refused is what it has not, and a character
+class in a class, which it would take for other characters.
+
+    \\Q...\\E          what stands between, literally
+    (?<name>...)     a named group, and \\k<name> the same text once more
+    \\h              a space or tab
+    \\z, \\Z          the end: names of topics hold no line break, before which \\Z would match as well
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+# an escaped character is passed over as one, so that the Q of \\Q is none of \Q
+_OTHERWISE = re.compile(r"\\Q(.*?)(?:\\E|$)|\(\?<([A-Za-z]\w*)>|\\k<(\w+)>|(\\[hzZ])|\\.", re.DOTALL)
+_ESCAPES = {r"\h": r"[ \t]", r"\z": r"\Z", r"\Z": r"\Z"}
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Raises re.error, OverflowError, RecursionError."""
+    with warnings.catch_warnings():
+        # of sets in sets, which Python may know one day and takes for characters until then
+        warnings.simplefilter("error", FutureWarning)
+        try:
+            return re.compile(_OTHERWISE.sub(_translated, pattern))
+        except FutureWarning as warning:
+            raise re.error(f"a character class in a character class ({warning})") from warning
+
+
+def _translated(found: re.Match[str]) -> str:
+    literal, group, again, escape = found.groups()
+    if literal is not None:
+        return re.escape(literal)
+    if group is not None:
+        return f"(?P<{group}>"
+    if again is not None:
+        return f"(?P={again})"
+    return _ESCAPES.get(escape, found[0])
