@@ -28,6 +28,7 @@ from heirlog.metadata.state import BrokerState
 from heirlog.node.complaints import Complaints
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
+from heirlog.node.log_directories import metadata_identity, open_directories
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
@@ -37,15 +38,14 @@ from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid, uuid_text
+from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.quorum import Quorum
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
-from heirlog.storage.errors import ForeignDirectory, StorageFormatError
-from heirlog.storage.identity import MetaProperties, read_meta_properties
+from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
@@ -228,8 +228,9 @@ class Node:
     def start(self) -> None:
         config = self.config
         try:
-            self._open_directories()
-            metadata_directory_id = self._metadata_directory_id()
+            identity = metadata_identity(self.env, config, self._unusable)
+            self.cluster_id = identity.cluster_id
+            self._directories = open_directories(self.env, config, self.cluster_id, self._unusable)
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir)
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
             self.env.stop(1, str(error))
@@ -237,8 +238,8 @@ class Node:
         self._quorum = Quorum(
             self.env,
             node_id=config.node_id,
-            directory_id=metadata_directory_id,
-            voters=self._configured_voters(),
+            directory_id=identity.directory_id,
+            voters=self._configured_voters(identity.directory_id),
             cluster_id=self.cluster_id,
             directory=config.metadata_log_dir,
             is_voter=config.is_controller,
@@ -276,62 +277,13 @@ class Node:
             )
         self._quorum.start(self._quorum_ready)
 
-    def _open_directories(self) -> None:
-        """Raises StorageFormatError, OSError."""
-        config = self.config
-        metadata = self._metadata_identity()
-        self.cluster_id = metadata.cluster_id
-        opened: dict[Uuid, LogDirectory] = {}
-        refused: list[tuple[str, Exception]] = []
-        for path in config.log_dirs:
-            try:
-                directory = self._open_directory(path)
-            except ForeignDirectory:
-                raise
-            except (StorageFormatError, OSError) as error:
-                if path == config.metadata_log_dir:
-                    raise
-                refused.append((path, error))
-                continue
-            twin = opened.setdefault(directory.directory_id, directory)
-            if twin is not directory:
-                raise ForeignDirectory(
-                    f"{path} is a copy of {twin.path}: both have directory.id {uuid_text(directory.directory_id)}; "
-                    "take one of them out of log.dirs"
-                )
-        if refused and not opened:
-            raise refused[0][1]
-        for path, reason in refused:
-            self.env.log("error", "log-directory-offline", directory=path, error=str(reason))
-        self._directories = [*opened.values()]
-
-    def _open_directory(self, path: str) -> LogDirectory:
-        if path in self._unusable:
-            raise OSError(self._unusable[path])
-        return LogDirectory.open(self.env.files, path, cluster_id=self.cluster_id, node_id=self.config.node_id)
-
-    def _metadata_identity(self) -> MetaProperties:
-        path = self.config.metadata_log_dir
-        if path in self._unusable:
-            raise OSError(self._unusable[path])
-        found = read_meta_properties(self.env.files, path)
-        if found is None:
-            raise StorageFormatError(
-                f"{path} is not formatted: run `heirlog storage format --cluster-id <id> "
-                "--config <server.properties>` first"
-            )
-        return found
-
-    def _metadata_directory_id(self) -> Uuid:
-        return self._metadata_identity().directory_id
-
-    def _configured_voters(self) -> list[Voter]:
+    def _configured_voters(self, directory_id: Uuid) -> list[Voter]:
         """This node as a voter under the address that it has now; others are known from the log or by asking."""
         config = self.config
         if not config.is_controller:
             return [Voter(voter.id, Uuid(bytes(16)), voter.endpoint) for voter in config.voters]
         advertised = config.advertised_controller_listeners[0]
-        return [Voter(config.node_id, self._metadata_directory_id(), advertised.endpoint)]
+        return [Voter(config.node_id, directory_id, advertised.endpoint)]
 
     def _quorum_ready(self) -> None:
         if self._broker is not None and not self._stopping:

@@ -1,0 +1,66 @@
+"""The log directories that a node opens when it starts.
+
+the metadata log's    must be formatted and readable, or there is no node
+another one           may be unusable as long as one is left: it is offline, and the log says why
+one of a stranger     (another cluster or node, or a copy of a directory that is open already) ends the start:
+                      going on without it would give its replicas up for a mistake in a path
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.protocol.types import Uuid, uuid_text
+from heirlog.storage.errors import ForeignDirectory, StorageFormatError
+from heirlog.storage.identity import MetaProperties, read_meta_properties
+from heirlog.storage.log_directory import LogDirectory
+
+
+def metadata_identity(env: Env, config: StaticConfig, unusable: Mapping[str, str]) -> MetaProperties:
+    """Whose the metadata log's directory is. Raises StorageFormatError, OSError."""
+    path = config.metadata_log_dir
+    if path in unusable:
+        raise OSError(unusable[path])
+    found = read_meta_properties(env.files, path)
+    if found is None:
+        raise StorageFormatError(
+            f"{path} is not formatted: run `heirlog storage format --cluster-id <id> "
+            "--config <server.properties>` first"
+        )
+    return found
+
+
+def open_directories(
+    env: Env, config: StaticConfig, cluster_id: str, unusable: Mapping[str, str]
+) -> list[LogDirectory]:
+    """Those that can be used, in the order of `log.dirs`. Raises StorageFormatError, OSError.
+
+    unusable: directories that the body could not take for this process, and why.
+    """
+    opened: dict[Uuid, LogDirectory] = {}
+    refused: list[tuple[str, Exception]] = []
+    for path in config.log_dirs:
+        try:
+            if path in unusable:
+                raise OSError(unusable[path])
+            directory = LogDirectory.open(env.files, path, cluster_id=cluster_id, node_id=config.node_id)
+        except ForeignDirectory:
+            raise
+        except (StorageFormatError, OSError) as error:
+            if path == config.metadata_log_dir:
+                raise
+            refused.append((path, error))
+            continue
+        twin = opened.setdefault(directory.directory_id, directory)
+        if twin is not directory:
+            raise ForeignDirectory(
+                f"{path} is a copy of {twin.path}: both have directory.id {uuid_text(directory.directory_id)}; "
+                "take one of them out of log.dirs"
+            )
+    if refused and not opened:
+        raise refused[0][1]
+    for path, reason in refused:
+        env.log("error", "log-directory-offline", directory=path, error=str(reason))
+    return [*opened.values()]
