@@ -129,6 +129,13 @@ def test_before_it_is_known_what_is_read_only_what_neither_allows_is_refused() -
         columns_of({**MINIMAL, "startingOffsets": "latest", "minPartitions": "0"})
 
 
+def test_a_default_without_offsets_is_where_every_partition_begins() -> None:
+    assert stream(startingOffsetsDefault="earliest").starting.offset == EARLIEST
+    assert stream(startingOffsets="latest", startingOffsetsDefault="earliest").starting.offset == LATEST
+    with pytest.raises(OptionError, match="startingOffsetsDefault is 'soon'"):
+        stream(startingOffsets="latest", startingOffsetsDefault="soon")
+
+
 def test_the_more_precise_of_several_begins_wins() -> None:
     options = {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"t":{"0":7}}'}
     assert batch(**options).starting.timestamps == {("t", 0): 7}

@@ -321,13 +321,15 @@ def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
                 raise OptionError(f"{name}: {timestamp_ms} for {partition[0]}-{partition[1]} is not a timestamp in ms")
         return Limit(timestamps=timestamps, latest_if_none=latest_if_none)
     name = f"{side}Offsets"
+    default = _default(options, f"{name}Default")
     if name.lower() not in options:
-        return Limit(offset=offset)
+        # no JSON names no partition
+        return Limit(offset=offset if default is None else default)
     value = options[name.lower()].strip()
     if value.lower() in _NAMED_OFFSETS:
         return Limit(offset=_NAMED_OFFSETS[value.lower()])
     offsets = partition_offsets(name, value)
-    return Limit(offsets=offsets, default=_default(options, f"{name}Default"), text=value)
+    return Limit(offsets=offsets, default=default, text=value)
 
 
 _NAMED_OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
