@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from controller.cluster import alter, assign, create, epoch_of, heartbeat, leading, register, state_of
+from controller.fakes import Harness
 
 from heirlog.controller import registration
 from heirlog.metadata.state import PartitionState
@@ -124,13 +125,42 @@ def test_an_eligible_replica_that_is_away_may_have_what_another_disk_has_lost() 
     assert state.directory_of(BrokerId(last)) == directory(last, 0), "the last one that may have it is waited for"
     for broker in (1, 2, 3):
         heartbeat(harness, broker)
-    request = ElectLeadersRequest(
-        election_type=1, topic_partitions=[ElectLeadersRequest.TopicPartitions(topic="foo", partitions=[0])]
-    )
-    harness.ask("elect_leaders", request, 2)
+    elect_at_any_price(harness)
     state = state_of(harness)
     assert state.leader not in (-1, last)
     assert state.directories == tuple(directory(broker, 5) for broker in state.replicas), "it follows, from nothing"
+
+
+def elect_at_any_price(harness: Harness) -> None:
+    topic = ElectLeadersRequest.TopicPartitions(topic="foo", partitions=[0])
+    harness.ask("elect_leaders", ElectLeadersRequest(election_type=1, topic_partitions=[topic]), 2)
+
+
+@pytest.mark.parametrize("eligible_returns", [True, False])
+def test_by_kafkas_rule_the_last_leader_begins_anew_on_another_disk_once_somebody_else_leads(
+    eligible_returns: bool,
+) -> None:
+    harness = leading(3, unclean_recovery_manager_enabled="false")
+    create(harness, min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    others = sorted({1, 2, 3} - {leader})
+    for broker in (*others, leader):
+        harness.controller.expire_session(BrokerId(broker), "test")
+    register(harness, leader, life=1, log_dirs=[directory(leader, 5)])
+    heartbeat(harness, leader)
+    state = state_of(harness)
+    assert (state.leader, state.last_known_elr) == (-1, (leader,))
+    assert state.directory_of(BrokerId(leader)) == directory(leader, 0), "it is waited for"
+    for broker in others:
+        if not eligible_returns:
+            register(harness, broker, life=1)
+        heartbeat(harness, broker)
+    if not eligible_returns:
+        elect_at_any_price(harness)
+    state = state_of(harness)
+    assert (state.leader not in (-1, leader), state.last_known_elr) == (True, ())
+    assert state.directory_of(BrokerId(leader)) == directory(leader, 5)
 
 
 OLD, NEW, OTHER = (directory(2, number) for number in (5, 6, 7))

@@ -15,7 +15,8 @@ hold; the builder answers with one record, or with none if nothing would change.
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
 
-With the recovery manager a lossy election also places replicas anew whose only directory was replaced.
+A replica whose only directory was replaced keeps its place while it may be waited for (registration.py). An election on
+a lossy basis places it anew, and so does the change that takes it off LastKnownELR: nobody waits for it any more.
 
 Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
 named.
@@ -117,10 +118,11 @@ class _Build:
         elected = self._elect()
         self._name_leader(elected)
         self._write_lists(elected)
-        if self.change.keeps_all_lost and elected.basis is not None and elected.basis.is_lossy:
+        awaited = self._no_longer_awaited(elected)
+        if awaited:
             # records of before KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
-            self.directories = tuple([self._home(*place) for place in places])
+            self.directories = tuple([self._home(*place) if place[0] in awaited else place[1] for place in places])
         self._write_assignment()
         self._write_recovery_state(elected)
         return Built(None if _says_nothing(self.record) else self.record, elected.basis)
@@ -228,8 +230,18 @@ class _Build:
             return self.directories[self.before.replicas.index(replica)]
         return self.change.default_directory(replica)
 
+    def _no_longer_awaited(self, elected: Elected) -> Ids:
+        """Who may be placed anew: what they had is given up, or others have it."""
+        before = self.before
+        if elected.basis is not None and elected.basis.is_lossy:
+            return before.replicas
+        if self.last_known == before.last_known_elr:
+            return ()
+        stay = (*self.isr, *self.elr, *self.last_known)
+        return tuple([replica for replica in before.last_known_elr if replica not in stay])
+
     def _home(self, replica: BrokerId, directory: Uuid) -> Uuid:
-        """Nobody waits for a disk any more that was replaced: the replica begins anew where its broker has room.
+        """The replica begins anew where its broker has room.
 
         Who has several directories is placed when it registers again (registration.py).
         """
