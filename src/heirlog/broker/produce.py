@@ -34,6 +34,7 @@ from heirlog.storage.errors import InvalidRecords
 
 NO_RESPONSE_WANTED = 0
 LEADER_ONLY = 1
+_ACKS = (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC)
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write coordinators' topics, as on Apache Kafka."""
 _CURRENT_LEADER_VERSION = 10
@@ -106,6 +107,29 @@ def _fail(answer: _Answer, code: ErrorCode) -> None:
     answer.log_append_time_ms = -1
 
 
+def _check(partition: Partition, acks: int, context: Context) -> None:
+    """Raises KafkaError: nobody may write this, or not in this way."""
+    if acks not in _ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
+    if partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by coordinators only")
+
+
+class _Done:
+    """What a request has come to, partition by partition."""
+
+    __slots__ = ("appended_to", "failed", "now_ms", "waits", "wall_ms")
+
+    def __init__(self, now_ms: int, wall_ms: int) -> None:
+        self.now_ms = now_ms
+        self.wall_ms = wall_ms
+        self.appended_to: list[tuple[Partition, int]] = []
+        """With the high watermark before."""
+        self.waits: list[tuple[Partition, int, _Answer]] = []
+        """With the offset that the high watermark must reach."""
+        self.failed = False
+
+
 class ProduceHandler:
     def __init__(self, env: Env, replicas: ReplicaManager) -> None:
         self._env = env
@@ -114,57 +138,17 @@ class ProduceHandler:
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
         """A response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
-        acks = request.acks
-        now_ms = self._env.now_ms()
-        wall_ms = self._env.wall_ms()
         by_id = context.api_version >= _TOPIC_ID_VERSION
-        acks_known = acks in (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC)
-        replicas = self._replicas
-        appended_to: list[tuple[Partition, int]] = []
-        waits: list[tuple[Partition, int, _Answer]] = []
-        failed = False
+        done = _Done(self._env.now_ms(), self._env.wall_ms())
         topics = []
         for topic in request.topic_data:
-            answers = []
-            partitions = replicas.partitions_of(topic.topic_id) if by_id else replicas.partitions_named(topic.name)
-            for data in topic.partition_data:
-                answer = _Answer(index=data.index)
-                answers.append(answer)
-                try:
-                    partition = partitions.get(data.index)
-                    if partition is None:
-                        raise replicas.no_partition(topic.topic_id if by_id else topic.name, data.index)
-                    if not acks_known:
-                        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
-                    if partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT:
-                        raise KafkaError(
-                            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by coordinators only"
-                        )
-                    partition.traffic.produces += 1
-                    watermark = partition.high_watermark
-                    records = records_view(data.records)
-                    appended = partition.append(
-                        bytearray(records) if records.readonly else records, acks, wall_ms, now_ms
-                    )
-                except KafkaError as error:
-                    failed = True
-                    self._refused(answer, error, topic, data.index, context)
-                    if partition is not None:
-                        partition.traffic.produce_failed(error.code, len(records_view(data.records)))
-                    continue
-                except OSError as error:
-                    failed = True
-                    assert partition is not None
-                    replicas.storage_failed(partition, error)
-                    self._refused(answer, partition.not_leader(), topic, data.index, context)
-                    continue
-                answer.base_offset = appended.first_offset
-                answer.log_append_time_ms = appended.append_time_ms
-                answer.log_start_offset = appended.log_start_offset
-                if not appended.duplicate:
-                    appended_to.append((partition, watermark))
-                if acks == ALL_IN_SYNC and partition.high_watermark <= appended.last_offset:
-                    waits.append((partition, appended.last_offset + 1, answer))
+            partitions = (
+                self._replicas.partitions_of(topic.topic_id) if by_id else self._replicas.partitions_named(topic.name)
+            )
+            answers = [
+                self._append(partitions.get(data.index), topic, data, request.acks, context, done)
+                for data in topic.partition_data
+            ]
             topics.append(
                 ProduceResponse.TopicProduceResponse(
                     topic_id=topic.topic_id, name=topic.name, partition_responses=answers
@@ -172,17 +156,54 @@ class ProduceHandler:
             )
         response = ProduceResponse(responses=topics)
         result: Any
-        if waits:
-            result = self._wait(response, waits, context, request.timeout_ms, look_first=failed)
-        elif acks == NO_RESPONSE_WANTED:
-            result = CLOSE if failed else NO_ANSWER
+        if done.waits:
+            result = self._wait(response, done.waits, context, request.timeout_ms, look_first=done.failed)
+        elif request.acks == NO_RESPONSE_WANTED:
+            result = CLOSE if done.failed else NO_ANSWER
         else:
-            if failed:
+            if done.failed:
                 self.name_leaders(response, context)
             result = response
-        for partition, watermark in appended_to:
-            replicas.log_grew(partition, watermark, wall_ms)
+        for partition, watermark in done.appended_to:
+            self._replicas.log_grew(partition, watermark, done.wall_ms)
         return result
+
+    def _append(
+        self, partition: Partition | None, topic: Any, data: Any, acks: int, context: Context, done: _Done
+    ) -> _Answer:
+        """One partition's part of a request."""
+        answer = _Answer(index=data.index)
+        records = records_view(data.records)
+        try:
+            if partition is None:
+                name = topic.topic_id if context.api_version >= _TOPIC_ID_VERSION else topic.name
+                raise self._replicas.no_partition(name, data.index)
+            _check(partition, acks, context)
+            partition.traffic.produces += 1
+            watermark = partition.high_watermark
+            appended = partition.append(
+                bytearray(records) if records.readonly else records, acks, done.wall_ms, done.now_ms
+            )
+        except KafkaError as error:
+            done.failed = True
+            self._refused(answer, error, topic, data.index, context)
+            if partition is not None:
+                partition.traffic.produce_failed(error.code, len(records))
+            return answer
+        except OSError as error:
+            assert partition is not None
+            done.failed = True
+            self._replicas.storage_failed(partition, error)
+            self._refused(answer, partition.not_leader(), topic, data.index, context)
+            return answer
+        answer.base_offset = appended.first_offset
+        answer.log_append_time_ms = appended.append_time_ms
+        answer.log_start_offset = appended.log_start_offset
+        if not appended.duplicate:
+            done.appended_to.append((partition, watermark))
+        if acks == ALL_IN_SYNC and partition.high_watermark <= appended.last_offset:
+            done.waits.append((partition, appended.last_offset + 1, answer))
+        return answer
 
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:
         _fail(answer, error.code)
