@@ -48,6 +48,9 @@ NOT_FOUND_VERSION = 9
 """OffsetCommit: a generation of a group that does not exist; before, it counts as an old one."""
 TOPIC_ID_VERSION = 10
 
+_Called: TypeAlias = tuple[bytes | str, int]
+"""A partition as a request names it: the id or the name of its topic, and its number."""
+_Asked: TypeAlias = dict[_Called, tuple[str, OffsetCommitRequest.OffsetCommitRequestPartition]]
 Place: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFetchResponse.OffsetFetchResponsePartition
 
 
@@ -57,18 +60,8 @@ Place: TypeAlias = OffsetFetchResponse.OffsetFetchResponsePartitions | OffsetFet
 def commit(
     coordinator: GroupCoordinator, env: Env, request: OffsetCommitRequest, context: Context
 ) -> OffsetCommitResponse | Pending[Any]:
-    image, by_id = coordinator.image(), context.api_version >= TOPIC_ID_VERSION
-    refused: dict[tuple[bytes | str, int], ErrorCode] = {}
-    asked: dict[tuple[bytes | str, int], tuple[str, OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
-    for topic in request.topics:
-        name = _name_of(image, topic.topic_id) if by_id else topic.name
-        for partition in topic.partitions:
-            place = (topic.topic_id if by_id else topic.name, partition.partition_index)
-            problem = _partition_problem(image, name, partition.partition_index)
-            if problem is not ErrorCode.NONE or name is None:
-                refused[place] = problem
-            else:
-                asked[place] = (name, partition)
+    by_id = context.api_version >= TOPIC_ID_VERSION
+    asked, refused = _sorted_out(coordinator.image(), request, by_id)
 
     def answered(code: ErrorCode) -> OffsetCommitResponse:
         return _commit_answer(
@@ -88,10 +81,10 @@ def commit(
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(wall_ms + request.retention_time_ms, FOREVER_MS)
     metadata_max_bytes = min(coordinator.metadata_max_bytes, METADATA_MAX_BYTES)
     offsets: dict[TopicPartition, CommittedOffset | None] = {}
-    for place, (name, partition) in asked.items():
+    for called, (name, partition) in asked.items():
         metadata = partition.committed_metadata or ""
         if len(metadata.encode()) > metadata_max_bytes:
-            refused[place] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            refused[called] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
             offsets[(name, partition.partition_index)] = CommittedOffset(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, wall_ms, expire_ms
@@ -101,6 +94,22 @@ def commit(
     pending: Pending[Any] = Pending()
     shard.commit_offsets(request.group_id, offsets, lambda code: pending.complete(answered(code)))
     return pending
+
+
+def _sorted_out(image: Image, request: OffsetCommitRequest, by_id: bool) -> tuple[_Asked, dict[_Called, ErrorCode]]:
+    """The partitions that there are, with their topics' names, and why each of the others is refused."""
+    asked: _Asked = {}
+    refused: dict[_Called, ErrorCode] = {}
+    for topic in request.topics:
+        name = _name_of(image, topic.topic_id) if by_id else topic.name
+        for partition in topic.partitions:
+            called = (topic.topic_id if by_id else topic.name, partition.partition_index)
+            problem = _partition_problem(image, name, partition.partition_index)
+            if problem is not ErrorCode.NONE or name is None:
+                refused[called] = problem
+            else:
+                asked[called] = (name, partition)
+    return asked, refused
 
 
 def _commit_refusal(shard: Shard, request: OffsetCommitRequest, version: int) -> ErrorCode:
