@@ -20,7 +20,8 @@ SUITE = {
     "last-replica-standing": range(1, 76),
     "kip-903-race": range(1, 61),
     "swarm": range(1, 46),
-    "moves": range(1, 2),
+    "moves": range(2, 4),
+    "feature-levels": range(2, 4),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("U5", 2))

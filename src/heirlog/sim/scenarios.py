@@ -2,6 +2,7 @@
 
     swarm                   a mix of everything in `heirlog.sim.faults`
     moves                   a swarm while replicas are reassigned, and disks replaced
+    feature-levels          a swarm while the ELR is switched off and on
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
     kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
@@ -15,7 +16,7 @@ A script has an order, and chance in everything else: who is A, how long it take
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from heirlog.broker.isr import PendingExpand
@@ -24,7 +25,7 @@ from heirlog.metadata.state import PartitionState
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import races
-from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
+from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY, FeatureChanger
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.faults import Mix, Swarm, draw_mix
@@ -77,12 +78,11 @@ def _draw_recovery(plan: Plan, random: Random) -> None:
 
 
 def _swarm(stage: Stage) -> None:
-    _in_a_swarm(stage, lambda: stage.cluster.run_for(SWARM_MS))
-
-
-def _in_a_swarm(stage: Stage, meanwhile: Callable[[], None]) -> None:
     random = stage.world.stream("faults")
-    mix = draw_mix(random)
+    _in_a_swarm(stage, draw_mix(random), random, lambda: stage.cluster.run_for(SWARM_MS))
+
+
+def _in_a_swarm(stage: Stage, mix: Mix, random: Random, meanwhile: Callable[[], None]) -> None:
     _disturb(stage, mix)
     swarm = Swarm(stage.cluster, mix, random)
     swarm.start()
@@ -132,8 +132,24 @@ def _moves(stage: Stage) -> None:
             if replaces and down and not random.randrange(0, 3):
                 stage.replace_disk(down[random.randrange(0, len(down))])
 
-    _in_a_swarm(stage, meanwhile)
+    faults = stage.world.stream("faults")
+    _in_a_swarm(stage, draw_mix(faults), faults, meanwhile)
     mover.stop()
+
+
+# features that come and go
+
+
+def _feature_levels(stage: Stage) -> None:
+    """A swarm while the ELR is switched off and on. No broker loses power: without the ELR that loses records, by
+    Kafka's rule.
+    """
+    cluster, random = stage.cluster, stage.world.stream("faults")
+    changer = cluster.run_client("features", lambda env: FeatureChanger(env, "features", cluster.bootstrap, []))
+    mix = draw_mix(random)
+    weights = {**mix.weights, "power-cut": 0, "ladder": 0, "kill": mix.weights["kill"] + mix.weights["power-cut"] + 1}
+    _in_a_swarm(stage, replace(mix, weights=weights), random, lambda: cluster.run_for(SWARM_MS))
+    changer.stop()
 
 
 # last replica standing
@@ -384,6 +400,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(_broken_disks_plan, _broken_disks),
     "swarm": Scenario(_swarm_plan, _swarm),
     "moves": Scenario(_moves_plan, _moves),
+    "feature-levels": Scenario(_swarm_plan, _feature_levels),
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),

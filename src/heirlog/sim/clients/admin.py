@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from heirlog.controller.update_features import SAFE_DOWNGRADE, UPGRADE
 from heirlog.env import Env, SendFailure
+from heirlog.metadata.image import ELR_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
 
@@ -161,6 +164,23 @@ class StrategyChanger(Client):
 
         request = topic_config(self.topics[0], STRATEGY, value)
         self.env.send(self.any_endpoint(), "admin", request, answered, REQUEST_TIMEOUT_MS)
+
+
+class FeatureChanger(Client):
+    """Switches the eligible leader replicas off and on, again and again."""
+
+    def start(self) -> None:
+        self.env.call_later(self.env.random.randrange(1000, 5000), self._change)
+
+    def _change(self) -> None:
+        if self.stopped:
+            return
+        level = self.env.random.randrange(0, 2)
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature=ELR_VERSION, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
+        )
+        request = UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
 
 
 class Operator(Client):
