@@ -95,7 +95,8 @@ def test_describe_follows_the_cursor_over_all_pages(
         (["topics", "delete", "nobody"], "does not exist"),
         (["consume", "nobody"], "there is no topic nobody"),
         (["consume", "twice", "--partition", "7"], "no 7"),
-        (["elect", "--election-type", "preferred", "--topic", "nobody", "--partition", "0"], "elections failed"),
+        (["elect", "--election-type", "preferred", "--topic", "nobody", "--partition", "0"], "topics list shows"),
+        (["recover", "plan", "nobody"], "topics list shows"),
     ],
 )
 def test_what_the_cluster_refuses_is_one_sentence(

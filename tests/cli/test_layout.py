@@ -84,3 +84,11 @@ def test_an_edit_that_is_wrong_is_told_with_the_file(tmp_path: Path, line: str) 
     for ask in (broker.ports, broker.client_address):
         with pytest.raises(CommandError, match=rf"broker-1/server\.properties: .*{line.partition('=')[0]}"):
             ask()
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        CommandError, match=r"cannot create a cluster in .*/file: Not a directory.* data folder that can"
+    ):
+        layouts.create(tmp_path / "file", [9092], 9093)

@@ -13,6 +13,7 @@ from heirlog.cli import elections
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import EXIT_FAILED, CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode
 
@@ -67,11 +68,11 @@ def show_results(rows: list[dict[str, Any]], as_json: bool) -> None:
     failed = [row for row in rows if row["result"] not in fine]
     if failed:
         first = failed[0]
-        typer.echo(
+        sentence = (
             f"heirlog: {len(failed)} of {len(rows)} elections failed, first {first['topic']}-{first['partition']}: "
-            f"{first['result']} {first['message']}".rstrip(),
-            err=True,
+            f"{first['result']} {first['message']}"
         )
+        typer.echo(with_next_step(sentence, ErrorCode[first["result"]]), err=True)
         raise typer.Exit(EXIT_FAILED)
 
 

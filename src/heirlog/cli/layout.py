@@ -125,7 +125,8 @@ def create(
     """Write server.properties for brokers 1..len(ports) and the controller.
 
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
-    brokers, such as min.insync.replicas). Raises CommandError for a property that differs from node to node.
+    brokers, such as min.insync.replicas). Raises CommandError for a property that differs from node to node, and for a
+    folder that cannot be written.
     """
     own = sorted(set(config or ()) & set(OWN_PROPERTIES))
     if own:
@@ -169,9 +170,15 @@ def create(
 
 
 def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
-    node.directory.mkdir(parents=True, exist_ok=True)
     comment = "Written when the local cluster was created; from then on this file is only read."
-    node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")
+    try:
+        node.directory.mkdir(parents=True, exist_ok=True)
+        node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(
+            f"cannot create a cluster in {node.directory.parent}: {error.strerror}: {error.filename}; give a data "
+            "folder that can be written"
+        ) from error
 
 
 def load(data: Path) -> Layout | None:

@@ -23,6 +23,7 @@ from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, confirm, show_json, show_rows
 from heirlog.protocol.errors import error_code
 from heirlog.protocol.types import NO_LEADER
@@ -113,13 +114,13 @@ def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None
         found = elections.recovery_of(client, wanted, ask_replicas=True)
         for topic in found.topics:
             if topic.error_code:
-                raise CommandError(f"topic {topic.name} cannot be described: {error_code(topic.error_code).name}")
+                code = error_code(topic.error_code)
+                raise CommandError(with_next_step(f"topic {topic.name} cannot be described: {code.name}", code))
             for each in topic.partitions:
                 if each.error_code:
-                    raise CommandError(
-                        f"partition {topic.name}-{each.partition_index} cannot be described: "
-                        f"{error_code(each.error_code).name}"
-                    )
+                    code = error_code(each.error_code)
+                    name = f"{topic.name}-{each.partition_index}"
+                    raise CommandError(with_next_step(f"partition {name} cannot be described: {code.name}", code))
         pending = any(
             replica.is_registered and not replica.is_fenced and replica.serves_recovery and not replica.is_valid
             for _, partition in _leaderless(found)
