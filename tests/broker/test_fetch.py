@@ -144,6 +144,18 @@ def test_a_long_poll_ends_when_leadership_is_lost() -> None:
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (2, 6)
 
 
+def test_a_follower_serves_the_debugging_consumer_up_to_its_watermark_and_nobody_else() -> None:
+    rig = leader([1, 2])
+    rig.produce(1, batch())
+    rig.produce(1, batch())
+    rig.fetch(1, replica=2)
+    rig.show(state([1, 2], leader=2, leader_epoch=6))
+    found = rig.fetch(0, replica=-2)
+    assert records_of(found) == [0]
+    assert data_of(found).high_watermark == 1
+    assert data_of(rig.fetch(0)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_offsets_outside_the_log_are_out_of_range() -> None:
     rig = leader()
     assert data_of(rig.fetch(1)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -16,6 +16,9 @@ Traps.
   it by one batch, or nobody would ever get a large batch. Where a request asks for more than the answer may hold, the
   starting point rotates, so that no partition starves behind a busy one.
 
+Only the leader serves, with one exception: the debugging consumer, a replica id of -2, is kafka-replica-verification,
+which compares what every replica shows to consumers. A follower serves it up to the watermark that it knows.
+
 A request of a fetch session (`fetch_session.py`) reads, and answers, only the partitions of the session that are hot;
 while it waits, the session's partitions tell it their news, and the purgatory only watches its time. For a follower the
 partitions that are not hot count as fetched as well: at the leader's end, now.
@@ -38,6 +41,7 @@ from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.types import BrokerId, PartitionKey
 
 CONSUMER = -1
+DEBUGGING_CONSUMER = -2
 _REPLICA_STATE_VERSION = 15
 _TOPIC_ID_VERSION = 13
 _CURRENT_LEADER_VERSION = 12
@@ -104,6 +108,10 @@ class _Fetch:
         if self.has_final or self.size >= self.request.min_bytes:
             return True
         return not (self.entries if self.session is None else self.session.entries)
+
+    def is_served_by(self, partition: Partition) -> bool:
+        role = partition.role
+        return role is Role.LEADER or (role is Role.FOLLOWER and self.replica_id == DEBUGGING_CONSUMER)
 
     def index_by_key(self) -> None:
         for entry in self.entries:
@@ -242,7 +250,7 @@ class FetchHandler:
         partition = entry.partition
         return (
             partition is not None
-            and partition.role is Role.LEADER
+            and fetch.is_served_by(partition)
             and self._end_for(fetch, partition) > entry.asked.fetch_offset
         )
 
@@ -257,7 +265,7 @@ class FetchHandler:
         try:
             if fetch.refuses is not None and fetch.refuses(partition.topic):
                 raise _refused(partition.topic)
-            if partition.role is not Role.LEADER:
+            if not fetch.is_served_by(partition):
                 raise partition.not_leader()
             if asked.current_leader_epoch not in (-1, partition.leader_epoch):
                 partition.check_leader_epoch(asked.current_leader_epoch)
