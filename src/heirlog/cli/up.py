@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ DEFAULT_NODES = 3
 DEFAULT_PORT = 9092
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 60.0
+WATCH_S = 0.2
 KAFKA_DEFAULTS = {
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
@@ -172,18 +174,23 @@ def _differences(broker: NodeLayout) -> str:
 
 
 def _this_command() -> str:
-    """How the person called us, so that the printed lines can be pasted."""
+    """How the person called us, so that the printed lines can be pasted, also where nothing is activated."""
     called = Path(sys.argv[0])
     if called.name != "heirlog":
-        return f"{os.path.relpath(sys.executable)} -m heirlog"
-    return os.path.relpath(called) if os.sep in sys.argv[0] else called.name
+        return f"{_from_here(sys.executable)} -m heirlog"
+    return _from_here(called) if os.sep in sys.argv[0] else called.name
+
+
+def _from_here(path: str | Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith(os.pardir) else relative
 
 
 def _watch(processes: list[NodeProcess]) -> None:
     """Say which node died, until none is left (CommandError) or a signal comes (KeyboardInterrupt)."""
     while processes:
-        # leaves the child to be reaped by its own handle
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        # os.waitid would wake us at once, but macOS has it only since Python 3.13
+        time.sleep(WATCH_S)
         for process in [process for process in processes if not process.running]:
             processes.remove(process)
             print(
