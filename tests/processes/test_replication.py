@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -270,13 +268,13 @@ def patient() -> Iterator[Cluster]:
 def test_a_leader_that_stands_still_for_a_session_is_replaced_and_follows_when_it_wakes(patient: Cluster) -> None:
     create(patient, "asleep", [2, 1])
     assert write(patient, "asleep", b"a").error_code == 0
-    os.kill(patient.pids[2], signal.SIGSTOP)
+    patient.pause(2)
     try:
         with Connection(*address_of(patient, 1), timeout_s=60.0) as awake:
             eventually(lambda: leader_known_to(awake, "asleep") == 1, "broker 1 to lead")
             assert write_once(patient, 1, "asleep", b"b", acks=-1).error_code == 0  # type: ignore[union-attr]
     finally:
-        os.kill(patient.pids[2], signal.SIGCONT)
+        patient.resume(2)
     back = wait_for(patient, "asleep", lambda view: set(view.isr) == {1, 2})
     assert back.leader == 1
     assert read(patient, "asleep") == [b"a", b"b"]

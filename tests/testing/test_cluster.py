@@ -67,6 +67,27 @@ def test_a_node_that_runs_cannot_be_started_again(heirlog_cluster: Cluster) -> N
     assert sorted(heirlog_cluster.pids) == [1]
 
 
+@pytest.mark.heirlog(nodes=1, combined=True)
+def test_a_paused_node_answers_nothing_until_it_goes_on(heirlog_cluster: Cluster) -> None:
+    heirlog_cluster.pause(1)
+    with pytest.raises(ClusterError, match="broker 1 is paused already"):
+        heirlog_cluster.pause(1)
+    with BlockingClient(heirlog_cluster.bootstrap_servers, timeout_s=0.3) as client, pytest.raises(OSError):
+        client.metadata([])
+    heirlog_cluster.resume(1)
+    with pytest.raises(ClusterError, match="broker 1 is not paused"):
+        heirlog_cluster.resume(1)
+    assert brokers_known_to(heirlog_cluster.bootstrap_servers) == {1}
+    heirlog_cluster.pause(1)
+    heirlog_cluster.kill(1)
+    with pytest.raises(ClusterError, match="broker 1 is not running"):
+        heirlog_cluster.pause(1)
+    heirlog_cluster.start(1)
+    heirlog_cluster.wait_until_ready()
+    heirlog_cluster.pause(1)
+    heirlog_cluster.stop(1)
+
+
 @pytest.mark.heirlog(nodes=2, combined=True, config={"num.partitions": 5})
 def test_the_fixture_takes_its_parameters_from_the_marker(heirlog_cluster: Cluster) -> None:
     assert sorted(heirlog_cluster.pids) == [1, 2]
@@ -91,10 +112,12 @@ def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:
         pass
 
 
-def test_nodes_stop_cleanly_when_the_process_that_started_them_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last_step", ["", "cluster.pause(1)"])
+def test_nodes_stop_cleanly_when_the_process_that_started_them_is_killed(tmp_path: Path, last_step: str) -> None:
     program = (
         "from heirlog.testing import Cluster\n"
         f"with Cluster(nodes=1, data={str(tmp_path)!r}) as cluster:\n"
+        f"    {last_step or 'pass'}\n"
         "    print(*cluster.pids.values(), flush=True)\n"
         "    input()\n"
     )

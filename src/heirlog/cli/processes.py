@@ -2,11 +2,12 @@ r"""Node processes of a local cluster, as children of this one.
 
     new --start--> running --stop (SIGTERM)--> ended
                       |  \--kill (SIGKILL)---> ended
-                      +--ends by itself------> ended   (exit_code tells)
+                      |--ends by itself------> ended   (exit_code tells)
+                      +--pause (SIGSTOP)-----> paused --resume (SIGCONT)--> running
 
 Each child has a session of its own, so that Ctrl-C reaches only the parent, which stops brokers first and controllers
 last. And each holds the read end of a pipe as standard input, so that it stops by itself when the parent dies in a way
-that runs no clean-up at all.
+that runs no clean-up at all. A paused one cannot: beside it waits a shell at the end of such a pipe, which resumes it.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class NodeProcess:
         self._reuse_port = reuse_port
         self._process: subprocess.Popen[bytes] | None = None
         self._printed_before = 0
+        self._waker: subprocess.Popen[bytes] | None = None
 
     @property
     def node_id(self) -> int:
@@ -53,6 +55,10 @@ class NodeProcess:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def paused(self) -> bool:
+        return self._waker is not None
+
+    @property
     def exit_code(self) -> int | None:
         """None before the first start and while it runs; negative: the signal that ended it."""
         return self._process.poll() if self._process is not None else None
@@ -60,6 +66,8 @@ class NodeProcess:
     def start(self) -> None:
         """Returns at once; the node is ready when it answers."""
         assert not self.running, f"{self.layout.name} is running"
+        # it may have been killed from outside while it was paused
+        self.resume()
         # -P: a file in the working directory must not pass for a module of the standard library
         command = [sys.executable, "-P", "-m", "heirlog", "node", "--config", str(self.layout.properties_path)]
         if self._ledger:
@@ -78,12 +86,37 @@ class NodeProcess:
                 env=_environment(),
             )
 
+    def pause(self) -> None:
+        """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""
+        assert self._process is not None and self.running and not self.paused, f"{self.layout.name} cannot be paused"
+        wake = f"read -r _; kill -CONT {self._process.pid}"
+        self._waker = subprocess.Popen(
+            ["/bin/sh", "-c", wake],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """If it is paused."""
+        if self._waker is not None:
+            # before the node is gone: its number may soon be another's
+            self._waker.kill()
+            self._waker.communicate()
+            self._waker = None
+            self._signal(signal.SIGCONT)
+
     def ask_to_stop(self) -> None:
+        """A paused one goes on, so that it can."""
+        self.resume()
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """SIGKILL, and it is gone when this returns."""
         self._signal(signal.SIGKILL)
+        self.resume()
         self.wait(STOP_TIMEOUT_S)
 
     def wait(self, timeout_s: float) -> bool:

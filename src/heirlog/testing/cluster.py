@@ -19,7 +19,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,7 +27,7 @@ from typing import Any
 from heirlog.cli import layout as layouts
 from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
-from heirlog.cli.layout import Layout
+from heirlog.cli.layout import Layout, NodeLayout
 from heirlog.cli.processes import POLL_S, NodeProcess, end_description, stop_all, wait_until_ready
 from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
@@ -130,9 +130,8 @@ class Cluster:
             shutil.rmtree(self._data, ignore_errors=True)
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Until every running broker knows every running broker. Raises ClusterError."""
-        brokers = [process for node in self._known().brokers if (process := self._processes[node.node_id]).pid]
-        others = [process for node in self._known().controllers if (process := self._processes[node.node_id]).pid]
+        """Until every running broker knows every running broker; paused ones do not count. Raises ClusterError."""
+        brokers, others = self._active(self._known().brokers), self._active(self._known().controllers)
         try:
             wait_until_ready(brokers, others, timeout_s)
         except CommandError as error:
@@ -145,11 +144,11 @@ class Cluster:
         it yet still answers as before. Raises ClusterError.
         """
         deadline = time.monotonic() + timeout_s
-        for node in self._known().brokers:
-            while self._processes[node.node_id].running and knows_topic(node.client_address(), topic) is not exists:
+        for process in self._active(self._known().brokers):
+            while process.running and knows_topic(process.layout.client_address(), topic) is not exists:
                 if time.monotonic() > deadline:
                     what = "does not know" if exists else "still knows"
-                    raise ClusterError(f"{node.name} {what} the topic {topic} after {timeout_s:g} s")
+                    raise ClusterError(f"{process.layout.name} {what} the topic {topic} after {timeout_s:g} s")
                 time.sleep(POLL_S)
 
     @property
@@ -199,6 +198,24 @@ class Cluster:
         if process.exit_code not in (0, -signal.SIGTERM):
             raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
 
+    def pause(self, node: int) -> None:
+        """SIGSTOP: its sockets stay open and it answers nothing, as a machine that hangs.
+
+        After `broker.session.timeout.ms` (9 s) others lead its partitions; resumed, it learns so from them. Raises
+        ClusterError for a node that does not run, or is paused.
+        """
+        process = self._process(node)
+        if not process.running or process.paused:
+            raise ClusterError(f"{process.layout.name} is {'paused already' if process.paused else 'not running'}")
+        process.pause()
+
+    def resume(self, node: int) -> None:
+        """SIGCONT. Raises ClusterError for a node that is not paused."""
+        process = self._process(node)
+        if not process.paused:
+            raise ClusterError(f"{process.layout.name} is not paused")
+        process.resume()
+
     def start(self, node: int) -> None:
         """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all).
 
@@ -226,6 +243,11 @@ class Cluster:
         if found is None:
             raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
         return found
+
+    def _active(self, nodes: Iterable[NodeLayout]) -> list[NodeProcess]:
+        """Those that run and are not paused."""
+        processes = [self._processes[node.node_id] for node in nodes]
+        return [process for process in processes if process.running and not process.paused]
 
     def _stop_order(self) -> tuple[list[NodeProcess], list[NodeProcess]]:
         first, last = self._known().stop_order()

@@ -1,6 +1,6 @@
 """pytest plug-in: the fixture `heirlog_cluster`, a fresh cluster for one test.
 
-    @pytest.mark.heirlog(nodes=1, config={"log.segment.bytes": 65536})
+    @pytest.mark.heirlog(nodes=1, config={"num.partitions": 6})
     def test_something(heirlog_cluster):
         ...
 
