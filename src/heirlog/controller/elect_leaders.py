@@ -175,7 +175,7 @@ class _Handling:
         return not state.has_leader
 
     def _elect(self, key: tuple[Uuid, int], state: PartitionState, kind: Election) -> ErrorCode:
-        built = self._leadership.change(*key, election=kind, answers=self._recovery.recorded_answers(key, state))
+        built = self._leadership.change(*key, election=kind, answers=self._recovery.book.recorded_answers(key, state))
         if built.record is None:
             return _UNCHANGED[kind]
         self.changes.add(built)
@@ -203,7 +203,7 @@ class _Handling:
             )
         chosen = Elected(desired, Basis.DESIGNATED)
         self.changes.add(
-            self._leadership.change(*key, chosen=chosen, answers=self._recovery.recorded_answers(key, state))
+            self._leadership.change(*key, chosen=chosen, answers=self._recovery.book.recorded_answers(key, state))
         )
         return _Answered(ErrorCode.NONE)
 

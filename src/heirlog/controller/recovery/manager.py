@@ -32,19 +32,20 @@ from typing import Final, NamedTuple
 from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.partition_change import Built
-from heirlog.controller.recovery.answers import Answer, bounds, counts, recorded
+from heirlog.controller.recovery.answers import Answer, counts
+from heirlog.controller.recovery.book import Book
 from heirlog.controller.recovery.sender import PARTITIONS_MAX, RecoverySender
 from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.metadata.basis import Basis, ReplicaAnswer
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, LeaderEpoch, PartitionKey
+from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, PartitionKey
 
 AGGRESSIVE_WINDOW_MS: Final = 5000
 """KIP-966: how long Aggressive collects answers."""
@@ -71,29 +72,6 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True)
-class Recovery:
-    """What is known of one partition in one leader epoch."""
-
-    leader_epoch: LeaderEpoch
-    answers: dict[BrokerId, Answer] = field(default_factory=dict)
-    """The last one of each, also those that do not count."""
-    began_ms: int | None = None
-    """None: nothing recovers; answers are kept, the logs cannot change."""
-    strategy: Strategy | None = None
-    """The one it began with."""
-    requested: Strategy | None = None
-    """An operator's, for this election."""
-    overrules: Strategy | None = None
-    """The configured one when he asked: if that is changed, the configuration is the newer word."""
-    skips_wait: bool = False
-    surveyed_until_ms: int = -1
-    due_ms: int | None = None
-    """When its wait ends."""
-    awaited: set[BrokerId] = field(default_factory=set)
-    """Nothing can be decided before all of these have answered; empty where any answer may decide."""
-
-
-@dataclass(slots=True)
 class _Turn:
     """What one turn has done so far."""
 
@@ -115,7 +93,7 @@ class RecoveryManager:
         self.sender = RecoverySender(env, self)
         self.enabled = bool(static[MANAGER_ENABLED])
         self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
-        self.recoveries: dict[PartitionKey, Recovery] = {}
+        self.book = Book()
         self.failures: dict[BrokerId, Failure] = {}
         """Of the last request to each broker, if it had no answer."""
         self._unjudged: dict[PartitionKey, None] = {}
@@ -132,7 +110,8 @@ class RecoveryManager:
 
     def start(self, image: Image) -> None:
         """The controller is active: begin what the image says must recover."""
-        self._image, self._runs = image, True
+        self._image = self.book.image = image
+        self._runs = True
         self.judge_all()
         self.settle()
 
@@ -140,7 +119,7 @@ class RecoveryManager:
         """The controller is not active any more: another one begins anew."""
         self._runs = False
         self.sender.stop()
-        self.recoveries.clear()
+        self.book.recoveries.clear()
         self.failures.clear()
         self._unjudged.clear()
         self._due.clear()
@@ -227,7 +206,7 @@ class RecoveryManager:
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
             # what an earlier level of the feature has left behind: nobody keeps it true any more
             state = state._replace(elr=(), last_known_elr=())
-        recovery, acceptable = self.recoveries.get(key), leadership.acceptable_replicas(state)
+        recovery, acceptable = self.book.recoveries.get(key), leadership.acceptable_replicas(state)
         if not self.enabled:
             return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)
         now_ms = self._env.now_ms()
@@ -244,7 +223,9 @@ class RecoveryManager:
         )
         if recovery is not None:
             case.valid = {
-                broker: answer for broker, answer in self.answers_that_count(key, state).items() if broker in acceptable
+                broker: answer
+                for broker, answer in self.book.answers_that_count(key, state).items()
+                if broker in acceptable
             }
             case.skips_wait = recovery.skips_wait
             if recovery.began_ms is not None:
@@ -253,7 +234,7 @@ class RecoveryManager:
 
     def strategy(self, key: PartitionKey, leadership: Leadership) -> Strategy:
         """An operator's for this election, else the configured one."""
-        recovery = self.recoveries.get(key)
+        recovery = self.book.recoveries.get(key)
         if recovery is not None and recovery.requested is not None:
             return recovery.requested
         return leadership.strategy(key[0])
@@ -265,9 +246,9 @@ class RecoveryManager:
         for key in keys:
             state = self._image.partition(*key)
             if state is None or state.has_leader:
-                self.recoveries.pop(key, None)
+                self.book.recoveries.pop(key, None)
                 continue
-            self._drop_if_stale(key, state)
+            self.book.drop_if_stale(key, state)
             if not self.enabled or not self._act(key, state, turn):
                 for broker in self._to_ask(key, state):
                     asked.setdefault(broker, []).append(key)
@@ -279,29 +260,24 @@ class RecoveryManager:
         for broker in sorted(asked):
             self.sender.ask(broker, asked[broker])
 
-    def _drop_if_stale(self, key: PartitionKey, state: PartitionState) -> None:
-        recovery = self.recoveries.get(key)
-        if recovery is not None and recovery.leader_epoch != state.leader_epoch:
-            del self.recoveries[key]
-
     def _act(self, key: PartitionKey, state: PartitionState, turn: _Turn) -> bool:
         """Begin, go on, end or decide; whether somebody was elected."""
-        recovery = self.recoveries.get(key)
+        recovery = self.book.recoveries.get(key)
         if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
             recovery.requested, recovery.overrules, recovery.skips_wait = None, None, False
         strategy = self.strategy(key, turn.leadership)
         if recovery is not None and recovery.strategy is not strategy:
             # another strategy, another beginning
-            recovery.began_ms = recovery.due_ms = None
+            recovery.rest()
         verdict = self.judge(key, state, turn.leadership)
         if verdict.phase is Phase.RECOVERING:
-            recovery = recovery or self.recoveries.setdefault(key, Recovery(state.leader_epoch))
+            recovery = recovery or self.book.opened(key, state)
             if recovery.began_ms is None:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
                 turn.began += 1
         elif recovery is not None and recovery.began_ms is not None and verdict.phase is not Phase.WAITING_FOR_QUORUM:
             # answers stay: without a leader no log changes
-            recovery.began_ms = recovery.due_ms = None
+            recovery.rest()
             turn.cancelled += 1
         if verdict.phase is Phase.CLEAN_CANDIDATE or verdict.winner is not None:
             return self._decide(key, state, verdict, turn)
@@ -316,7 +292,7 @@ class RecoveryManager:
 
     def _decide(self, key: PartitionKey, state: PartitionState, verdict: Verdict, turn: _Turn) -> bool:
         chosen = None if verdict.winner is None else Elected(verdict.winner, Basis.RECOVERED)
-        built = turn.leadership.change(*key, chosen=chosen, answers=self.recorded_answers(key, state))
+        built = turn.leadership.change(*key, chosen=chosen, answers=self.book.recorded_answers(key, state))
         if built.basis is None:
             return False
         turn.changes.add(built)
@@ -353,33 +329,7 @@ class RecoveryManager:
                 ],
             )
 
-    # -- what replicas say ------------------------------------------------------------------------------------------
-
-    def answers_that_count(self, key: PartitionKey, state: PartitionState) -> dict[BrokerId, Answer]:
-        """In assignment order."""
-        recovery = self.recoveries.get(key)
-        if recovery is None or not recovery.answers or recovery.leader_epoch != state.leader_epoch:
-            return {}
-        found = {}
-        for replica in state.replicas:
-            answer, broker = recovery.answers.get(replica), self._image.brokers.get(replica)
-            if answer is not None and broker is not None and counts(answer, broker.epoch, state.leader_epoch):
-                found[replica] = answer
-        return found
-
-    def recorded_answers(self, key: PartitionKey, state: PartitionState) -> list[ReplicaAnswer]:
-        """What an election that may lose records writes down: also what a replica said in an earlier life.
-
-        That bounds what it can still hold, and it counts as not having answered.
-        """
-        recovery, counting = self.recoveries.get(key), self.answers_that_count(key, state)
-        if recovery is None or recovery.leader_epoch != state.leader_epoch:
-            return []
-        return [
-            recorded(replica, answer, replica in counting)
-            for replica, answer in recovery.answers.items()
-            if bounds(answer, state.leader_epoch)
-        ]
+    # -- what an operator wants -------------------------------------------------------------------------------------
 
     def survey(self, keys: Iterable[PartitionKey]) -> None:
         """An operator wants to know what the replicas of these partitions hold; `settle` asks them."""
@@ -387,8 +337,7 @@ class RecoveryManager:
         for key in keys:
             state = self._image.partition(*key)
             if state is not None and not state.has_leader:
-                self._drop_if_stale(key, state)
-                self.recoveries.setdefault(key, Recovery(state.leader_epoch)).surveyed_until_ms = until_ms
+                self.book.opened(key, state).surveyed_until_ms = until_ms
                 self._unjudged[key] = None
 
     def request(
@@ -400,8 +349,7 @@ class RecoveryManager:
         over.
         """
         state = self._image.partitions[key[0]][key[1]]
-        self._drop_if_stale(key, state)
-        recovery = self.recoveries.setdefault(key, Recovery(state.leader_epoch))
+        recovery = self.book.opened(key, state)
         recovery.requested, recovery.skips_wait = strategy, skips_wait
         recovery.overrules = leadership.strategy(key[0])
         turn = _Turn(leadership)
@@ -415,11 +363,11 @@ class RecoveryManager:
     def _to_ask(self, key: PartitionKey, state: PartitionState) -> list[BrokerId]:
         if not self._is_curious(key):
             return []
-        known = self.answers_that_count(key, state)
+        known = self.book.answers_that_count(key, state)
         return [replica for replica in state.replicas if replica not in known]
 
     def _is_curious(self, key: PartitionKey) -> bool:
-        recovery = self.recoveries.get(key)
+        recovery = self.book.recoveries.get(key)
         if recovery is None:
             return False
         return recovery.began_ms is not None or self._env.now_ms() < recovery.surveyed_until_ms
@@ -443,14 +391,14 @@ class RecoveryManager:
         state = self._image.partition(*key)
         if state is None or state.has_leader or broker not in state.replicas or not self._is_curious(key):
             return False
-        recovery, registered = self.recoveries[key], self._image.brokers.get(broker)
+        recovery, registered = self.book.recoveries[key], self._image.brokers.get(broker)
         answer = recovery.answers.get(broker)
         return answer is None or registered is None or not counts(answer, registered.epoch, state.leader_epoch)
 
     def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None:
         self.failures.pop(broker, None)
         for key, answer in answers:
-            recovery, state = self.recoveries.get(key), self._image.partition(*key)
+            recovery, state = self.book.recoveries.get(key), self._image.partition(*key)
             # the partition may have gone, or gone on, and the replica with it
             if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer

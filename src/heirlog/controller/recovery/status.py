@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from heirlog.controller.leadership import Leadership
 from heirlog.controller.recovery.answers import Answer
-from heirlog.controller.recovery.manager import Recovery, RecoveryManager
+from heirlog.controller.recovery.book import Recovery
+from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -175,7 +176,7 @@ class _Describing:
         if state is None:
             return Partition(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition_index=index)
         key = (topic_id, index)
-        recovery = self._manager.recoveries.get(key)
+        recovery = self._manager.book.recoveries.get(key)
         if recovery is not None and recovery.leader_epoch != state.leader_epoch:
             recovery = None
         verdict = self._manager.judge(key, state, self._leadership)
@@ -223,7 +224,7 @@ class _Describing:
             serves_recovery=self._manager.endpoint_of(replica) is not None,
             registered_epoch=-1 if broker is None else broker.epoch,
             is_being_asked=not state.has_leader and self._manager.sender.is_asking(replica, key),
-            is_valid=replica in self._manager.answers_that_count(key, state),
+            is_valid=replica in self._manager.book.answers_that_count(key, state),
             error_message=None,
         )
         answer = None if recovery is None else recovery.answers.get(replica)

@@ -29,7 +29,8 @@ from heirlog.controller.elect_leaders import (
     RECOVERY_TYPES_VERSION,
     UNCLEAN_TYPE,
 )
-from heirlog.controller.recovery.manager import AGGRESSIVE_WINDOW_MS, Recovery
+from heirlog.controller.recovery.book import Recovery
+from heirlog.controller.recovery.manager import AGGRESSIVE_WINDOW_MS
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.controller.recovery.strategy import STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, strategy_of
 from heirlog.env import SendFailure
@@ -187,7 +188,7 @@ class RecoveryScenario:
 
     def _memory(self) -> Recovery | None:
         """What the manager knows of partition 0; another object after each new beginning."""
-        return self._controller.recovery.recoveries.get((_TOPIC_ID, 0))
+        return self._controller.recovery.book.recoveries.get((_TOPIC_ID, 0))
 
     def _is_waited_for(self, sent: Sent) -> bool:
         """A question of before that a recovery which has begun anew need not send again."""
@@ -195,7 +196,7 @@ class RecoveryScenario:
         return asks and sent.request.broker_id in self._state().replicas
 
     def _is_recovering(self) -> bool:
-        return any(recovery.began_ms is not None for recovery in self._controller.recovery.recoveries.values())
+        return any(recovery.began_ms is not None for recovery in self._controller.recovery.book.recoveries.values())
 
     def _state(self) -> PartitionState:
         return self._scenario.image.partitions[_TOPIC_ID][0]
@@ -258,7 +259,7 @@ class RecoveryScenario:
 
     def _on_recovery_lost(self, event: Members) -> Observed:
         """What no fault of ours is known to do: the manager's memory is gone."""
-        self._controller.recovery.recoveries.clear()
+        self._controller.recovery.book.recoveries.clear()
         self._controller.recovery.sender.stop()
         return {}
 
@@ -339,7 +340,7 @@ class RecoveryScenario:
                 break
             told |= set(partitions)
             self._answer(sent, event)
-        known = self._controller.recovery.recoveries.values()
+        known = self._controller.recovery.book.recoveries.values()
         listened_to = bool(told) and any(broker in recovery.answers for recovery in known)
         return {} if listened_to else {"ignored": True}
 
