@@ -32,8 +32,8 @@ up: setup
 	@exec .venv/bin/heirlog up $(ARGS)
 
 test: setup-dev
-	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0
-	@sh scripts/python scripts/setup.py other-python
+	@sh scripts/python scripts/setup.py confluent-kafka-2.5.0 & other=$$!; \
+	    sh scripts/python scripts/setup.py other-python && wait $$other
 	@$(PY) scripts/tests.py -n $(PROCESSES) $(ARGS)
 
 bench: setup-dev
