@@ -12,6 +12,7 @@ from heirlog.sim.history import (
     partition_name,
     poll_skip,
     stray,
+    unseen,
 )
 
 
@@ -26,6 +27,15 @@ def test_an_acknowledged_record_that_is_skipped_by_readers_is_lost() -> None:
 def test_what_lies_above_everything_that_was_read_is_not_yet_lost() -> None:
     assert lost_write([Acknowledged("t-0", 5, "late")], [Observed("t-0", 0, "a")]) == []
     assert lost_write([Acknowledged("t-0", 5, "late")], []) == []
+
+
+def test_an_acknowledged_tail_that_is_gone_in_the_end_was_seen_by_nobody() -> None:
+    acknowledged = [Acknowledged("t-0", 0, "a"), Acknowledged("t-0", 1, "b", time_ms=10)]
+    (finding,) = unseen(acknowledged, [Observed("t-0", 0, "a")])
+    assert finding.check == "unseen" and "'b' was acknowledged at offset 1" in finding.sentence
+    assert unseen(acknowledged, [Observed("t-0", 0, "a"), Observed("t-0", 1, "b")]) == []
+    assert unseen(acknowledged, [Observed("t-0", 0, "a"), Observed("t-0", 1, "x")]) != []
+    assert unseen(acknowledged, [Observed("t-0", 0, "a")], [Loss("t-0", 1, 3, time_ms=20)]) == []
 
 
 def test_a_lossy_election_excuses_what_was_sent_before_it_and_lies_behind_its_start() -> None:

@@ -5,6 +5,7 @@ are anything that can be a dictionary's key; a partition is named by text (`part
 turn are different ones).
 
     lost-write            acknowledged with acks=all, below the highest offset that was read, and never read
+    unseen                acknowledged with acks=all, and not read by whoever read everything in the end
     duplicate             a value that may stand in the log once stands there at two offsets
     inconsistent-offsets  one offset, two values
     stray                 acknowledged in one partition, read in another
@@ -21,6 +22,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 LOST_WRITE = "lost-write"
+UNSEEN = "unseen"
 DUPLICATE = "duplicate"
 INCONSISTENT_OFFSETS = "inconsistent-offsets"
 STRAY = "stray"
@@ -144,6 +146,20 @@ def lost_write(
             )
             found.append(Finding(LOST_WRITE, sentence))
     return found
+
+
+def unseen(
+    acknowledged: Iterable[Acknowledged], audited: Iterable[Observed], losses: Collection[Loss] = ()
+) -> list[Finding]:
+    """What a reader of everything did not find in its place. audited: what it read, once nothing was written any more;
+    acknowledged: of the partitions that it read.
+    """
+    found = {(seen.partition, seen.offset): seen.value for seen in audited}
+    return [
+        Finding(UNSEEN, f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset} and is gone")
+        for one in acknowledged
+        if found.get((one.partition, one.offset)) != one.value and not excused(one, losses)
+    ]
 
 
 def duplicate(

@@ -384,6 +384,11 @@ class Stage:
             *self._latest_unknown(),
             *history.inconsistent_offsets(seen.acknowledged, seen.observed, losses),
             *history.lost_write(kept, seen.observed, losses),
+            *history.unseen(
+                (one for one in kept if one.partition in self._audited),
+                (one for one in seen.observed if one.client == AUDITOR),
+                losses,
+            ),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed, losses=losses),
