@@ -138,6 +138,7 @@ def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World
                 resource(BROKER, "two", "leader.replication.throttled.rate", "1000"),
                 resource(TOPIC, topic, "flush.ms", "9"),
                 resource(BROKER, "2 ", "log.dirs", "/x"),
+                resource(BROKER, "", "num.io.threads", "17"),
             ],
         )
         assert [(r.resource_name, r.error_code.name, r.error_message) for r in answer.responses] == [
@@ -146,6 +147,12 @@ def test_a_broker_takes_its_own_configuration_and_sends_on_the_rest(world: World
             ("two", "invalid_request", "Node id must be an integer, but it is: two"),
             (topic, "none", None),
             ("2 ", "invalid_request", "Node id must be an integer, but it is: 2 "),
+            (
+                "",
+                "invalid_request",
+                "Dynamic thread count update validation failed for num.io.threads=17, "
+                "value should not be greater than double the current value 8",
+            ),
         ]
         only_others = stranger.ask("incremental_alter_configs", 1, resources=[resource(BROKER, "1", "x", "y")])
         assert one(only_others.responses)[0] == "invalid_request"

@@ -55,12 +55,12 @@ class Operation(IntEnum):
 
 def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome:
     """Records and results of an AlterConfigs."""
-    return _outcome(request, AlterConfigsResponse, *_alter(image, static, request.resources, _replacement))
+    return _outcome(request, AlterConfigsResponse, *_alter(image, static, request.resources, replacement))
 
 
 def incremental_alter_configs(image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest) -> Outcome:
     """Records and results of an IncrementalAlterConfigs."""
-    return _outcome(request, IncrementalAlterConfigsResponse, *_alter(image, static, request.resources, _increments))
+    return _outcome(request, IncrementalAlterConfigsResponse, *_alter(image, static, request.resources, increments))
 
 
 def _outcome(
@@ -108,7 +108,8 @@ def _alter(
     return verdicts, with_losses(image, static, records, MAX_RECORDS)
 
 
-def _replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:
+def replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:
+    """What is to become of each value, None: nothing. Raises KafkaError."""
     _check_keys([config.name for config in resource.configs])
     _check_values([config.name for config in resource.configs if config.value is None])
     stored = image.configs.get((resource.resource_type, resource.resource_name), {})
@@ -117,7 +118,8 @@ def _replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResourc
     return changes | dict.fromkeys(name for name in stored if name not in changes)
 
 
-def _increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Changes:
+def increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Changes:
+    """As `replacement`."""
     _check_keys([config.name for config in resource.configs])
     _check_values(
         [

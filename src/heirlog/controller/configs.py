@@ -77,10 +77,10 @@ def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) 
     if broker != CLUSTER_DEFAULT:
         _check_node(image, broker)
     for key, value in changes.items():
-        if key == MIN_ISR and image.elr_enabled:
-            _check_min_isr(broker, value)
         if value is not None:
             _check_server_value(broker, key, value)
+        if key == MIN_ISR and image.elr_enabled:
+            _check_min_isr(broker, value)
     # also what repeats the stored value, as Kafka does: a repeated cluster-wide min ISR clears every ELR
     return config_records(image, BROKER_RESOURCE, broker, changes)
 

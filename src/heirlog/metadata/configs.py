@@ -96,6 +96,20 @@ def server_value(image: Image, static: StaticConfig, name: str) -> Any:
     return definition.default_value()
 
 
+def server_value_after(image: Image, static: StaticConfig, name: str, broker: str, value: str | None) -> Any:
+    """What would count on this node once `broker`, or all ("") have the dynamic value; None takes it away.
+
+    Raises ConfigError for a value that is none.
+    """
+    definition = SERVER_CONFIGS[name]
+    changed = Source.DYNAMIC_BROKER if broker else Source.DYNAMIC_DEFAULT_BROKER
+    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+        text = value if kind is changed else _level(image, static, static.node_id, name, kind)
+        if text is not None:
+            return definition.parse(text)
+    return definition.default_value()
+
+
 def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[ConfigEntry]:
     """All configurations of a topic, by name."""
     entries = []

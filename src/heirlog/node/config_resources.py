@@ -2,19 +2,21 @@
 
     this node's loggers                         itself: `broker_loggers.py`
     on a broker, the configuration of another   nobody: clients are expected to send it to that broker, as on Kafka
-    everything else                             the active controller
+    everything else                             the active controller. What a running broker could not follow it refuses
+                                                itself: the controller does not know what counts there
 
 The answers come back in the order of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from heirlog.metadata.image import BROKER_RESOURCE
+from heirlog.metadata import dynamic_changes
+from heirlog.metadata.image import BROKER_RESOURCE, Image
 from heirlog.pending import Pending
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
@@ -51,14 +53,33 @@ def answer_with(
     return merged
 
 
-def refusal(node: Node, resource: Any, response_class: Any) -> Any:
-    kind, name, me = resource.resource_type, resource.resource_name, str(node.config.node_id)
-    if kind != BROKER_RESOURCE or name in ("", me):
+def refusal(
+    node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]], response_class: Any
+) -> Any:
+    """Of this broker, instead of the controller's answer; None: it has nothing against it."""
+    if resource.resource_type != BROKER_RESOURCE:
         return None
-    if name.isdecimal():
-        reason = f"Unexpected broker id, expected {me}, but received {name}"
-    else:
-        reason = f"Node id must be an integer, but it is: {name}"
+    reason = _reason_against(node, resource, changes_of)
+    if reason is None:
+        return None
     return response_class.AlterConfigsResourceResponse(
-        resource_type=kind, resource_name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=reason
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=reason,
     )
+
+
+def _reason_against(
+    node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
+) -> str | None:
+    name, me = resource.resource_name, str(node.config.node_id)
+    if name not in ("", me):
+        if name.isdecimal():
+            return f"Unexpected broker id, expected {me}, but received {name}"
+        return f"Node id must be an integer, but it is: {name}"
+    try:
+        changes = changes_of(node.image, resource)
+    except KafkaError:
+        return None  # the controller says what is wrong with it
+    return dynamic_changes.reason_against(node.image, node.config, name, changes)

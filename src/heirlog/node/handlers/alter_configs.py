@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
+from heirlog.controller.alter_configs import replacement
 from heirlog.controller.refusals import alter_configs_refused
 from heirlog.node.config_resources import answer_with, refusal
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -22,7 +23,7 @@ def handle(node: Node, request: AlterConfigsRequest, context: Context) -> Any:
         return node.controller.requests.alter_configs(request, context)
     return answer_with(
         request.resources,
-        [refusal(node, resource, AlterConfigsResponse) for resource in request.resources],
+        [refusal(node, resource, replacement, AlterConfigsResponse) for resource in request.resources],
         lambda own: AlterConfigsRequest(resources=own, validate_only=request.validate_only),
         AlterConfigsResponse,
         lambda forwarded: node.forward(forwarded, context, partial(alter_configs_refused, forwarded)),

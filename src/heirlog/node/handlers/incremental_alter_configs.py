@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
+from heirlog.controller.alter_configs import increments
 from heirlog.controller.refusals import incremental_alter_configs_refused
 from heirlog.node import broker_loggers
 from heirlog.node.broker_loggers import BROKER_LOGGER
@@ -39,7 +40,7 @@ def handle(node: Node, request: IncrementalAlterConfigsRequest, context: Context
         )
         if resource.resource_type == BROKER_LOGGER and times == 1:
             return broker_loggers.alter(node, resource, request.validate_only)
-        return None if is_controller else refusal(node, resource, IncrementalAlterConfigsResponse)
+        return None if is_controller else refusal(node, resource, increments, IncrementalAlterConfigsResponse)
 
     return answer_with(
         request.resources,
