@@ -14,7 +14,7 @@ from heirlog.metadata.state import BrokerState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, BrokerId, Uuid
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_validate_only_writes_nothing() -> None:
     request.validate_only = True
     (result,) = harness.ask("create_topics", request, 7).topics
     assert (result.error_code, result.num_partitions) == (ErrorCode.NONE, 1)
+    assert result.topic_id != ZERO_UUID, "as on Apache Kafka: an id that nothing will have"
     assert not harness.controller.image.topics
 
 

@@ -7,6 +7,8 @@ missing at birth is not eligible, because it never had anything. Topics of one r
 Refusals, in this order: a name given twice in the request; a bad name; a name that is taken; a name that differs from
 another one only in '.' and '_'; a bad configuration; a bad number of partitions, replication factor or assignment.
 
+A request that is only to be validated is answered in full, with a topic id that nothing will have, as by Apache Kafka.
+
 One request makes at most 10,000 records, because a topic must not exist with half of its partitions.
 
 Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids).
@@ -76,7 +78,7 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
         taken[collision_key(asked.name)] = asked.name
         if not request.validate_only:
             records += creation.records
-        results.append(_created(image, static, asked, creation, request.validate_only))
+        results.append(_created(image, static, asked, creation))
     response = CreateTopicsResponse(topics=results)
     return Outcome(lambda base_offset: response, records)
 
@@ -175,7 +177,7 @@ def _new_topic_id(image: Image, random: Random) -> Uuid:
             return topic_id
 
 
-def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creation, validate_only: bool) -> Created:
+def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creation) -> Created:
     given = {config.name: config.value for config in asked.configs}
     configs = []
     for entry in describe_topic(image, static, asked.name):
@@ -190,7 +192,7 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
         )
     return Created(
         name=asked.name,
-        topic_id=ZERO_UUID if validate_only else creation.topic_id,
+        topic_id=creation.topic_id,
         error_message=None,
         num_partitions=len(creation.assignments),
         replication_factor=len(creation.assignments[0]),
