@@ -131,3 +131,23 @@ def test_nodes_stop_cleanly_when_the_process_that_started_them_is_killed(tmp_pat
         parent.communicate()
     eventually(lambda: not any(map(alive, pids)), "the nodes to end")
     assert (tmp_path / "broker-1" / "log" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_temporary_folder_goes_when_the_process_that_made_it_is_killed() -> None:
+    program = (
+        "from heirlog.testing import Cluster, cluster as module\n"
+        "module.ORPHANS_END_S = 0\n"
+        "with Cluster(nodes=1, combined=True) as cluster:\n"
+        "    print(cluster.data, flush=True)\n"
+        "    cluster.kill(1)\n"
+        "    input()\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        data = Path(parent.stdout.readline().strip())
+        assert data.is_dir() and data.name.startswith("heirlog-")
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.communicate()
+    eventually(lambda: not data.exists(), "the folder to go")

@@ -89,22 +89,14 @@ class NodeProcess:
     def pause(self) -> None:
         """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""
         assert self._process is not None and self.running and not self.paused, f"{self.layout.name} cannot be paused"
-        wake = f"read -r _; kill -CONT {self._process.pid}"
-        self._waker = subprocess.Popen(
-            ["/bin/sh", "-c", wake],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._waker = after_our_end('kill -CONT "$0"', str(self._process.pid))
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """If it is paused."""
         if self._waker is not None:
             # before the node is gone: its number may soon be another's
-            self._waker.kill()
-            self._waker.communicate()
+            call_off(self._waker)
             self._waker = None
             self._signal(signal.SIGCONT)
 
@@ -162,6 +154,23 @@ class NodeProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.running:
             self._process.send_signal(number)
+
+
+def after_our_end(script: str, argument: str) -> subprocess.Popen[bytes]:
+    """A shell that runs `script`, with `argument` as its $0, once this process has ended, in whatever way."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", f"read -r _; {script}", argument],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def call_off(shell: subprocess.Popen[bytes]) -> None:
+    """`after_our_end` will do nothing."""
+    shell.kill()
+    shell.communicate()
 
 
 def _environment() -> dict[str, str]:

@@ -9,7 +9,7 @@
 Brokers are 1..nodes, the controller is 100; with `combined` broker 1 has both roles. Nodes keep a ledger of what they
 flushed (`heirlog.server.ledger`), so that a power cut can be played on their files. Whatever ends the test, the nodes
 end too: on leaving the `with` block, at the interpreter's exit, or, where neither runs, because their standard input
-ends with the parent.
+ends with the parent. Of a folder that was not given nothing is left in any of these ways.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -28,7 +29,15 @@ from heirlog.cli import layout as layouts
 from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import Layout, NodeLayout
-from heirlog.cli.processes import POLL_S, NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.cli.processes import (
+    POLL_S,
+    NodeProcess,
+    after_our_end,
+    call_off,
+    end_description,
+    stop_all,
+    wait_until_ready,
+)
 from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
@@ -38,6 +47,8 @@ from heirlog.testing.ports import PortReservation
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
+ORPHANS_END_S = 20
+"""By then nodes without their parent have ended (`heirlog.cli.node`)."""
 
 
 class ClusterError(Exception):
@@ -73,6 +84,7 @@ class Cluster:
         self._layout: Layout | None = None
         self._ports = PortReservation()
         self._processes: dict[int, NodeProcess] = {}
+        self._remover: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Cluster:
         self.open()
@@ -87,6 +99,8 @@ class Cluster:
         """Returns once every broker knows every broker. Raises ClusterError."""
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
         atexit.register(self.close)
+        if not self._keep_data:
+            self._remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
         try:
             self._layout = self._prepare(self._data)
             self._processes = {
@@ -128,6 +142,9 @@ class Cluster:
         self._ports.release()
         if not self._keep_data and self._data is not None:
             shutil.rmtree(self._data, ignore_errors=True)
+        if self._remover is not None:
+            call_off(self._remover)
+            self._remover = None
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Until every running broker knows every running broker; paused ones do not count. Raises ClusterError."""
