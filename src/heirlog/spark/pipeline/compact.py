@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from heirlog.spark.pipeline.batch import meaning, tables_of
@@ -32,6 +33,7 @@ from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 from heirlog.spark.pipeline.table import MANIFEST, BatchTable
 
 TARGET_BYTES = 128 * 1024 * 1024
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -114,24 +116,40 @@ def _merge(files: Sequence[Path], into: Path, target_bytes: int) -> None:
         if len(group) == 1:
             os.link(group[0], into / group[0].name)
             continue
-        # the first file's schema carries what Spark noted in it about its own types
-        schema = pq.read_schema(group[0])
-        with pq.ParquetWriter(into / f"merged-{number:05}-{group[-1].name}", schema) as writer:
-            for file in group:
-                for rows in pq.ParquetFile(file).iter_batches():
-                    writer.write_batch(rows)
+        _write_as_one(group, into / f"merged-{number:05}-{group[-1].name}")
+
+
+def _write_as_one(files: Sequence[Path], target: Path) -> None:
+    """Rows of many files share a row group: one for each of them would cost readers as much as the files did."""
+    # the first file's schema carries what Spark noted in it about its own types
+    schema = pq.read_schema(files[0])
+    with pq.ParquetWriter(target, schema) as writer:
+        waiting: list[pa.RecordBatch] = []
+        size = 0
+        for file in files:
+            for rows in pq.ParquetFile(file).iter_batches():
+                waiting.append(rows)
+                size += rows.nbytes
+                if size >= _ROW_GROUP_BYTES:
+                    writer.write_table(pa.Table.from_batches(waiting, schema))
+                    waiting, size = [], 0
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting, schema))
 
 
 def _groups(files: Sequence[Path], target_bytes: int) -> Iterator[list[Path]]:
+    """Files of one schema: it may change from batch to batch where it is that of the files that come in."""
     group: list[Path] = []
     size = 0
+    columns: pa.Schema | None = None
     for file in files:
-        length = file.stat().st_size
-        if group and size + length > target_bytes:
+        length, its_columns = file.stat().st_size, pq.read_schema(file)
+        if group and (size + length > target_bytes or its_columns != columns):
             yield group
             group, size = [], 0
         group.append(file)
         size += length
+        columns = its_columns
     if group:
         yield group
 
