@@ -54,6 +54,7 @@ READS: list[dict[str, str]] = [
     {"endingOffsets": _offsets(0, 0, 0)},
     {"startingTimestamp": str(TIME_MS + 100), "endingTimestamp": str(TIME_MS + 400)},
     {"startingTimestamp": "0", "endingTimestamp": str(LATE_MS), "startingOffsets": "nonsense"},
+    {"startingTimestamp": "-2", "endingTimestamp": " -1 "},
     {"startingOffsetsByTimestamp": _offsets(TIME_MS + 50, TIME_MS, TIME_MS + 500)},
     {"endingOffsetsByTimestamp": _offsets(TIME_MS + 50, LATE_MS, TIME_MS), "endingOffsets": "earliest"},
     {"startingTimestamp": str(LATE_MS), "startingOffsetsByTimestampStrategy": "latest"},
@@ -64,10 +65,14 @@ READS: list[dict[str, str]] = [
     *({"minPartitions": str(number)} for number in (1, 3, 7, 20)),
     {"minPartitions": "7", "startingOffsets": _offsets(0, 150, 200), "endingOffsets": _offsets(200, 151, 200)},
     {"minPartitions": "9", "maxRecordsPerPartition": "50"},
+    {"minPartitions": "+7", "maxOffsetsPerTrigger": "x"},
     {"maxRecordsPerPartition": "11"},
     {"subscribe": " T ,, T"},
     {"subscribe": "T,aTb"},
-    *({"subscribe": "", "subscribePattern": pattern} for pattern in ("T", "^T$", "T.+", "(?i)^t$", "no-such", " T")),
+    *(
+        {"subscribe": "", "subscribePattern": pattern}
+        for pattern in ("T", "^T$", "T.+", "(?i)^t$", "no-such", " T", r"^\QT\E\z")
+    ),
     *(
         {"subscribe": "", "assign": assigned}
         for assigned in ('{"T":[0,2]}', ' {"T":[2,0,2], "aTb":[1]}', '{"T":[1,7]}')
@@ -105,9 +110,10 @@ REFUSED: list[dict[str, str]] = [
     {"endingOffsetsByTimestamp": _offsets(TIME_MS)},
     {"endingTimestamp": "late"},
     {"startingOffsetsByTimestampStrategy": "guess", "startingTimestamp": "5"},
-    *({"minPartitions": value} for value in ("0", "-1", "x", "", str(2**31))),
+    *({"minPartitions": value} for value in ("0", "-1", "x", "", " 7", str(2**31))),
     *({"maxRecordsPerPartition": value} for value in ("0", "-1", "x", str(2**63))),
     {"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"},
+    {"failOnDataLoss": " true"},
     *({name: "yes"} for name in ("includeHeaders", "failOnDataLoss", "kafkaConsumer.pollTimeoutMs")),
     *({f"fetchOffset.{name}": "x"} for name in ("numRetries", "retryIntervalMs")),
     *({f"kafka.{name}": "x"} for name in ("auto.offset.reset", "key.deserializer", "VALUE.deserializer")),
