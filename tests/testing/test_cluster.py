@@ -102,9 +102,32 @@ def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> N
         topic = CreateTopicsRequest.CreatableTopic(name="kept", num_partitions=1, replication_factor=1)
         assert client.admin(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
         address = cluster.bootstrap_servers
-    with Cluster(nodes=1, data=tmp_path) as again, BlockingClient(again.bootstrap_servers) as client:
+    for contradiction, sentence in (({"nodes": 3}, "1 brokers, not 3"), ({"config": {"num.partitions": 4}}, "not 4")):
+        with pytest.raises(ClusterError, match=sentence):
+            Cluster(data=tmp_path, **contradiction).open()
+    with Cluster(data=tmp_path) as again, BlockingClient(again.bootstrap_servers) as client:
+        with pytest.raises(ClusterError, match=r"of .* is running, started by somebody else"):
+            Cluster(data=tmp_path).open()
         assert again.bootstrap_servers == address
         assert [topic.name for topic in client.metadata().topics] == ["kept"]
+
+
+def test_a_cluster_that_is_not_open_says_so() -> None:
+    with pytest.raises(ClusterError, match="1 to 99 brokers, not 0"):
+        Cluster(nodes=0)
+    cluster = Cluster()
+    for call in (cluster.kill, cluster.start, cluster.output):
+        with pytest.raises(ClusterError, match="not started: use it in a `with` statement"):
+            call(1)
+
+
+@pytest.mark.heirlog(nodes=1, combined=True)
+def test_a_closed_cluster_starts_no_node(heirlog_cluster: Cluster) -> None:
+    with pytest.raises(ClusterError, match="started already"):
+        heirlog_cluster.open()
+    heirlog_cluster.close()
+    with pytest.raises(ClusterError, match="the cluster is closed"):
+        heirlog_cluster.start(1)
 
 
 def test_a_node_that_cannot_start_is_reported_with_its_own_words() -> None:

@@ -26,9 +26,10 @@ from types import TracebackType
 from typing import Any
 
 from heirlog.cli import layout as layouts
+from heirlog.cli import properties
 from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
-from heirlog.cli.layout import Layout, NodeLayout
+from heirlog.cli.layout import CONTROLLER_ID, Layout, NodeLayout
 from heirlog.cli.processes import (
     POLL_S,
     NodeProcess,
@@ -44,6 +45,7 @@ from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import PowerCut, apply_power_cut
 from heirlog.testing.ports import PortReservation
 
+DEFAULT_NODES = 3
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 """Of nodes that hang: a busy machine takes half a minute to start four of them."""
@@ -58,21 +60,25 @@ class ClusterError(Exception):
 class Cluster:
     """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
 
+    nodes: brokers; None: 3, or those that `data` holds.
     config: further server.properties for every node; values may be str, int or bool.
-    data: a directory that outlives the cluster and may hold one already; None: a temporary one, removed at the end.
+    data: a directory that outlives the cluster and may hold one already, which is started as it is: other arguments
+        that contradict it are refused. None: a temporary one, removed at the end.
     elr: False formats the cluster with eligible.leader.replicas.version=0.
     ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
     """
 
     def __init__(
         self,
-        nodes: int = 3,
+        nodes: int | None = None,
         config: Mapping[str, Any] | None = None,
         combined: bool = False,
         data: str | Path | None = None,
         elr: bool = True,
         ledger: bool = True,
     ) -> None:
+        if nodes is not None and not 0 < nodes < CONTROLLER_ID:
+            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
         self._nodes = nodes
         self._config = {name: _text(value) for name, value in (config or {}).items()}
         self._combined = combined
@@ -85,6 +91,7 @@ class Cluster:
         self._ports = PortReservation()
         self._processes: dict[int, NodeProcess] = {}
         self._remover: subprocess.Popen[bytes] | None = None
+        self._is_open = False
 
     def __enter__(self) -> Cluster:
         self.open()
@@ -97,6 +104,8 @@ class Cluster:
 
     def open(self) -> None:
         """Returns once every broker knows every broker. Raises ClusterError."""
+        if self._is_open:
+            raise ClusterError("the cluster is started already")
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
         atexit.register(self.close)
         if not self._keep_data:
@@ -107,6 +116,9 @@ class Cluster:
                 node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)
                 for node in self._layout.start_order()
             }
+            if self._keep_data:
+                self._refuse_running()
+            self._is_open = True
             for process in self._processes.values():
                 process.start()
             self.wait_until_ready()
@@ -120,19 +132,37 @@ class Cluster:
     def _prepare(self, data: Path) -> Layout:
         layout = layouts.load(data)
         if layout is not None:
+            self._refuse_contradictions(layout)
             for node in layout.nodes:
                 for port in node.ports():
                     self._ports.reserve(port)
         else:
-            ports = [self._ports.reserve() for _ in range(self._nodes)]
+            ports = [self._ports.reserve() for _ in range(self._nodes or DEFAULT_NODES)]
             controller_port = self._ports.reserve()
             layout = layouts.create(data, ports, controller_port, combined=self._combined, config=self._config)
         format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
         return layout
 
+    def _refuse_contradictions(self, layout: Layout) -> None:
+        holds = f"{layout.data} holds a cluster with"
+        if self._nodes not in (None, len(layout.brokers)):
+            raise ClusterError(f"{holds} {len(layout.brokers)} brokers, not {self._nodes}")
+        for node in layout.nodes:
+            there = properties.read(node.properties_path)
+            for name, value in self._config.items():
+                if there.get(name) != value:
+                    raise ClusterError(f"{holds} {name}={there.get(name)}, not {value}; edit {node.properties_path}")
+
+    def _refuse_running(self) -> None:
+        """Its ports are shared with whoever reserves them too, and two nodes of one ledger would spoil it."""
+        for process in self._processes.values():
+            if process.listens():
+                raise ClusterError(f"{process.layout.name} of {self.data} is running, started by somebody else")
+
     def close(self) -> None:
         """Stop every node by its own handle. Data that were not given a place are removed."""
         atexit.unregister(self.close)
+        self._is_open = False
         # nobody looks at these data again, unless their place was given
         if self._keep_data and self._layout is not None:
             brokers, controllers = self._stop_order()
@@ -239,6 +269,8 @@ class Cluster:
         Raises ClusterError for a node that runs.
         """
         process = self._process(node)
+        if not self._is_open:
+            raise ClusterError("the cluster is closed")
         if process.running:
             raise ClusterError(f"{process.layout.name} runs already")
         process.start()
@@ -256,6 +288,7 @@ class Cluster:
         return apply_power_cut(str(process.layout.ledger_path), seed)
 
     def _process(self, node: int) -> NodeProcess:
+        self._known()
         found = self._processes.get(node)
         if found is None:
             raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
