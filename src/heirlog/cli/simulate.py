@@ -16,12 +16,17 @@ app = typer.Typer(help="The seeded simulator: the product's nodes in virtual tim
 
 @app.command("guards")
 def list_guards(as_json: Json = False) -> None:
-    """The protocol's rules that `replay --without-guard` can take away, and where each lives."""
+    """The protocol's rules that `replay --without-guard` can take away, where each lives, and what shows it."""
     from heirlog.sim.guards import GUARDS
 
-    columns = {"number": "Guard", "rule": "Rule", "where": "Where"}
+    columns = {"number": "Guard", "rule": "Rule", "where": "Where", "scenario": "Scenario"}
     rows = [
-        {"number": guard.number, "rule": guard.rule, "where": f"{guard.module}.{guard.predicate}"}
+        {
+            "number": guard.number,
+            "rule": guard.rule,
+            "where": f"{guard.module}.{guard.predicate}",
+            "scenario": guard.scenario,
+        }
         for guard in GUARDS.values()
     ]
     show_rows(columns, rows, as_json)

@@ -16,12 +16,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`predicate` of `module` says whether to go on; without the guard it is always true."""
+    """`predicate` of `module` says whether to go on; without the guard it is always true, and seeds of `scenario` fail."""
 
     number: int
     module: str
     predicate: str
     rule: str
+    scenario: str
 
     def passes_always(self) -> Callable[..., bool]:
         """What stands in for the predicate."""
@@ -40,66 +41,77 @@ GUARDS: Mapping[int, Guard] = {
             "heirlog.broker.partition",
             "fetched_offsets_count_on",
             "a new leader epoch forgets what followers fetched before",
+            "leader-epoch-jump",
         ),
         Guard(
             4,
             "heirlog.broker.isr",
             "has_reached",
             "a follower joins the ISR at or above the high watermark and the start of the leader epoch",
+            "moves",
         ),
         Guard(
             6,
             "heirlog.controller.alter_partition",
             "member_is_eligible",
             "AlterPartition: members unfenced and with the registered broker epoch (KIP-903)",
+            "kip-903-race",
         ),
         Guard(
             7,
             "heirlog.controller.alter_partition",
             "partition_epoch_is_current",
             "AlterPartition: the partition epoch equals the stored one",
+            "overtaken-isr-change",
         ),
         Guard(
             8,
             "heirlog.broker.high_watermark",
             "committed_isr_is_large_enough",
             "the high watermark needs a committed ISR of at least the effective min ISR (KIP-966)",
+            "last-replica-standing",
         ),
         Guard(
             9,
             "heirlog.controller.registration",
             "stopped_cleanly",
             "an unclean registration leaves ISR and ELR before it can be unfenced (KIP-966)",
+            "U11",
         ),
         Guard(
             10,
             "heirlog.controller.recovery.answers",
             "is_of_this_registration",
             "a GetReplicaLogInfo answer carries the registered broker epoch (KIP-966)",
+            "U3",
         ),
         Guard(
             11,
             "heirlog.controller.recovery.answers",
             "knows_the_leader_epoch",
             "a GetReplicaLogInfo answer carries the controller's current leader epoch (KIP-966)",
+            "U13-old-leader",
         ),
         Guard(
             12,
             "heirlog.controller.recovery.answers",
             "length_may_decide",
             "the last written leader epoch decides before the length of a log (KIP-966)",
+            "U1",
         ),
         Guard(
             13,
             "heirlog.controller.recovery.verdict",
             "quorum_is_complete",
             "Balanced waits for every member of its quorum (KIP-966)",
+            "U2",
         ),
         Guard(
             14,
             "heirlog.raft.commit",
             "flush_reached",
             "an acknowledgement by the quorum waits for the flush",
+            "controller-power-cut",
         ),
     )
 }

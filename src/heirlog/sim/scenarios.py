@@ -236,11 +236,15 @@ def _kip_903_race(stage: Stage) -> None:
     cluster.kill(victim, lose_unflushed=bool(random.randrange(0, 2)))
     _wait_states(stage, f"{victim} is out of the ISR", lambda state: follower not in state.isr)
     cluster.run_for(random.randrange(200, 1500))
+    # it may not join before the leader knows that it is unfenced, and cannot tell the controller any more
+    cluster.say(f"partition {victim}>{keeper}")
+    cluster.block(victim, keeper)
     cluster.start(victim)
+    stage.wait(f"{keeper} knows that {victim} is unfenced", lambda: _knows_of(stage, leader, follower), STEP_LIMIT_MS)
     brokers = stage.checker.truth.image.brokers
-    stage.wait(f"{victim} is unfenced", lambda: not brokers[follower].fenced, STEP_LIMIT_MS)
-    cluster.say(f"partition {keeper}>{controller}")
+    cluster.say(f"partition {keeper}>{controller}, heal {victim}>{keeper}")
     cluster.block(keeper, controller)
+    cluster.heal(victim, keeper)
     if cluster.run_until(lambda: _asks_for(stage, leader, follower), 3000):
         cluster.run_for(random.randrange(0, 50))
         epoch = brokers[follower].epoch
@@ -258,6 +262,14 @@ def _kip_903_race(stage: Stage) -> None:
     cluster.say(f"heal {keeper}>{victim}")
     cluster.heal(keeper, victim)
     cluster.run_for(random.randrange(1000, 3000))
+
+
+def _knows_of(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
+    """The follower's registration is the one that the controllers committed last, and it is unfenced."""
+    node = stage.cluster.broker(leader).running
+    known = None if node is None else node.image.brokers.get(follower)
+    now = stage.checker.truth.image.brokers[follower]
+    return known is not None and known.epoch == now.epoch and not known.fenced and not now.fenced
 
 
 def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
