@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`predicate` of `module` says whether to go on; without the guard it is always true, and seeds of `scenario` fail."""
+    """`predicate` of `module` says whether to go on; without it always true: then seeds of `scenario` fail."""
 
     number: int
     module: str
