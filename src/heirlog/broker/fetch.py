@@ -56,7 +56,6 @@ class _Fetch:
     __slots__ = (
         "_by_key",
         "_handler",
-        "_is_looking",
         "context",
         "entries",
         "from_follower",
@@ -79,8 +78,6 @@ class _Fetch:
         self.number = -1
         self.pending: Pending[Any] | None = None
         self._by_key: dict[PartitionKey, list[FetchEntry]] = {}
-        self._is_looking = False
-        """It reads. Where that finds a disk broken everybody who waits is woken, this one, too: it knows already."""
         if context.api_version >= _REPLICA_STATE_VERSION:
             self.replica_id = BrokerId(request.replica_state.replica_id)
             self.replica_epoch = request.replica_state.replica_epoch
@@ -125,16 +122,12 @@ class _Fetch:
         return tuple(self._by_key)
 
     def woken(self, key: PartitionKey) -> bool:
-        if self._is_looking:
-            return False
-        self._is_looking = True
         for entry in self._by_key[key]:
             self._handler.read_within_limits(self, entry)
-        enough = self.is_enough
-        if enough:
-            self.expired()
-        self._is_looking = False
-        return enough
+        if not self.is_enough:
+            return False
+        self.expired()
+        return True
 
     def expired(self) -> None:
         assert self.pending is not None
@@ -143,15 +136,11 @@ class _Fetch:
     # with a session: it brings the news
 
     def heard(self, entry: SessionEntry) -> None:
-        if self._is_looking:
-            return
         # the answer reads everything anew; a look before it is only needed where one byte is not enough
         if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
             self.end()
             return
-        self._is_looking = True
         self._handler.read_within_limits(self, entry)
-        self._is_looking = False
         if self.is_enough:
             self.end()
 

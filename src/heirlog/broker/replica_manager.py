@@ -306,11 +306,11 @@ class ReplicaManager:
         """The broker is about to close its logs: nobody leads or follows here any more, and who waits is told so."""
         for partition in self.all_partitions():
             self._stop_serving(partition)
+            self.waits.served_anew(partition.key)
 
     def _stop_serving(self, partition: Partition) -> None:
         self._fetchers.remove(partition)
         partition.become_idle()
-        self.waits.served_anew(partition.key)
 
     # -- ISR changes --------------------------------------------------------------------------------------------
 
@@ -388,9 +388,17 @@ class ReplicaManager:
             self.directories.failed(directory, error)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
+        lost = []
         for key, owner in self._directory_of.items():
             partition = self.partition(key)
             if owner is directory and partition is not None:
                 partition.offline = True
                 self._stop_serving(partition)
+                lost.append(key)
+        # not at once: a waiting request may have found it out by its own look, and is still at it
+        self._env.call_later(0, lambda: self._tell_of_loss(lost))
         self.on_directory_failed()
+
+    def _tell_of_loss(self, lost: Iterable[PartitionKey]) -> None:
+        for key in lost:
+            self.waits.served_anew(key)
