@@ -276,6 +276,31 @@ def test_a_topic_created_again_is_told_from_the_old_one_also_after_a_restart(top
     assert len(batch_rows(topics, topic, end)) == 0
 
 
+def test_a_topic_that_went_and_was_stepped_over_is_waited_for(topics: Topics) -> None:
+    kept, gone = topics.create(), topics.create()
+    both = f"{kept},{gone}"
+    topics.fill(gone, 3)
+    stream = reader(topics, both, onDataLoss="skip")
+    start = stored(stream.latestOffset(stream.initialOffset(), ALL))
+    topics.delete(gone)
+    with pytest.raises(DataLoss, match=f"{gone}-0: the partition is gone"):
+        reader(topics, both).latestOffset(start, ALL)
+    end = stored(stream.latestOffset(start, ALL))
+    assert losses(end) == [("deleted", 3, -1, 3)]
+    assert stream.latestOffset(end, ALL) == end, "no news"
+    topics.fill(kept, 2)
+    later = reader(topics, both, onDataLoss="skip")
+    later.prepareForTriggerAvailableNow()
+    news = stored(later.latestOffset(end, ALL))
+    for run in (later, reader(topics, both, onDataLoss="skip")):
+        assert [offset for _, offset, _ in rows(run, end, news)] == [0, 1], "also when the batch is run again"
+    topics.create(name=gone)
+    topics.fill(gone, 5)
+    assert [offset for _, offset, _ in rows(stream, news, stream.latestOffset(news, ALL))] == list(range(5))
+    with pytest.raises(KafkaError):
+        reader(topics, f"{kept},never-was", onDataLoss="skip").latestOffset(news, ALL)
+
+
 def test_a_batch_planned_on_the_old_topic_does_not_read_the_new_one(topics: Topics) -> None:
     topic = topics.create()
     topics.fill(topic, 4)

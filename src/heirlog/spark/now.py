@@ -35,10 +35,12 @@ class Now:
         """Sorted; at most one for each partition, the one that says most."""
 
     def _look(self, client: DataClient, options: Options) -> None:
-        tolerated = {topic for topic, _ in self._before.offsets}
-        subscribed = resolve.subscribed(client, options, tolerated=tolerated)
+        before = self._before
+        subscribed = resolve.subscribed(client, options, tolerated=before.topics)
         self.partitions = subscribed.partitions
-        self.topic_ids = subscribed.topic_ids
+        # a topic that went and was stepped over stays known: its absence is no news to the next batch
+        known = {topic: before.topic_ids[topic] for topic in sorted(options.named_topics & before.topic_ids.keys())}
+        self.topic_ids = {**known, **subscribed.topic_ids}
         self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)
         self.latest = resolve.listed(client, LATEST, self.partitions, options.isolation)
 

@@ -31,6 +31,11 @@ class StreamOffset:
     epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     losses: tuple[Loss, ...] = ()
 
+    @property
+    def topics(self) -> set[str]:
+        """Those that were read, and those that went meanwhile."""
+        return {topic for topic, _ in self.offsets} | self.topic_ids.keys()
+
     def as_json(self) -> dict[str, Any]:
         member: dict[str, Any] = {
             "topicIds": {topic: uuid_text(topic_id) for topic, topic_id in sorted(self.topic_ids.items())},

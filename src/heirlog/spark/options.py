@@ -131,6 +131,11 @@ class Options:
         return self.properties["bootstrap.servers"]
 
     @property
+    def named_topics(self) -> set[str]:
+        """Topics that ought to be there. Of a pattern there are none."""
+        return set(self.topics or ()) | {topic for topic, _ in self.assigned or ()}
+
+    @property
     def isolation(self) -> int:
         """As the Fetch API numbers it."""
         return ISOLATIONS.index(self.properties.get("isolation.level", ISOLATIONS[0]).strip())

@@ -35,7 +35,7 @@ from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
-from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
+from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, Options, TopicPartition
 from heirlog.spark.plan import Range, share, split, waiting
 from heirlog.spark.read import read_range
 from heirlog.spark.worker import Shipped
@@ -113,8 +113,11 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._target = resolve.ask(self._options, self._latest)
 
     def _latest(self, client: DataClient) -> dict[TopicPartition, int]:
-        partitions = resolve.subscribed(client, self._options).partitions
-        return resolve.at(client, LATEST, partitions, self._options.isolation)
+        options = self._options
+        # which of them went, and whether that may be, latestOffset finds out
+        tolerated = () if options.on_data_loss is OnDataLoss.FAIL else options.named_topics
+        partitions = resolve.subscribed(client, options, tolerated).partitions
+        return resolve.at(client, LATEST, partitions, options.isolation)
 
     def _limited(
         self, begins: Mapping[TopicPartition, int], ends: dict[TopicPartition, int], limit: ReadLimit
@@ -144,7 +147,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         if new:
             earliest = resolve.ask(options, lambda client: resolve.at(client, EARLIEST, new, options.isolation))
             begins.update(earliest)
-        ends = dict(after.offsets) if end == self._last_end else self._still_there(after.offsets)
+        ends = dict(after.offsets) if end == self._last_end else self._still_there(after)
         for partition, stop in ends.items():
             if begins[partition] > stop:
                 # offsets of a checkpoint that another program wrote
@@ -162,11 +165,12 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         ]
         return [InputPartition(part) for part in split(ranges, options.min_partitions, options.max_records)]
 
-    def _still_there(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def _still_there(self, after: StreamOffset) -> dict[TopicPartition, int]:
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
+        ends = after.offsets
 
         def there(client: DataClient) -> dict[TopicPartition, int]:
-            known = resolve.subscribed(client, self._options, tolerated={topic for topic, _ in ends}).partitions
+            known = resolve.subscribed(client, self._options, tolerated=after.topics).partitions
             return resolve.at(client, LATEST, [key for key in ends if key in known], resolve.ALL_RECORDS)
 
         latest = resolve.ask(self._options, there)
