@@ -54,6 +54,13 @@ class BrokerState(Enum):
     SHUTTING_DOWN = 7
 
 
+class Registered(Enum):
+    NO = "no"
+    ASKED = "asked"
+    """Until there is an answer; also again, where the controller does not know this broker any more."""
+    YES = "yes"
+
+
 @dataclass(frozen=True, slots=True)
 class LifecycleEvents:
     """What the rest of the broker does. on_registered: the epoch is in `Peers`; on_caught_up: publish metadata now;
@@ -90,8 +97,7 @@ class Lifecycle:
         self.incarnation_id = Uuid(env.random.randbytes(16))
         self._directory_ids: list[Uuid] = []
         self._previous_broker_epoch = NO_BROKER_EPOCH
-        self._registered = False
-        self._registering = False
+        self._registered = Registered.NO
         self._registration_deadline_ms = 0
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
         self._registration_error = "no controller is known"
@@ -111,10 +117,9 @@ class Lifecycle:
     # -- registration -------------------------------------------------------------------------------------------
 
     def _begin_registration(self) -> None:
-        if self._registering:
+        if self._registered is Registered.ASKED:
             return
-        self._registering = True
-        self._registered = False
+        self._registered = Registered.ASKED
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
         self._registration_deadline_ms = self._env.now_ms() + self._static.int("initial.broker.registration.timeout.ms")
         self._register()
@@ -166,8 +171,7 @@ class Lifecycle:
             self._registration_error = f"the controller answered {error_code(result.error_code).name}"
             self._register_later()
             return
-        self._registering = False
-        self._registered = True
+        self._registered = Registered.YES
         # from here on the logs are written to: the clean stop before is history
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._peers.broker_epoch = BrokerEpoch(result.broker_epoch)
@@ -198,7 +202,7 @@ class Lifecycle:
 
     def metadata_applied(self) -> None:
         """The image has grown. While starting that may be all the controller waits for."""
-        if self.state is BrokerState.STARTING and self._registered and not self._in_flight:
+        if self.state is BrokerState.STARTING and self._registered is Registered.YES and not self._in_flight:
             self._heartbeat_now()
 
     def directory_failed(self) -> None:
@@ -206,14 +210,16 @@ class Lifecycle:
         self._heartbeat_now()
 
     def _heartbeat_now(self) -> None:
+        self._cancel_next_heartbeat()
+        self._heartbeat()
+
+    def _cancel_next_heartbeat(self) -> None:
         if self._cancel_next is not None:
             self._cancel_next()
             self._cancel_next = None
-        self._heartbeat()
 
     def _heartbeat_in(self, delay_ms: int) -> None:
-        if self._cancel_next is not None:
-            self._cancel_next()
+        self._cancel_next_heartbeat()
         self._cancel_next = self._env.call_later(delay_ms, self._heartbeat_due)
 
     def _heartbeat_due(self) -> None:
@@ -221,7 +227,7 @@ class Lifecycle:
         self._heartbeat()
 
     def _heartbeat(self) -> None:
-        if self._in_flight or not self._registered or self.state is BrokerState.SHUTTING_DOWN:
+        if self._in_flight or self._registered is not Registered.YES or self.state is BrokerState.SHUTTING_DOWN:
             return
         controller = self._controller_endpoint()
         if controller is None:
@@ -299,7 +305,7 @@ class Lifecycle:
         if self.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             return
         self._shutdown_started_ms = self._env.now_ms()
-        if not self._registered or not self._static["controlled.shutdown.enable"]:
+        if self._registered is not Registered.YES or not self._static["controlled.shutdown.enable"]:
             self._let_go()
             return
         self._change_state(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
@@ -314,8 +320,6 @@ class Lifecycle:
         )
 
     def _let_go(self) -> None:
-        if self._cancel_next is not None:
-            self._cancel_next()
-            self._cancel_next = None
+        self._cancel_next_heartbeat()
         self._change_state(BrokerState.SHUTTING_DOWN)
         self._events.on_shut_down()
