@@ -350,8 +350,8 @@ ONE, TWO = b"\x0e\x00\x00\x00\x01\x02v\x00", b"\x0e\x00\x00\x02\x01\x02v\x00"
         (ONE + b"\x00", 1),
         (ONE, 2),
         (ONE + TWO, 1),
-        (ONE + ONE, 2),
-        (TWO + ONE, 2),
+        (ONE + b"\x0e\x00\x00\x04\x01\x02v\x00", 2),
+        (b"\x0e\x00\x00\x01\x01\x02v\x00" + TWO, 2),
         (b"\x10" + ONE[1:], 1),
         (b"\x0c" + ONE[1:], 1),
         (b"\x0d" + ONE[1:], 1),
@@ -378,6 +378,16 @@ def test_records_that_are_not_what_they_say_are_refused_and_nothing_is_appended(
     assert refused.value.code is ErrorCode.INVALID_RECORD
     assert log.log_end_offset == 0
     assert log.append_as_leader(with_body(ONE + TWO, 2), 0, 0).first_offset == 0
+
+
+@pytest.mark.parametrize("body", [ONE + ONE, TWO + ONE])
+def test_records_whose_offsets_are_not_their_places_in_the_batch_are_stored_as_they_are(
+    files: MemoryFiles, body: bytes
+) -> None:
+    log = open_log(files)
+    assert log.append_as_leader(with_body(body, 2), 0, 0).last_offset == 1
+    assert log.log_end_offset == 2
+    assert log.read(0, 1000, 2).regions[0].read()[HEADER_SIZE:] == body
 
 
 @settings(deadline=None)

@@ -68,7 +68,7 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
 
 
 def _check_first_records(records: Buffer, header: BatchHeader) -> None:
-    """Do the first records have the lengths and offsets that they say, and is there room for as many as are claimed?
+    """Do the first records have the lengths that they say and offsets in the batch, and is there room for all of them?
 
     A small batch is seen whole by that. To walk a large one would cost more than to store it, so of what lies further
     behind only the CRC is known: that it is what the producer wrote.
@@ -88,9 +88,11 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
             end = position + length
             position += 1  # the attributes
             position = position + 1 if records[position] < 0x80 else read_varint(records, position)[1]
-            if records[position] != expected << 1:
-                raise _damaged(f"record {expected} does not have that offset")
-            position = _end_of_field(records, _end_of_field(records, position + 1))
+            if records[position] == expected << 1:
+                position += 1
+            else:
+                position = _end_of_offset(records, position, count)
+            position = _end_of_field(records, _end_of_field(records, position))
             headers = records[position]
             # headers are left to whoever reads them; each takes two bytes; the lowest bit of their number is its sign
             if (position + 1 != end) if not headers else (headers & 1 or position + 1 + min(headers, 0x80) > end):
@@ -99,6 +101,18 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
         raise _damaged("a record ends behind the batch") from None
     if end > size or (count <= RECORDS_LOOKED_AT and end != size):
         raise _damaged("its records do not end where it ends")
+
+
+def _end_of_offset(records: Buffer, position: int, count: int) -> int:
+    """Behind an offset that is not the record's place in the batch.
+
+    Kafka stores such a record, say where a client gave all of them the offset 0. Outside of the batch it would name
+    another batch's record, and compaction would believe it.
+    """
+    offset_delta, end = read_varint(records, position)
+    if not 0 <= offset_delta < count:
+        raise _damaged(f"a record has offset {offset_delta} in a batch of {count}")
+    return end
 
 
 def _end_of_field(records: Buffer, position: int) -> int:
