@@ -25,7 +25,7 @@ from heirlog.metadata.state import PartitionState
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import races
-from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY, FeatureChanger
+from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.faults import Mix, Swarm, draw_mix
@@ -140,16 +140,18 @@ def _moves(stage: Stage) -> None:
 # features that come and go
 
 
+def _feature_plan(random: Random) -> Plan:
+    plan = _swarm_plan(random)
+    plan.feature_changes = True
+    return plan
+
+
 def _feature_levels(stage: Stage) -> None:
-    """A swarm while the ELR is switched off and on. No broker loses power: without the ELR that loses records, by
-    Kafka's rule.
-    """
-    cluster, random = stage.cluster, stage.world.stream("faults")
-    changer = cluster.run_client("features", lambda env: FeatureChanger(env, "features", cluster.bootstrap, []))
+    """A swarm in which no broker loses power: without the ELR that loses records, by Kafka's rule."""
+    random = stage.world.stream("faults")
     mix = draw_mix(random)
     weights = {**mix.weights, "power-cut": 0, "ladder": 0, "kill": mix.weights["kill"] + mix.weights["power-cut"] + 1}
-    _in_a_swarm(stage, replace(mix, weights=weights), random, lambda: cluster.run_for(SWARM_MS))
-    changer.stop()
+    _in_a_swarm(stage, replace(mix, weights=weights), random, lambda: stage.cluster.run_for(SWARM_MS))
 
 
 # last replica standing
@@ -412,7 +414,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "broken-disks": Scenario(_broken_disks_plan, _broken_disks),
     "swarm": Scenario(_swarm_plan, _swarm),
     "moves": Scenario(_moves_plan, _moves),
-    "feature-levels": Scenario(_swarm_plan, _feature_levels),
+    "feature-levels": Scenario(_feature_plan, _feature_levels),
     "last-replica-standing": Scenario(_drill_plan, _last_replica_standing),
     "kip-903-race": Scenario(_race_plan, _kip_903_race),
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),

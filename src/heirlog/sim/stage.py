@@ -22,6 +22,7 @@ from heirlog.sim.checker import Checker
 from heirlog.sim.clients.admin import (
     NONE,
     STRATEGY,
+    FeatureChanger,
     MinIsrChanger,
     Operator,
     StrategyChanger,
@@ -88,6 +89,8 @@ class Plan:
     """Of the topic, besides min ISR."""
     strategy_changes: bool = False
     """Of unclean.recovery.strategy, all the time."""
+    feature_changes: bool = False
+    """The eligible leader replicas are switched off and on, all the time."""
     made_again: bool = False
     """The script deletes the topic and makes it again under its name."""
     keeps_everything: bool = False
@@ -191,6 +194,11 @@ class Stage:
                 self.cluster.run_client("strategy", lambda env: StrategyChanger(env, "strategy", bootstrap, [TOPIC]))
             )
 
+        if plan.feature_changes:
+            self._admins.append(
+                self.cluster.run_client("features", lambda env: FeatureChanger(env, "features", bootstrap, []))
+            )
+
     def _member(self, name: str) -> Member:
         return self.cluster.run_client(
             name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.book, self.history.now_ms)
@@ -258,14 +266,16 @@ class Stage:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._bring_back(name)
-        if self.plan.min_isr_changes or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
+        clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
+        if clears_lists or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
             self._elect_the_forgotten()
         self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
 
     def _elect_the_forgotten(self) -> None:
         """Where nobody may lead until an operator says so.
 
-        Without the recovery manager a change of min ISR empties the ELR, and where the ISR was empty nothing is left.
+        Without the recovery manager a change of min ISR, or of the feature's level, empties the ELR, and where the ISR
+        was empty nothing is left.
         With it that is what the strategy None means, and a last known replica that comes back with an empty disk.
         """
         for client in self._admins:
@@ -306,6 +316,8 @@ class Stage:
         if state.isr or state.elr:
             return False
         if state.last_known_elr and all(broker in self._replaced for broker in state.last_known_elr):
+            return True
+        if self.plan.feature_changes and not self.plan.manager and not state.last_known_elr:
             return True
         none = self.plan.manager and self.plan.topic_config.get(STRATEGY) == NONE
         return topic == TOPIC and (none or not state.last_known_elr)
