@@ -62,7 +62,16 @@ def make_environment(directory: Path, python: str) -> None:
 
 
 def pip_install(directory: Path, *arguments: str | Path) -> None:
-    run(directory / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+    try:
+        run(directory / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments)
+    except SetupError as error:
+        if "connection broken" not in str(error):
+            raise
+        # pip's own last line says that a version does not exist
+        raise SetupError(
+            f"{error}\nsetup: no package index could be reached. Once there is a network, or PIP_INDEX_URL names a "
+            "mirror or PIP_FIND_LINKS a folder with the wheels, run make again: it goes on where it was"
+        ) from error
 
 
 def stamp_of(*files: Path) -> str:
