@@ -77,7 +77,7 @@ def test_a_deletion_is_a_change_to_what_counts_then() -> None:
 
 @pytest.mark.parametrize("name", ["max.connections", "max.connection.creation.rate"])
 def test_nobody_locks_everybody_out(name: str) -> None:
-    assert refused(name, "0") == f"Invalid {name} 0"
+    assert refused(name, "0") == f"Invalid {name} 0: nobody could connect any more; it must be at least 1"
     assert refused(name, "1", given="1000") is None
     assert refused(name, "x") is None, "the controller says what that is"
 
@@ -102,6 +102,7 @@ def test_each_thread_of_the_cleaner_has_room() -> None:
     assert together({"log.cleaner.dedupe.buffer.size": "1048577"}) is None
     assert together({"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": "2000000"}) == wrong
     assert together({"log.cleaner.dedupe.buffer.size": "-1"}) == wrong
+    assert together({"log.cleaner.dedupe.buffer.size": "1048577"}, log_cleaner_threads="0") is None
 
 
 def test_what_stays_local_is_no_more_than_what_is_kept() -> None:

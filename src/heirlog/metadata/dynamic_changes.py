@@ -37,6 +37,7 @@ POOLS: Final = (
     _CLEANER,
 )
 _NOT_ZERO: Final = ("max.connections", "max.connection.creation.rate")
+_LOCKED_OUT: Final = "nobody could connect any more; it must be at least 1"
 _PER_IP: Final = "max.connections.per.ip"
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _CLEANER_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
@@ -67,7 +68,7 @@ def reason_against(image: Image, static: StaticConfig, broker: str, changes: Map
     try:
         return (
             _first(_pool(name, server_value(image, static, name), then) for name in POOLS if name in changes)
-            or _first(f"Invalid {name} 0" for name in _NOT_ZERO if name in changes and then(name) == 0)
+            or _first(f"Invalid {name} 0: {_LOCKED_OUT}" for name in _NOT_ZERO if name in changes and then(name) == 0)
             or _cleaner(changes, then)
             or _per_ip(changes, then)
             or _kept(changes, then)
@@ -101,8 +102,8 @@ def _pool(name: str, now: int, value: _Value) -> str | None:
 def _cleaner(changes: Mapping[str, str | None], then: _Value) -> str | None:
     if _CLEANER not in changes and _CLEANER_BUFFER not in changes:
         return None
-    # (a pool of no threads was refused before)
-    if then(_CLEANER_BUFFER) // then(_CLEANER) > _CLEANER_BUFFER_BYTES:
+    # (server.properties may say that there are no threads)
+    if then(_CLEANER_BUFFER) // max(1, then(_CLEANER)) > _CLEANER_BUFFER_BYTES:
         return None
     return f"{_CLEANER_BUFFER} must be at least 1MB per cleaner thread."
 
