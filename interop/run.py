@@ -54,44 +54,45 @@ def snapshots() -> str:
 Check = tuple[str, Callable[[], str]]
 CHECKS: list[Check] = [
     ("schemas in Kafka's jars", compare_schemas),
-    ("messages through Kafka's classes", messages.round_trips),
     ("producer snapshots through Kafka's classes", snapshots),
-    ("configurations beside Kafka's", configs.check),
-    ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
-    ("Kafka's tools", tools.check),
+    ("messages through Kafka's classes", messages.round_trips),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
-    ("scenarios on Kafka's QuorumController", controller.check),
-    ("permissions beside Apache Kafka's", permissions.check),
-    ("metrics beside Kafka's", exported.check),
-    ("kcat", clients.kcat),
     ("franz-go", clients.franz_go),
-    ("kafkajs", clients.kafkajs),
-    ("group of Java clients", clients.java_group),
-    ("group of kcat", clients.kcat_group),
-    ("group of franz-go", clients.franz_go_group),
-    ("group of kafkajs", clients.kafkajs_group),
-    ("compacted topic of the Java client", clients.java_table),
     ("compacted topic of franz-go", clients.franz_go_table),
+    ("kcat", clients.kcat),
+    ("scenarios on Kafka's QuorumController", controller.check),
+    ("configurations beside Kafka's", configs.check),
     ("compacted topic of kafkajs", clients.kafkajs_table),
-    ("TLS, SASL and transactions of Apache Kafka", secured.doors),
+    ("compacted topic of the Java client", clients.java_table),
+    ("group of kafkajs", clients.kafkajs_group),
+    ("kafkajs", clients.kafkajs),
+    ("group of franz-go", clients.franz_go_group),
+    ("group of kcat", clients.kcat_group),
+    ("group of Java clients", clients.java_group),
+    ("metrics beside Kafka's", exported.check),
+    ("permissions beside Apache Kafka's", permissions.check),
+    ("Kafka's tools", tools.check),
+    ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),
     ("clock set back an hour", clock.check),
-    ("unclean recovery beside Apache Kafka's rule", recovery.check),
-    ("Spark Connect", spark.connect),
-    ("Spark on a standalone cluster", spark_cluster.check),
-    ("Spark pipeline over Spark Connect", spark_lake.connect),
-    ("Spark pipeline of Avro values", spark_lake.avro),
-    ("Spark pipeline into Delta", spark_lake.delta),
-    ("suites: kafka-python", kafka_python.check),
-    ("suites: franz-go and kafka-go", golang.check),
-    ("suites: sarama", sarama.check),
-    ("suites: librdkafka", librdkafka.check),
-    ("suites: kafkajs, in our words", kafkajs.check),
+    ("TLS, SASL and transactions of Apache Kafka", secured.doors),
     ("suites: aiokafka and confluent-kafka, in our words", own_words.check),
+    ("Spark pipeline of Avro values", spark_lake.avro),
+    ("suites: kafka-python", kafka_python.check),
+    ("unclean recovery beside Apache Kafka's rule", recovery.check),
+    ("suites: kafkajs, in our words", kafkajs.check),
+    ("Spark pipeline over Spark Connect", spark_lake.connect),
+    ("Spark Connect", spark.connect),
+    ("suites: sarama", sarama.check),
+    ("Spark pipeline into Delta", spark_lake.delta),
+    ("Spark on a standalone cluster", spark_cluster.check),
+    ("suites: franz-go and kafka-go", golang.check),
+    ("suites: librdkafka", librdkafka.check),
     ("Spark's own connector beside ours", spark.connector),
 ]
-
-
+"""By how long they take. They begin with the last one, so that nothing long runs alone at the end."""
 AT_ONCE = 3
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of some hundred JVMs, most of which live for seconds: too briefly for the optimising compiler and its threads."""
 
 
 class Outcome(Enum):
@@ -117,10 +118,11 @@ def play(check: Check) -> Outcome:
 def main() -> int:
     wanted = sys.argv[1:]
     strict = os.environ.get("STRICT") == "1"
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
     chosen = [(name, check) for name, check in CHECKS if not wanted or any(word in name for word in wanted)]
     with suppress(jars.Missing):
         jars.fetch()  # for all; who misses them says so
-    # the longest stand last; several at a time, since most wait for something
+    # several at a time, since most wait for something
     with ThreadPoolExecutor(AT_ONCE) as pool:
         outcomes = list(pool.map(play, reversed(chosen)))
     for number, check in enumerate(reversed(chosen)):
