@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,18 @@ def cluster(data: Path | None = None) -> Iterator[Cluster]:
 
 
 def java_command(program: str, *arguments: str) -> list[str]:
-    return ["java", "-Xmx512m", "-cp", jars.classpath(), str(HERE / "java" / program), *arguments]
+    """program: one of java/, without its ending."""
+    return ["java", "-Xmx512m", "-cp", f"{compiled(program)}:{jars.classpath()}", program, *arguments]
+
+
+@jars.one_at_a_time
+@functools.cache
+def compiled(program: str) -> Path:
+    """The folder of its classes. Java would compile a source for each of the JVMs that run it."""
+    classes = jars.CACHE / "classes" / program
+    shutil.rmtree(classes, ignore_errors=True)
+    output_of(["javac", "-cp", jars.classpath(), "-d", str(classes), str(HERE / "java" / f"{program}.java")])
+    return classes
 
 
 def output_of(command: list[str], given: str | None = None, cwd: Path | None = None) -> str:
@@ -54,7 +66,7 @@ def java_client_and_files() -> str:
 
 def drive_java_client(running: Cluster) -> None:
     with subprocess.Popen(
-        java_command("Client.java", running.bootstrap_servers),
+        java_command("Client", running.bootstrap_servers),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -142,7 +154,7 @@ def group_of_three(command: Command, committed_s: float = 2.0) -> str:
 
 def java_group() -> str:
     jars.fetch()
-    return group_of_three(lambda what, servers: java_command("Lines.java", what, servers, TOPIC, GROUP))
+    return group_of_three(lambda what, servers: java_command("Lines", what, servers, TOPIC, GROUP))
 
 
 def kcat_group() -> str:
@@ -174,7 +186,7 @@ TABLE = "last value of each key, tombstones kept and gone, on another leader too
 
 def java_table() -> str:
     jars.fetch()
-    keeps_last_values(lambda what, servers, topic: java_command("Table.java", what, servers, topic))
+    keeps_last_values(lambda what, servers, topic: java_command("Table", what, servers, topic))
     return TABLE
 
 
@@ -201,9 +213,7 @@ def files_of(data: Path) -> str:
     """Every file that Kafka has too, read with Kafka's classes, and every log dumped with kafka-dump-log."""
     brokers = sorted(path for path in data.glob("broker-*") if path.is_dir())
     assert brokers, f"no broker in {data}"
-    read = Counter(
-        line.split()[0] for line in output_of(java_command("ReadFiles.java", *map(str, brokers))).splitlines()
-    )
+    read = Counter(line.split()[0] for line in output_of(java_command("ReadFiles", *map(str, brokers))).splitlines())
     for kind in ("index", "timeindex", "snapshot", "leader-epoch-checkpoint", "recovery-point-offset-checkpoint"):
         assert read[kind], f"there was no {kind} to read, only {dict(read)}"
     logs = sorted(brokers[0].rglob("java-*/*.log"))

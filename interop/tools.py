@@ -107,7 +107,7 @@ def started(servers: str) -> Iterator[Tools]:
     with (
         tempfile.TemporaryDirectory(prefix="heirlog-interop-") as directory,
         subprocess.Popen(
-            java_command("Tools.java"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, text=True
+            java_command("Tools"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None, text=True
         ) as process,
     ):
         try:
