@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -30,16 +31,25 @@ SCENARIO = "U11"
 
 
 def check() -> str:
-    with kafka_nodes() as kafka:
-        theirs = play(kafka, kafka.data, manager=False)
-    with Cluster(nodes=len(BROKERS), config=config(manager=True)) as cluster:
-        ours = play(cluster, cluster.data, manager=True)
+    # at once: both wait most of the time, for sessions to end and for what must not happen
+    with ThreadPoolExecutor(2) as pool:
+        theirs, ours = [side.result() for side in (pool.submit(on_kafka), pool.submit(on_heirlog))]
     figures = f"Apache Kafka: {told(theirs)}; heirlog: {told(ours)}"
     if ours.lost or ours.leader != 2:
         raise AssertionError(f"heirlog lost what broker 2 had. {figures}")
     if not theirs.lost:
         raise AssertionError(f"Apache Kafka kept everything: the script no longer shows what it is for. {figures}")
     return figures
+
+
+def on_kafka() -> Verdict:
+    with kafka_nodes() as kafka:
+        return play(kafka, kafka.data, manager=False)
+
+
+def on_heirlog() -> Verdict:
+    with Cluster(nodes=len(BROKERS), config=config(manager=True)) as cluster:
+        return play(cluster, cluster.data, manager=True)
 
 
 def told(verdict: Verdict) -> str:
