@@ -9,13 +9,13 @@ import tempfile
 from pyspark.sql import SparkSession
 
 import heirlog.spark
-from heirlog.spark import java
+from heirlog.spark import interpreter, java
 
 
 def main(servers: str) -> None:
     java.provide()
     # SPARK_TESTING: a port that the system picks
-    os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable, SPARK_TESTING="1")
+    os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=interpreter.program(), SPARK_TESTING="1")
     spark = SparkSession.builder.config("spark.ui.enabled", "false").remote("local[2]").getOrCreate()
     heirlog.spark.register(spark)
     options = {"kafka.bootstrap.servers": servers}
