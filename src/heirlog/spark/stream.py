@@ -35,7 +35,7 @@ from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, by_topic, stream_offset
-from heirlog.spark.options import EARLIEST, LATEST, OnDataLoss, Options, TopicPartition
+from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 from heirlog.spark.plan import Range, share, split, waiting
 from heirlog.spark.read import read_range
 from heirlog.spark.worker import Shipped
@@ -114,9 +114,8 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _latest(self, client: DataClient) -> dict[TopicPartition, int]:
         options = self._options
-        # which of them went, and whether that may be, latestOffset finds out
-        tolerated = () if options.on_data_loss is OnDataLoss.FAIL else options.named_topics
-        partitions = resolve.subscribed(client, options, tolerated).partitions
+        # which of them went, and whether that may be, latestOffset tells
+        partitions = resolve.subscribed(client, options, tolerated=options.named_topics).partitions
         return resolve.at(client, LATEST, partitions, options.isolation)
 
     def _limited(
