@@ -175,6 +175,18 @@ def test_info_names_a_damaged_file(heirlog: Heirlog, broker: NodeLayout) -> None
     assert "meta.properties is damaged" in outcome.out
 
 
+def test_a_directory_that_may_not_be_read_does_not_pass_for_one_that_is_not_formatted(
+    heirlog: Heirlog, broker: NodeLayout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.log_dir.mkdir()
+    # tests may run as root, who may read everything
+    monkeypatch.setattr("os.access", lambda path, mode: path != str(broker.log_dir))
+    info = heirlog("storage", "info", "-c", broker.properties_path)
+    assert info.code == 1 and "may not be read by this user" in info.out and "not formatted" not in info.out
+    refused = heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER)
+    assert refused.code == 1 and "may not be read by this user" in refused.err
+
+
 def test_a_bad_property_is_named(heirlog: Heirlog, broker: NodeLayout) -> None:
     with broker.properties_path.open("a") as file:
         file.write("log.segmnt.bytes=5\n")

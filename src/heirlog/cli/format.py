@@ -242,6 +242,9 @@ class Disk:
 
 def _identity(files: Disk, path: str) -> MetaProperties | None:
     """None for a directory that is not formatted. Raises CommandError for one that cannot be read."""
+    if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):
+        # what may not be seen looks as if it were not there
+        raise CommandError(f"{path} may not be read by this user: run the command as the user that the node runs as")
     try:
         return read_meta_properties(files.files, path)
     except (OSError, StorageFormatError) as error:
