@@ -37,6 +37,10 @@ class RecordJudge:
         self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
         self._cleared: dict[Key, PartitionState] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
+        self._handed_over: list[Key] = []
+        """Whose ELR has become the ISR: by a downgrade, if the batch that is being read ends with the feature off."""
+        self._was_off = False
+        """Without the feature the last member keeps its seat, fenced or not, and has it when the feature is back."""
 
     def on_record(self, record: Any, offset: int, journal: Journal) -> None:
         image = self._seen.image
@@ -64,8 +68,12 @@ class RecordJudge:
             event = succession.Event(before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key))
             self._succeeds(key, lineage, event)
         if image.elr_enabled:
-            fenced = [broker.id for broker in image.brokers.values() if broker.fenced]
-            self._seen.must_not("T2", invariants.t2_seats_are_consistent(after, min_isr, fenced), lineage.name)
+            if before is not None and after.leader < 0 and not before.isr and after.isr and after.isr == before.elr:
+                self._handed_over.append(key)
+            else:
+                self._check_seats(key, after, kept=self._was_off and before is not None and after.isr == before.isr)
+        else:
+            self._was_off = True
         for broker in list(lineage.not_caught_up):
             node = self._seen.cluster.broker(broker).running
             partition = node.broker.replicas.partition(key) if node is not None else None
@@ -155,8 +163,21 @@ class RecordJudge:
         """Nobody has allowed an election on a lossy basis."""
         return not self._seen.operator_elects and self._strategy(key) is not Strategy.AGGRESSIVE
 
+    def _check_seats(self, key: Key, state: PartitionState, *, kept: bool) -> None:
+        """T2. kept: by a fenced member, since the feature was off."""
+        image = self._seen.image
+        fenced = [] if kept else [broker.id for broker in image.brokers.values() if broker.fenced]
+        min_isr = min_isr_of(image, self._seen.static, key[0], state)
+        sentence = invariants.t2_seats_are_consistent(state, min_isr, fenced)
+        self._seen.must_not("T2", sentence, self._seen.lineage(key).name)
+
     def batches_end(self) -> None:
-        """T10, once the batch with a ClearElr is complete."""
+        """T2 and T10, once the batch with a downgrade or a ClearElr is complete."""
+        handed_over, self._handed_over = self._handed_over, []
+        for key in handed_over if self._seen.image.elr_enabled else ():
+            state = self._seen.image.partition(*key)
+            if state is not None:
+                self._check_seats(key, state, kept=self._was_off)
         cleared, self._cleared = self._cleared, {}
         for key, before in cleared.items() if self._rules.manager else ():
             after = self._seen.image.partition(*key)
