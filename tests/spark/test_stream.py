@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -274,6 +274,28 @@ def test_a_topic_created_again_is_told_from_the_old_one_also_after_a_restart(top
         batch_rows(topics, topic, {topic: {"0": 0}}, **ends)
     assert batch_rows(topics, topic, {topic: {"0": 0}}, **ends, onDataLoss="skip") == []
     assert len(batch_rows(topics, topic, end)) == 0
+
+
+def test_a_topic_created_again_between_two_questions_is_no_truncation(
+    topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topics.create()
+    topics.fill(topic, 4)
+    stream = reader(topics, topic, onDataLoss="skip")
+    start = stored(stream.latestOffset(stream.initialOffset(), ALL))
+    ask = DataClient.end_offset_for_epoch
+
+    def once_more(client: DataClient, epochs: Mapping[tuple[str, int], int]) -> Any:
+        monkeypatch.undo()
+        topics.delete(topic)
+        topics.create(name=topic)
+        topics.fill(topic, 2)
+        return ask(client, epochs)
+
+    monkeypatch.setattr(DataClient, "end_offset_for_epoch", once_more)
+    end = stored(stream.latestOffset(start, ALL))
+    assert losses(end) == [("recreated", 4, -1, 0)]
+    assert [offset for _, offset, _ in rows(stream, start, end)] == [0, 1]
 
 
 def test_a_topic_that_went_and_was_stepped_over_is_waited_for(topics: Topics) -> None:

@@ -22,17 +22,26 @@ class Now:
     def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
         self._before = before
         try:
-            self._look(client, options)
+            self._compare(client, options)
         except KafkaError as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             # a topic that went between two questions: one broker named it, the next one knows better
-            self._look(client, options)
+            self._compare(client, options)
         self.begins = {
             partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
         }
+
+    def _compare(self, client: DataClient, options: Options) -> None:
+        self._look(client, options)
         self.losses = self._losses(client)
         """Sorted; at most one for each partition, the one that says most."""
+        if self.losses:
+            # a topic made anew between two questions answers to its name: that it holds less is no truncation
+            seen = self.topic_ids
+            self._look(client, options)
+            if self.topic_ids != seen:
+                self.losses = self._losses(client)
 
     def _look(self, client: DataClient, options: Options) -> None:
         before = self._before
