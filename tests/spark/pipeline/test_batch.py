@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from heirlog.spark.pipeline.batch import BatchBody, meaning
 from heirlog.spark.pipeline.load import parse
-from heirlog.spark.pipeline.run import sentence_of
+from heirlog.spark.pipeline.run import sentence_of, start_spark
 from heirlog.spark.pipeline.spec import PipelineError
 
 TOPICS = """\
@@ -72,6 +72,19 @@ def test_of_a_failure_in_java_alone_its_error_is_told(named: str) -> None:
     missing = "java.lang.NoSuchMethodError: 'void org.apache.Table.name()'"
     text = f"{named}An error occurred while calling o236.tableExists.\n: {missing}\n\tat org.x(y.scala)\nCaused by: z\n"
     assert sentence_of(StreamingQueryException(text)) == missing
+
+
+@pytest.mark.parametrize(
+    ("master", "said"), [("localhost", "not 'localhost'"), ("sc://127.0.0.1:1", "refused"), ("sc://h:port", "Port")]
+)
+def test_a_master_that_cannot_be_is_refused_before_spark_waits_for_it(
+    master: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with pytest.raises(PipelineError, match=said):
+        start_spark(master, None, "test")
 
 
 def test_of_a_task_that_failed_the_reason_is_told() -> None:

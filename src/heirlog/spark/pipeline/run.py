@@ -8,10 +8,13 @@ ends when it is told to (`until`, SIGINT or SIGTERM from the command).
 from __future__ import annotations
 
 import logging
+import os
 import re
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
@@ -44,6 +47,9 @@ from heirlog.spark.pipeline.values import CORRUPT_COLUMN, FILE
 
 _log = logging.getLogger("heirlog.spark")
 _LOOK_EVERY_S = 1
+_MASTER = re.compile(r"local(?:-cluster)?(?:\[.+\])?|yarn|(?:spark|k8s|sc)://.+")
+_CONNECT_PORT = 15002
+_CONNECT_S = 10
 _GONE = (Py4JError, ConnectionError)
 """What a call of Java raises when there is no Java any more (and Py4JJavaError, which is an error of Java's)."""
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
@@ -102,10 +108,27 @@ def run(
 
 def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str) -> SparkSession:
     """As `session.start`. Raises PipelineError where there is no Java, or Spark does not start as it was asked to."""
+    if not _MASTER.fullmatch(master):
+        raise PipelineError(
+            f"Spark's master is local[*], local[N], spark://host:port, yarn, k8s://… or sc://host:port, not {master!r}"
+        )
+    if master.startswith("sc://"):
+        _refuse_silence(master)
     try:
         return session.start(master, conf, app_name)
     except (JavaNotFoundError, PySparkException, *_GONE) as error:
         raise PipelineError(f"Spark did not start with the master {master}: {sentence_of(error)}") from error
+
+
+def _refuse_silence(master: str) -> None:
+    """Spark Connect tries an address at which nobody listens for ten minutes, and says nothing meanwhile."""
+    if any(name.lower() in ("grpc_proxy", "https_proxy", "http_proxy") for name in os.environ):
+        return
+    try:
+        place = urlsplit(master)
+        socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), _CONNECT_S).close()
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"no Spark Connect server answers at {master}: {error}") from error
 
 
 def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
