@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -38,6 +38,7 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
         settings: dict[str, str] = {}
     else:
         java.provide()
+        name_files_in_utf_8(os.environ)
         # Spark would take the python3 of PATH, which need not be the one that has heirlog
         python = interpreter.program() if master.startswith("local") else sys.executable
         os.environ.setdefault("PYSPARK_PYTHON", python)
@@ -55,3 +56,11 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
         signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session
+
+
+def name_files_in_utf_8(environment: MutableMapping[str, str]) -> None:
+    """For the Java that is started next. In the locale C (cron, `LC_ALL=C`) it cannot say names of files that are not
+    ASCII, and Spark passes over such files without a word."""
+    asked = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "C")
+    if asked in ("C", "POSIX"):
+        environment["LC_ALL"] = "C.UTF-8"
