@@ -8,7 +8,8 @@
 Floor 8, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
-    options.py, offsets.py, plan.py, loss.py  what options and offsets mean, without Spark and without a cluster
+    options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster
+    plan.py, loss.py                          what a batch covers, and what is lost to it
     clients.py, resolve.py, read.py           asking the cluster, reading one range
     worker.py                                 what a worker process pays once
     source.py, stream.py, sink.py, groups.py  what Spark calls
