@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.spark.pipeline.checkpoint import claim, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import claim, planned_files, refuse_patterns, refuse_strangers
 from heirlog.spark.pipeline.load import parse
 from heirlog.spark.pipeline.spec import Pipeline, PipelineError
 from heirlog.spark.pipeline.table import BatchTable
@@ -75,3 +75,15 @@ def test_a_folder_with_everything_in_it_may_be_moved(tmp_path: Path) -> None:
     refuse_strangers(pipeline(tmp_path / "after", text))
     with pytest.raises(PipelineError, match=r"reads files \.\./\.\./in, and this one reads files \.\./\.\./new"):
         refuse_strangers(pipeline(tmp_path / "after", text.replace('"in"', '"new"')))
+
+
+def test_files_whose_names_spark_takes_for_patterns_are_refused(tmp_path: Path) -> None:
+    log = tmp_path / "sources" / "0"
+    log.mkdir(parents=True)
+    (log / "9").write_text("v1\n" + json.dumps({"path": "file:///in/a%5B1%5D.csv", "batchId": 9}))
+    (log / "10").write_text("v1\n" + json.dumps({"path": "file:///in/a%20b%23.csv", "batchId": 10}))
+    refuse_patterns(planned_files(str(tmp_path)))
+    (log / "11").write_text("v1\n" + json.dumps({"path": "file:///in/a%3F.csv", "batchId": 11}))
+    with pytest.raises(PipelineError, match=r"a\?.csv for a pattern and read other files twice: rename it"):
+        refuse_patterns(planned_files(str(tmp_path)))
+    assert planned_files(str(tmp_path / "absent")) == []

@@ -25,7 +25,7 @@ from pyspark.sql import functions as f
 import heirlog.spark
 from heirlog.spark.options import TopicPartition, sink_options
 from heirlog.spark.pipeline import lakes
-from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log
+from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offset_log, planned_files, refuse_patterns
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
@@ -76,6 +76,8 @@ class BatchBody:
         pipeline, started = self.pipeline, time.time()
         tables = tables_of(pipeline)
         flush_plan(pipeline.checkpoint, batch_id)
+        if isinstance(pipeline.source, Files):
+            refuse_patterns(planned_files(pipeline.checkpoint))
         known = known_id(pipeline.checkpoint)
         for table in tables:
             table.claim(pipeline.checkpoint, known, meaning(pipeline))

@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.pipeline.files import read_json, sync_directory, sync_file, write_json
@@ -24,6 +27,7 @@ from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Table, T
 from heirlog.spark.pipeline.table import BatchTable
 
 OWNER = "heirlog-pipeline.json"
+_PATTERN = re.compile(r"[][{}*?\\]")
 
 
 def checkpoint_id(checkpoint: str) -> str | None:
@@ -125,3 +129,24 @@ def flush_plan(checkpoint: str, batch_id: int) -> None:
         if file.exists():
             sync_file(file)
             sync_directory(file.parent)
+
+
+def refuse_patterns(names: Iterable[str]) -> None:
+    """Raises PipelineError for names of files that look like patterns: beside one, Spark 4.2 reads every other file of
+    the batch once more (it takes all paths for what the pattern matches)."""
+    odd = sorted(name for name in names if _PATTERN.search(name))
+    if odd:
+        raise PipelineError(
+            f"Spark would take the name of {odd[0]} for a pattern and read other files twice: rename it, without any "
+            "of {}[]*?\\"
+        )
+
+
+def planned_files(checkpoint: str) -> list[str]:
+    """The files of the newest batch of a file source."""
+    noted = [file for log in Path(checkpoint).glob("sources/*") for file in log.iterdir() if file.name[0].isdigit()]
+    if not noted:
+        return []
+    newest = max(noted, key=lambda file: int(file.name.split(".")[0]))
+    lines = newest.read_text(encoding="utf-8").splitlines()[1:]
+    return [unquote(json.loads(line)["path"]) for line in lines]

@@ -37,7 +37,7 @@ from heirlog.spark.pipeline.batch import (
     parsed_by,
     tables_of,
 )
-from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit, offset_log, refuse_strangers
+from heirlog.spark.pipeline.checkpoint import checkpoint_id, last_commit, offset_log, refuse_patterns, refuse_strangers
 from heirlog.spark.pipeline.files import locked
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.report import Journal, Offsets, Report, sums_of
@@ -55,7 +55,6 @@ _GONE = (Py4JError, ConnectionError)
 _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exception)): (?=\S)")
 """A line that names an error; not all of ours are called one (DataLoss)."""
 _NAME_ALONE = re.compile(r"((?:Error|Exception):)[ \t]*\n\s*")
-_PATTERN = re.compile(r"[][{}*?\\]")
 _CALL_OF_JAVA = "An error occurred while calling"
 _TASK_FAILED = "org.apache.spark.SparkException: "
 _BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
@@ -147,8 +146,8 @@ def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 def _read_files(spark: SparkSession, source: Files) -> DataFrame:
     if not Path(source.path).is_dir() and "://" not in source.path:
         raise PipelineError(f"there is no directory {source.path} to read files from")
-    # Spark would take brackets and stars in a directory's name for a pattern
-    place = source.path if "://" in source.path else _PATTERN.sub(r"\\\g<0>", source.path)
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names)
+    refuse_patterns(file for file in found if os.path.basename(file)[0] not in "._")
     # unless told otherwise Spark passes over what is a week older than the newest file, as unpacked archives bring it
     reader = spark.readStream.format(source.format).option("maxFileAge", "36500d").options(**source.options)
     if source.format in ("csv", "json"):
@@ -156,8 +155,8 @@ def _read_files(spark: SparkSession, source: Files) -> DataFrame:
         reader = reader.schema(f"{(source.schema or '').rstrip().rstrip(',')}\n, {CORRUPT_COLUMN} STRING")
     elif source.format == "parquet":
         # the first files say what the columns are, where the pipeline does not
-        reader = reader.schema(source.schema or spark.read.parquet(place).schema)
-    return reader.load(place)
+        reader = reader.schema(source.schema or spark.read.parquet(source.path).schema)
+    return reader.load(source.path)
 
 
 def _start(pipeline: Pipeline, rows: DataFrame, on_step: Step) -> list[StreamingQuery]:
