@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heirlog.broker.fetch_session import EVICTION_MS, LAST_EPOCH, SessionCache
 from heirlog.broker.news import Exchange
+from heirlog.metadata.state import TopicState
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
@@ -170,13 +172,20 @@ def test_an_unknown_topic_id_is_named_until_the_topic_appears() -> None:
     assert answer_of(client.more()).responses == []
 
 
-def test_a_deleted_topic_that_was_fetched_is_unknown() -> None:
-    rig = leader(partitions=1)
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_session_remembers_the_name_of_a_topic_that_is_deleted_and_made_again(is_here: bool) -> None:
+    rig = Rig().started()
+    rig.set_partition(state([1 if is_here else 2]))
+    rig.publish()
     client = Client(rig)
     client.full({0: 0})
     rig.delete_topic()
     rig.publish()
-    assert shown(client.more())[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert shown(client.more())[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    rig.image.set_topic(BAR, TopicState("foo", BAR), rig.journal)
+    rig.publish()
+    assert shown(client.more())[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert shown(Client(rig).full({0: 0}))[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID, "another session never knew it"
 
 
 def test_a_session_by_name_follows_the_name_to_a_new_topic() -> None:

@@ -207,14 +207,19 @@ class FetchHandler:
             else:
                 entry.partition = partition
             if partition is None:
-                name = replicas.topic_name(entry.topic_id) if by_id else entry.topic
-                if fetch.refuses is not None and name is not None and fetch.refuses(name):
-                    error = _refused(name)
-                else:
-                    error = replicas.no_partition(entry.topic_id if by_id else entry.topic, entry.asked.partition)
-                self._fail(fetch, entry, error)
+                self._fail(fetch, entry, self._no_partition(fetch, entry, by_id))
             else:
                 partition.traffic.fetches += 1
+
+    def _no_partition(self, fetch: _Fetch, entry: FetchEntry, by_id: bool) -> KafkaError:
+        replicas = self._replicas
+        name = replicas.topic_name(entry.topic_id) if by_id else entry.topic
+        if isinstance(entry, SessionEntry):
+            name = entry.was_named = name or entry.was_named
+        if fetch.refuses is not None and name and fetch.refuses(name):
+            return _refused(name)
+        asked = entry.topic_id if by_id else entry.topic
+        return replicas.no_partition(asked, entry.asked.partition, was_named=name or "")
 
     def _read_all(self, fetch: _Fetch) -> None:
         entries = fetch.entries

@@ -78,10 +78,12 @@ class FetchEntry:
 class SessionEntry(FetchEntry):
     """One that a session remembers, with what its client was last told. A `Listener`."""
 
-    __slots__ = ("_session", "_told_high_watermark", "_told_log_start_offset")
+    __slots__ = ("_session", "_told_high_watermark", "_told_log_start_offset", "was_named")
 
     def __init__(self, session: FetchSession, topic_id: bytes, topic: str, asked: FetchRequest.FetchPartition) -> None:
         super().__init__(topic_id, topic, asked)
+        self.was_named = ""
+        """The topic once it was seen here: a session remembers it beyond the topic's end, as Kafka's do."""
         self._session = session
         self._told_high_watermark = NEVER_TOLD
         self._told_log_start_offset = NEVER_TOLD
@@ -93,6 +95,7 @@ class SessionEntry(FetchEntry):
         self.leave()
         self.partition = partition
         if partition is not None:
+            self.was_named = partition.topic
             self._session.exchange.listen(partition.key, self)
 
     def leave(self) -> None:

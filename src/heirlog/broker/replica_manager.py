@@ -94,14 +94,21 @@ class ReplicaManager:
         topic = self._image.topics.get(Uuid(topic_id))
         return None if topic is None else topic.name
 
-    def no_partition(self, topic: str | bytes, index: int) -> KafkaError:
-        """Why a partition is not here: it exists elsewhere, or nowhere."""
+    def no_partition(self, topic: str | bytes, index: int, was_named: str = "") -> KafkaError:
+        """Why a partition is not here: it exists elsewhere, or nowhere.
+
+        was_named: what a topic was called that is asked for by its id, where the asker knew that.
+        """
         if isinstance(topic, str):
             named, state = topic, self._image.partition_named(topic, index)
         elif topic in self._image.topics:
             named, state = uuid_text(topic), self._image.partition(Uuid(topic), index)
-        else:
+        elif not was_named:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic)}")
+        elif self._image.topic_named(was_named) is not None:
+            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{was_named} is another topic than {uuid_text(topic)}")
+        else:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {was_named} was deleted")
         if state is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {named}-{index}")
         if self._peers.broker_id in state.replicas:
