@@ -13,7 +13,15 @@ from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 EVERY = {**SERVER_CONFIGS, **TOPIC_CONFIGS, **GROUP_CONFIGS}
 SOURCES = Path(heirlog.__file__).parent
-TABLES = {"server_configs.py", "topic_configs.py", "group_configs.py", "absent_configs.py", "config_docs.py"}
+TABLES = {
+    "server_configs.py",
+    "topic_configs.py",
+    "group_configs.py",
+    "absent_configs.py",
+    "config_docs.py",
+    "dynamic_changes.py",
+}
+"""What may be set, also where it is without effect."""
 CLIENTS_OF_KAFKA = ("cli", "testing")
 """They set what others act on."""
 
