@@ -39,8 +39,11 @@ class Shipped:
 
 def acknowledge() -> None:
     """To be called when a task begins. Elsewhere the process is not ours: nothing is done."""
-    if _QUICK_ACK is not None and TaskContext.get() is not None:
-        any(_acknowledged(descriptor, _QUICK_ACK) for descriptor in range(3, _HIGHEST))
+    if _QUICK_ACK is None or TaskContext.get() is None:
+        return
+    for descriptor in range(3, _HIGHEST):
+        if _acknowledged(descriptor, _QUICK_ACK):
+            return
 
 
 def _acknowledged(descriptor: int, quick_ack: int) -> bool:
