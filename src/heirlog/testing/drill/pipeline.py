@@ -264,12 +264,20 @@ def _until(condition: Callable[[], int], job: _Job) -> int:
 def _a_worker_of(driver: int) -> int:
     """A Python process that works for the driver's JVM and is not the daemon that forks them; 0 for none now."""
     parents = _parents()
-    below = {driver}
-    for pid in sorted(parents):
-        if parents[pid] in below:
-            below.add(pid)
-    leaves = [pid for pid in below if pid not in parents.values() and pid != driver and _is_worker(pid)]
+    leaves = [pid for pid in below(driver, parents) if pid not in parents.values() and _is_worker(pid)]
     return max(leaves, default=0)
+
+
+def below(ancestor: int, parents: dict[int, int]) -> set[int]:
+    """All processes that come from this one. parents: process -> its parent.
+
+    Numbers start over at some point, so a child's may be smaller than its parent's.
+    """
+    found: set[int] = set()
+    latest = {ancestor}
+    while latest := {pid for pid, parent in parents.items() if parent in latest} - found:
+        found |= latest
+    return found
 
 
 def _parents() -> dict[int, int]:
