@@ -22,6 +22,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value, server_value_after
 from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.image import Image
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 _CLEANER: Final = "log.cleaner.threads"
 POOLS: Final = (
@@ -44,7 +45,6 @@ _CLEANER_BUFFER: Final = "log.cleaner.dedupe.buffer.size"
 _CLEANER_BUFFER_BYTES: Final = 1024 * 1024
 """Of each thread, and one more."""
 _RETENTION_MS: Final = "log.retention.ms"
-_RETENTION_UNITS_MS: Final = {_RETENTION_MS: 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 _LOCAL_MS: Final = "log.local.retention.ms"
 _RETENTION_BYTES: Final = "log.retention.bytes"
 _LOCAL_BYTES: Final = "log.local.retention.bytes"
@@ -118,7 +118,8 @@ def _kept(changes: Mapping[str, str | None], then: _Value) -> str | None:
     if _RETENTION_MS in changes and then(_RETENTION_MS) == 0:
         return f"{_RETENTION_MS} must be unlimited (-1) or, greater than or equal to 1"
     if _LOCAL_MS in changes or _RETENTION_MS in changes:
-        kept_ms = next(found * unit for name, unit in _RETENTION_UNITS_MS.items() if (found := then(name)) is not None)
+        units = TOPIC_CONFIGS["retention.ms"].synonyms
+        kept_ms = next(found * unit for name, unit in units if (found := then(name)) is not None)
         reason = _local(_LOCAL_MS, then(_LOCAL_MS), _RETENTION_MS, kept_ms)
         if reason is not None:
             return reason
