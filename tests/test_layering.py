@@ -62,7 +62,7 @@ STANDARD_BELOW_7 = {
     "typing",
     "zlib",
 }
-INSTALLED_BELOW_7 = {"crc32c", "cramjam"}
+INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography"}
 
 SAME_FLOOR_FRIENDS = {
     # a command may start what tests start, and both write a node's files in one place

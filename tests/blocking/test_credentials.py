@@ -247,7 +247,7 @@ def test_a_port_of_the_other_kind_is_suspected() -> None:
         ),
         (
             Security("SSL", key=Store("JKS", str(CERTIFICATES / "old.p12"), password="hunter2")),
-            "openssl pkcs12 -legacy",
+            "password is wrong, or it is damaged",
         ),
         (Security("SSL", key=Store("JKS", str(CERTIFICATES / "client.jks"), password="hunter2")), "password is wrong"),
     ],

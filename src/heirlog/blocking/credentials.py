@@ -14,17 +14,13 @@ import tempfile
 from pathlib import Path
 
 from heirlog.blocking.tokens import Tokens
-from heirlog.client.keystore import NotReadable, OldForm, is_pkcs12, read_jks
+from heirlog.client.keystore import NotReadable, is_pkcs12, read_jks
 from heirlog.client.pkcs12 import read_pkcs12
 from heirlog.client.sasl import Mechanism, OAuthBearer, Plain, Scram
 from heirlog.client.security import Security, SecurityError, Store
 
 NONCE_BYTES = 24
 VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-CONVERT = (
-    "write it anew with Java 17 or later (`keytool -importkeystore -srckeystore OLD -destkeystore NEW`), or as PEM "
-    "(`openssl pkcs12 -legacy -in OLD -nodes -out NEW.pem`) with the type PEM"
-)
 
 
 class Credentials:
@@ -123,5 +119,4 @@ def _text_of(store: Store, name: str, key_password: str = "") -> str:
         content = read_pkcs12(data, store.password) if is_pkcs12(data) else read_jks(data, store.password)
         return content.trusted_pem() if name == "ssl.truststore" else content.key_pem(key_password or store.password)
     except NotReadable as error:
-        hint = f"; {CONVERT}" if isinstance(error, OldForm) else ""
-        raise SecurityError(f"{name}.location {store.location}: {error}{hint}") from error
+        raise SecurityError(f"{name}.location {store.location}: {error}") from error

@@ -1,4 +1,4 @@
-"""Key stores, read with the standard library alone, and PEM, which everything becomes; here Java's old format (JKS).
+"""Key stores of Java, and PEM, which everything becomes; this module reads Java's old format (JKS).
 
     0xFEEDFEED | version | count | entries | SHA-1 over password, "Mighty Aphrodite" and all before it
     entry      1: private key, protected, with its chain      2: a certificate of somebody who is trusted
@@ -29,10 +29,6 @@ MAX_ENTRIES = 100_000
 
 class NotReadable(ValueError):
     """Not a key store, another format, or another password; holds nothing of either."""
-
-
-class OldForm(NotReadable):
-    """It could be read if it were written anew."""
 
 
 @dataclass(slots=True)
