@@ -1,7 +1,7 @@
 """PKCS 12, the key store format that `keytool` writes since Java 9 and `openssl pkcs12 -export` always wrote.
 
-The package `cryptography` reads it (the extra `heirlog[tls]`), old forms with RC2 and triple DES included. It is imported
-on first use, so that clients without such a store need not install it.
+The package `cryptography` (in the extra `heirlog[tls]`) reads it, old forms with RC2 and triple DES included. It is
+imported on first use, so that clients without such a store need not install it.
 
 Source: RFC 7292.
 """
