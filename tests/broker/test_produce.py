@@ -10,7 +10,7 @@ from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 
-from .fakes import Rig, answer_of, batch, state
+from .fakes import Rig, answer_of, batch, restarted, state
 
 
 def outcome(result: Any) -> Any:
@@ -182,3 +182,61 @@ def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_ot
     answers = response.responses[0].partition_responses
     assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.waits.produce)
+
+
+def numbered(sequence: int) -> bytearray:
+    return batch(1, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+def with_a_forgotten_offset(appended: int = 6) -> Rig:
+    """A leader that has `appended` batches of a producer and no follower yet; the offset of the first is forgotten."""
+    rig = leader([1, 2])
+    for sequence in range(appended):
+        rig.produce(1, numbered(sequence))
+    return rig
+
+
+def test_a_repeat_whose_offset_is_forgotten_is_confirmed_once_all_of_the_log_is_replicated() -> None:
+    rig = with_a_forgotten_offset()
+    again = rig.produce(-1, numbered(0))
+    rig.produce(1, numbered(6))
+    rig.fetch(5, replica=2)
+    assert outcome(again) is None
+    rig.fetch(6, replica=2)
+    assert outcome(again) == (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)
+    assert outcome(rig.produce(-1, numbered(0))) is None, "the log has grown meanwhile"
+    rig.fetch(7, replica=2)
+    assert outcome(rig.produce(-1, numbered(0))) == (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)
+
+
+def test_a_repeat_whose_offset_is_forgotten_times_out_like_any_other_write() -> None:
+    rig = with_a_forgotten_offset()
+    again = rig.produce(-1, numbered(0), timeout_ms=500)
+    rig.env.advance(500)
+    assert outcome(again) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+    assert answer_of(again).responses[0].partition_responses[0].error_message is None
+
+
+def test_a_repeat_whose_offset_is_forgotten_learns_that_leadership_is_lost() -> None:
+    rig = with_a_forgotten_offset()
+    again = rig.produce(-1, numbered(0))
+    rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
+    assert outcome(again) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_a_repeat_with_acks_1_does_not_wait() -> None:
+    rig = with_a_forgotten_offset()
+    assert outcome(rig.produce(1, numbered(0))) == (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)
+    assert outcome(rig.produce(1, numbered(3))) == (ErrorCode.NONE, 3)
+
+
+def test_a_follower_that_restarted_cleanly_and_leads_does_not_confirm_a_repeat_that_can_still_be_lost() -> None:
+    rig = with_a_forgotten_offset(3)
+    again = restarted(rig)
+    again.set_partition(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2))
+    again.started(epoch=1001).show(state([1, 2], leader=1, leader_epoch=7, partition_epoch=3))
+    first, last = (again.produce(-1, numbered(sequence)) for sequence in (0, 2))
+    assert outcome(first) is None and outcome(last) is None
+    again.fetch(3, replica=2)
+    assert outcome(first) == (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)
+    assert outcome(last) == (ErrorCode.NONE, 2)

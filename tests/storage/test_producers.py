@@ -11,7 +11,7 @@ from storage.logs import batch
 from heirlog.protocol.batch import BatchHeader, read_header
 from heirlog.protocol.errors import ErrorCode
 from heirlog.storage.errors import LogError
-from heirlog.storage.producers import ProducerStates
+from heirlog.storage.producers import ProducerState, ProducerStates
 
 
 def header(
@@ -121,6 +121,51 @@ def test_a_snapshot_remembers_the_last_batch_of_each_producer() -> None:
     assert verdict(again, header(2)) == 2
     assert verdict(again, header(1)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
     assert verdict(again, header(3)) is None
+
+
+def test_a_snapshot_does_not_make_up_what_was_written_before_the_first_known_batch() -> None:
+    states = ProducerStates()
+    for i in range(3):
+        verdict(states, header(50 + 10 * i, 10, offset=10 * i))
+    verdict(states, header(0, producer_id=2))
+    again = ProducerStates.decode(states.encode())
+    assert again is not None and again.encode() == states.encode()
+    assert verdict(again, header(40, 10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(again, header(50, 10)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+    assert verdict(again, header(70, 10)) == 20
+    assert verdict(again, header(80, 10)) is None
+
+
+def test_a_snapshot_of_apache_kafka_vouches_for_its_batches_only() -> None:
+    states = ProducerStates()
+    for i in range(3):
+        verdict(states, header(i, offset=i))
+    data = states.encode()
+    entries = data[6:-4]
+    again = ProducerStates.decode(data[:2] + crc32c(entries).to_bytes(4, "big") + entries)
+    assert again is not None
+    assert verdict(again, header(2)) == 2
+    assert verdict(again, header(1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_gap_that_a_leader_let_pass_is_not_called_written() -> None:
+    states = ProducerStates()
+    for sequence in (0, 1, 20, 21):
+        # the leader had forgotten the producer after 1, this follower had not
+        states.update(header(sequence, offset=sequence))
+    assert verdict(states, header(1)) == 1
+    assert verdict(states, header(10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(states, header(0, 2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_epoch_without_a_batch_begins_at_zero() -> None:
+    """As a snapshot of Apache Kafka may have it: of a producer whose transaction has ended."""
+    states = ProducerStates()
+    states.producers[1] = ProducerState(epoch=3, last_timestamp=0, first_sequence=0)
+    again = ProducerStates.decode(states.encode())
+    assert again is not None
+    assert verdict(again, header(5, epoch=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verdict(again, header(0, epoch=3)) is None
 
 
 @settings(deadline=None)

@@ -8,6 +8,11 @@
               NOT_LEADER_OR_FOLLOWER when leadership is lost
     others   INVALID_REQUIRED_ACKS for every partition
 
+A repeat of an idempotent producer's batch is answered by the same rule, since clients count the answer as success. A
+repeat whose original is known waits for the original's offset. DUPLICATE_SEQUENCE_NUMBER, of a batch whose offset is
+forgotten, waits for the log end at the time of the request. Without that a new leader confirms what its watermark has
+not reached yet, and what the next election may lose.
+
 Each partition of a request stands for itself. Followers that wait for records are woken once, after all requests that
 this turn of the loop has brought, so that one fetch carries them all.
 
@@ -103,6 +108,7 @@ class _ReplicationWait:
 
 def _fail(answer: _Answer, code: ErrorCode) -> None:
     answer.error_code = code
+    answer.error_message = None
     answer.base_offset = -1
     answer.log_append_time_ms = -1
 
@@ -189,6 +195,8 @@ class ProduceHandler:
             self._refused(answer, error, topic, data.index, context)
             if partition is not None:
                 partition.traffic.produce_failed(error.code, len(records))
+                if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                    self._wait_for(partition, partition.log.log_end_offset, acks, answer, done)
             return answer
         except OSError as error:
             assert partition is not None
@@ -201,9 +209,14 @@ class ProduceHandler:
         answer.log_start_offset = appended.log_start_offset
         if not appended.duplicate:
             done.appended_to.append((partition, watermark))
-        if acks == ALL_IN_SYNC and partition.high_watermark <= appended.last_offset:
-            done.waits.append((partition, appended.last_offset + 1, answer))
+        self._wait_for(partition, appended.last_offset + 1, acks, answer, done)
         return answer
+
+    @staticmethod
+    def _wait_for(partition: Partition, required_offset: int, acks: int, answer: _Answer, done: _Done) -> None:
+        """acks=all: `answer` counts once the high watermark has reached `required_offset`."""
+        if acks == ALL_IN_SYNC and partition.high_watermark < required_offset:
+            done.waits.append((partition, required_offset, answer))
 
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:
         _fail(answer, error.code)

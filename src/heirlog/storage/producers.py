@@ -15,7 +15,11 @@ Followers do not judge, they only remember: the leader has judged already.
 
 State is rebuilt from the newest usable `.snapshot` and the batches after it. A snapshot is Kafka's:
 version int16, CRC-32C of the rest, then an array of entries. It holds only the last batch of each producer, so after a
-restart an older retry is answered with DUPLICATE_SEQUENCE_NUMBER instead of its offset.
+restart an older retry is answered with DUPLICATE_SEQUENCE_NUMBER instead of its offset. Which sequences before that
+batch were written the format does not say: a producer that was forgotten may have continued at any number, and one that
+gets "duplicate" for a batch that was never written loses it. So the first sequence of each producer follows the array,
+int32 each in the array's order, unless it is that of the batch itself. Apache Kafka does not read that far; in a
+snapshot of Apache Kafka it is missing, and then only the batch itself counts as written.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
 _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
+_FIRST_SEQUENCE = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 _NO_COORDINATOR_EPOCH = -1
 _NO_TRANSACTION = -1
@@ -97,6 +102,8 @@ class ProducerStates:
 
     def _check_sequence(self, header: BatchHeader, state: ProducerState) -> ProducedBatch | None:
         if not state.batches:
+            if header.base_sequence != 0 and state.epoch != NO_PRODUCER_EPOCH:
+                raise self._out_of_order(header, "the epoch begins at sequence 0")
             return None
         last = state.batches[-1][1]
         if header.base_sequence == (last + 1) & LAST_SEQUENCE:
@@ -135,6 +142,9 @@ class ProducerStates:
             state.epoch = header.producer_epoch
             state.first_sequence = base_sequence
             state.batches.clear()
+        elif not state.batches or base_sequence != (state.batches[-1][1] + 1) & LAST_SEQUENCE:
+            # its leader had forgotten the producer, which this log had not: nobody knows what was before
+            state.first_sequence = base_sequence
         state.last_timestamp = timestamp_ms
         last_sequence = (base_sequence + delta) & LAST_SEQUENCE
         state.batches.append(ProducedBatch(base_sequence, last_sequence, header[0] + delta, delta, timestamp_ms))
@@ -155,6 +165,8 @@ class ProducerStates:
 
     def encode(self) -> bytes:
         entries = bytearray(_COUNT.pack(len(self.producers)))
+        first_sequences = bytearray()
+        is_more_known = False
         for producer_id, state in sorted(self.producers.items()):
             last = state.batches[-1] if state.batches else ProducedBatch(-1, -1, -1, 0, state.last_timestamp)
             entries += _ENTRY.pack(
@@ -167,6 +179,10 @@ class ProducerStates:
                 _NO_COORDINATOR_EPOCH,
                 _NO_TRANSACTION,
             )
+            first_sequences += _FIRST_SEQUENCE.pack(state.first_sequence)
+            is_more_known = is_more_known or (bool(state.batches) and state.first_sequence != last.base_sequence)
+        if is_more_known:
+            entries += first_sequences
         return _HEAD.pack(_VERSION, crc32c(entries)) + entries
 
     @classmethod
@@ -177,20 +193,25 @@ class ProducerStates:
         version, crc = _HEAD.unpack_from(data)
         rest = memoryview(data)[_HEAD.size :]
         (count,) = _COUNT.unpack_from(rest)
-        if version != _VERSION or crc32c(rest) != crc or len(rest) != _COUNT.size + count * _ENTRY.size:
+        entries_end = _COUNT.size + count * _ENTRY.size
+        with_first_sequences = entries_end + count * _FIRST_SEQUENCE.size
+        if version != _VERSION or crc32c(rest) != crc or len(rest) not in (entries_end, with_first_sequences):
             return None
         states = cls()
-        for entry in _ENTRY.iter_unpack(rest[_COUNT.size :]):
+        for entry in _ENTRY.iter_unpack(rest[_COUNT.size : entries_end]):
             states._enter(*entry[:6])
+        for state, (first_sequence,) in zip(
+            states.producers.values(), _FIRST_SEQUENCE.iter_unpack(rest[entries_end:]), strict=False
+        ):
+            state.first_sequence = first_sequence
         return states
 
     def _enter(
         self, producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int
     ) -> None:
-        # the format does not say; an epoch begins at 0 unless its producer was forgotten meanwhile
-        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms, 0)
+        base_sequence = advance_sequence(last_sequence, -offset_delta)
+        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms, base_sequence)
         if last_offset >= 0:
-            base_sequence = advance_sequence(last_sequence, -offset_delta)
             state.batches.append(ProducedBatch(base_sequence, last_sequence, last_offset, offset_delta, timestamp_ms))
 
 
