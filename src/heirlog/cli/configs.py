@@ -134,7 +134,7 @@ def describe(
     entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
     with connected(bootstrap_server) as client:
         rows = [row for name in _names(client, *entity) for row in _described(client, entity.kind, name, everything)]
-    columns = {"entity": "Entity", "name": "Name", "value": "Value", "source": "Source"}
+    columns = {"entity": "Entity", "name": "Name", "source": "Source", "value": "Value"}
     show_rows(columns, rows, as_json)
 
 

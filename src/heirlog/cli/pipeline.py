@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli.errors import CommandError, UsageError
-from heirlog.cli.render import Json, show_json
+from heirlog.cli.render import Json, laid_out, show_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
 
     from heirlog.spark.pipeline.report import Report
     from heirlog.spark.pipeline.spec import Pipeline
@@ -151,14 +151,15 @@ def status(
         if json:
             show_json(_status_json(look(pipeline)))
             return
-        console = Console()
+        console = Console(highlight=False, markup=False, soft_wrap=True)
+        width = console.width if console.is_terminal else None
         if once or not console.is_terminal:
-            console.print(_status_table(look(pipeline)))
+            console.print(_status_lines(look(pipeline), width))
             return
-        with Live(_status_table(look(pipeline)), console=console, auto_refresh=False) as live:
+        with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
             while True:
+                live.update(_status_lines(look(pipeline), console.width), refresh=True)
                 time.sleep(_LOOK_EVERY_S)
-                live.update(_status_table(look(pipeline)), refresh=True)
 
 
 def _status_json(seen: Status) -> dict[str, Any]:
@@ -175,27 +176,30 @@ def _status_json(seen: Status) -> dict[str, Any]:
     }
 
 
-def _status_table(seen: Status) -> Table:
-    from rich.table import Table
+def _status_lines(seen: Status, width: int | None) -> Group:
+    from rich.console import Group
+    from rich.text import Text
 
     from heirlog.spark.pipeline.status import age_ms
 
     last = seen.batches[-1] if seen.batches else None
-    caption = f"{seen.sums.rows_in} rows in, {seen.sums.rows_out} out, {seen.sums.rejected} rejected"
+    sums = f"{seen.sums.rows_in} rows in, {seen.sums.rows_out} out, {seen.sums.rejected} rejected"
     if last is not None:
-        caption += f"; batch {last.batch_id} took {last.took_ms} ms, {age_ms(last) / 1000:.0f} s ago"
+        sums += f"; batch {last.batch_id} took {last.took_ms} ms, {age_ms(last) / 1000:.0f} s ago"
     if seen.rate is not None:
-        caption += f"; {seen.rate:,.0f} rows/s"
+        sums += f"; {seen.rate:,.0f} rows/s"
     if seen.trouble is not None:
-        caption += f"; {seen.trouble}"
+        sums += f"; {seen.trouble}"
     done = "no batch committed yet" if seen.committed < 0 else f"batch {seen.committed} committed"
-    table = Table(title=f"{seen.name}: {done}", caption=caption)
-    for name in ("topic", "partition", "position", "latest", "lag"):
-        table.add_column(name, justify="left" if name == "topic" else "right")
-    for row in seen.partitions:
-        cells = (row.topic, row.partition, row.position, row.latest, row.lag)
-        table.add_row(*("?" if cell is None else str(cell) for cell in cells))
-    return table
+    columns = {
+        "topic": "Topic",
+        "partition": "Partition",
+        "position": "Position",
+        "latest": "LatestOffset",
+        "lag": "Lag",
+    }
+    rows = [{key: "?" if (value := getattr(row, key)) is None else value for key in columns} for row in seen.partitions]
+    return Group(Text(f"{seen.name}: {done}"), *(laid_out(columns, rows, width) if rows else ()), Text(sums))
 
 
 @app.command("compact")

@@ -1,4 +1,12 @@
-"""How results reach a person (a table) or a program (`--json`)."""
+"""How results reach a person (a table, or blocks) or a program (`--json`).
+
+    no terminal (a file, a pipe)            a table, each row one line
+    the rows fit the terminal's width       the same; so are headings without rows
+    they fit once the last column wraps     a table; the last column continues on lines of its own
+    otherwise                               a block for each row: heading and value, a line for each column
+
+A value is never cut: who reads it may want to paste it. So a command puts the column of free text last.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +14,20 @@ import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from heirlog.cli.errors import UsageError
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-PIPED_WIDTH = 200
-"""Columns where standard output is no terminal: a table that is cut at 80 is useless to grep."""
+GAP = "  "
+WRAPPED_WIDTH_MIN = 24
+"""Characters that a value needs beside others to stay readable; with less room it is below its heading or its row."""
 
 
 def show_json(value: Any) -> None:
@@ -28,26 +40,88 @@ def show_rows(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], as_
         show_json(list(rows))
         return
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(*columns.values(), box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*(_cell(row[key]) for key in columns))
-    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    for line in laid_out(columns, rows, console.width if sys.stdout.isatty() else None):
+        console.print(line)
+
+
+def laid_out(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]], width: int | None) -> list[Text]:
+    """The lines for a terminal of `width` columns, or for a pipe (None): see the module."""
+    from rich.cells import cell_len
+
+    headings = list(columns.values())
+    cells = [[_cell(row[key]) for key in columns] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    before_last = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+    if width is None or not rows or before_last + widths[-1] <= width:
+        return _table(headings, cells, widths)
+    if before_last + WRAPPED_WIDTH_MIN <= width:
+        return _table(headings, cells, [*widths[:-1], width - before_last])
+    return _blocks(headings, cells, width)
+
+
+def _table(headings: list[str], cells: list[list[str]], widths: list[int]) -> list[Text]:
+    from rich.cells import set_cell_size
+    from rich.text import Text
+
+    lines = []
+    for number, row in enumerate([headings, *cells]):
+        first, *further = _wrapped(row[-1], widths[-1])
+        padded = [set_cell_size(cell, width) for cell, width in zip(row[:-1], widths, strict=False)]
+        style = "" if number else "bold"
+        lines.append(Text(GAP.join([*padded, first]).rstrip(), style))
+        below = GAP.join([" " * width for width in widths[:-1]] + [""])
+        lines += [Text(below + line, style) for line in further]
+    return lines
+
+
+def _blocks(headings: list[str], cells: list[list[str]], width: int) -> list[Text]:
+    """A row's values below each other, beside their headings or, on a very narrow terminal, below them."""
+    from rich.cells import cell_len, set_cell_size
+    from rich.text import Text
+
+    label_width = max(map(cell_len, headings)) + len(GAP)
+    is_beside = width - label_width >= WRAPPED_WIDTH_MIN
+    indent = " " * (label_width if is_beside else len(GAP))
+    lines: list[Text] = []
+    for row in cells:
+        if lines:
+            lines.append(Text())
+        for heading, cell in zip(headings, row, strict=True):
+            values = _wrapped(cell, max(2, width - len(indent)))
+            if is_beside:
+                lines.append(Text.assemble((set_cell_size(heading, label_width), "bold"), values.pop(0)))
+            else:
+                lines.append(Text(heading, "bold"))
+            lines += [Text(indent + value) for value in values]
+    return lines
+
+
+def _wrapped(value: str, width: int) -> list[str]:
+    """At blanks where there are some, else anywhere; at least one line."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    if cell_len(value) <= width:
+        return [value]
+    return [line.plain for line in Text(value).wrap(Console(), width, overflow="fold")]
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list):
-        return ",".join(str(item) for item in value) or "-"
-    return str(value)
+        return ",".join(map(_cell, value)) or "-"
+    # a line feed would break the row, and an escape sequence of another's group name the terminal
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
 def confirm(question: str) -> None:
     """Goes on only after a yes. Raises typer.Abort, and UsageError where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked here (standard input is no terminal): --yes goes on without asking")
+        raise UsageError("this asks for a yes, and standard input is not a terminal: give --yes")
     typer.confirm(question, abort=True, err=True)
 
 

@@ -19,7 +19,7 @@ def list_guards(as_json: Json = False) -> None:
     """The protocol's rules that `replay --without-guard` can take away, where each lives, and what shows it."""
     from heirlog.sim.guards import GUARDS
 
-    columns = {"number": "Guard", "rule": "Rule", "where": "Where", "scenario": "Scenario"}
+    columns = {"number": "Guard", "where": "Where", "scenario": "Scenario", "rule": "Rule"}
     rows = [
         {
             "number": guard.number,
