@@ -28,6 +28,7 @@ import exported
 import jars
 import messages
 import permissions
+import placement
 import recovery
 import schemas
 import secured
@@ -57,6 +58,7 @@ CHECKS: list[Check] = [
     ("producer snapshots through Kafka's classes", snapshots),
     ("messages through Kafka's classes", messages.round_trips),
     ("decisions of Kafka's StandardAuthorizer", decisions.check),
+    ("placement of Kafka's StripedReplicaPlacer", placement.check),
     ("franz-go", clients.franz_go),
     ("compacted topic of franz-go", clients.franz_go_table),
     ("kcat", clients.kcat),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from random import Random
 from typing import Any
 
 import pytest
 from controller.cluster import create, heartbeat, leading, register, state_of, topic_request
 
-from heirlog.controller.placement import place
-from heirlog.metadata.state import BrokerState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import ZERO_UUID
 
 
 @pytest.mark.parametrize(
@@ -104,28 +100,6 @@ def test_a_fenced_broker_gets_a_replica_only_if_the_factor_needs_it_and_starts_o
     state = state_of(harness, "bar")
     assert 4 in state.replicas and 4 not in state.isr and state.elr == ()
     heartbeat(harness, 4)
-
-
-def test_leaders_and_followers_are_spread_evenly() -> None:
-    brokers = [BrokerState(BrokerId(n), BrokerEpoch(n), Uuid(bytes(16)), fenced=False) for n in range(4)]
-    placed = place(brokers, 24, 3, Random(1))
-    assert set(Counter(replicas[0] for replicas in placed).values()) == {6}
-    assert set(Counter(replica for replicas in placed for replica in replicas).values()) == {18}
-    assert all(len(set(replicas)) == 3 for replicas in placed)
-
-
-def test_replicas_of_a_partition_live_in_different_racks() -> None:
-    brokers = [
-        BrokerState(BrokerId(n), BrokerEpoch(n), Uuid(bytes(16)), rack=rack, fenced=False)
-        for n, rack in enumerate(["a", "a", "b", "b", "c", "c"])
-    ]
-    for replicas in place(brokers, 12, 3, Random(3)):
-        assert len({brokers[replica].rack for replica in replicas}) == 3, replicas
-
-
-def test_the_same_seed_places_alike() -> None:
-    brokers = [BrokerState(BrokerId(n), BrokerEpoch(n), Uuid(bytes(16)), fenced=False) for n in range(5)]
-    assert place(brokers, 9, 3, Random(7)) == place(list(reversed(brokers)), 9, 3, Random(7))
 
 
 def test_topics_are_deleted_by_name_and_by_id() -> None:
