@@ -11,6 +11,8 @@ from typing import Any
 from heirlog.context import Context
 from heirlog.controller.controller import Controller
 from heirlog.metadata.config_def import StaticConfig, parse_static
+from heirlog.raft.leader import BatchTooLarge
+from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
 
 CLUSTER = "cluster"
 CONTROLLER_ID = 3000
@@ -44,6 +46,8 @@ class FakeQuorum:
         self.log: list[Batch] = []
 
     def append(self, records: Sequence[Any]) -> int:
+        if len(records) > MAX_RECORDS_PER_BATCH or batch_bytes_max(records) > MAX_BATCH_BYTES:
+            raise BatchTooLarge("split them")
         base = self.log_end_offset
         self.log_end_offset += len(records)
         batch = Batch(base, self.log_end_offset - 1, self.epoch, list(records))

@@ -10,7 +10,9 @@ from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.records import (
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
@@ -316,6 +318,80 @@ def test_more_than_ten_thousand_records_are_several_batches() -> None:
     assert [len(batch.records) for batch in harness.quorum.log[count:]] == [10_000, 5001]
     harness.lose()
     assert not harness.controller.image.brokers[1].fenced  # type: ignore[index]
+    assert harness.controller.image == replayed(harness)
+
+
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+def long_list(size: int) -> str:
+    return ",".join(["0" * 1000 + ":1"] * max(1, size // 1003))
+
+
+def throttling(topic: str, size: int) -> IncrementalAlterConfigsRequest.AlterConfigsResource:
+    """A change of one value of about `size` bytes."""
+    value = IncrementalAlterConfigsRequest.AlterableConfig(name=THROTTLED, value=long_list(size))
+    return IncrementalAlterConfigsRequest.AlterConfigsResource(resource_type=2, resource_name=topic, configs=[value])
+
+
+def test_large_configurations_are_several_batches() -> None:
+    harness = leading(1)
+    names = [f"t{number}" for number in range(20)]
+    for name in names:
+        create(harness, name, 1, 1)
+    count = len(harness.quorum.log)
+    request = IncrementalAlterConfigsRequest(resources=[throttling(name, 1 << 20) for name in names])
+    response = harness.ask("incremental_alter_configs", request)
+    assert {answer.error_code for answer in response.responses} == {ErrorCode.NONE}
+    assert len(harness.quorum.log) - count > 2
+    assert all(harness.controller.image.config(2, name, THROTTLED) for name in names)
+    assert harness.controller.image == replayed(harness)
+
+
+def test_a_value_that_no_batch_can_hold_is_refused_alone_and_the_controller_continues() -> None:
+    harness = leading(1)
+    for name in ("large", "small"):
+        create(harness, name, 1, 1)
+    request = IncrementalAlterConfigsRequest(resources=[throttling("large", 9 << 20), throttling("small", 100)])
+    large, small = harness.ask("incremental_alter_configs", request).responses
+    assert large.error_code == ErrorCode.RECORD_LIST_TOO_LARGE and "8388608 bytes" in large.error_message
+    assert small.error_code == ErrorCode.NONE
+    assert harness.controller.image.config(2, "large", THROTTLED) is None
+    assert create(harness, "more", 1, 1).error_code == ErrorCode.NONE
+
+
+def test_a_registration_that_no_batch_can_hold_is_refused_and_the_controller_continues() -> None:
+    harness = leading(1)
+    assert register(harness, 2, rack="r" * (9 << 20)).error_code == ErrorCode.RECORD_LIST_TOO_LARGE
+    assert register(harness, 2, rack="r").error_code == ErrorCode.NONE
+
+
+def test_topics_with_large_configurations_are_created_whole_or_not_at_all() -> None:
+    harness = leading(1)
+    config = CreateTopicsRequest.CreatableTopicConfig(name=THROTTLED, value=long_list(3 << 20))
+    topics = [
+        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=[config])
+        for name in ("a", "b", "c", "d")
+    ]
+    answer = harness.leave("create_topics", CreateTopicsRequest(topics=topics))
+    first, *rest = harness.quorum.uncommitted
+    assert rest, "twelve megabytes are more than one batch"
+    # the controller dies between the batches
+    harness.quorum.uncommitted = [first]
+    harness.controller.on_commit([first])
+    for batch in rest:
+        harness.quorum.log.remove(batch)
+    harness.quorum.uncommitted.clear()
+    harness.quorum.log_end_offset = rest[0].base_offset
+    harness.controller.on_leader_change(-1, harness.quorum.epoch + 1, False)
+    assert {topic.error_code for topic in answer.get().topics} == {ErrorCode.NOT_CONTROLLER}
+    harness.lead()
+    harness.commit()
+    assert not harness.controller.image.topics
+    assert harness.controller.image == replayed(harness)
+    again = harness.ask("create_topics", CreateTopicsRequest(topics=topics))
+    assert {topic.error_code for topic in again.topics} == {ErrorCode.NONE}
+    assert [len(partitions) for partitions in harness.controller.image.partitions.values()] == [2] * 4
     assert harness.controller.image == replayed(harness)
 
 

@@ -26,9 +26,8 @@ _NAME: Final = "Changes of min.insync.replicas"
 
 def with_losses(image: Image, static: StaticConfig, records: Sequence[Any], max_records: int) -> list[Any]:
     """`records` of configuration changes, and behind them what their ClearElr records must not let be forgotten."""
-    if not static[MANAGER_ENABLED]:
-        return list(records)
-    return all_or_none(_NAME, [*records, *_losses(image, static, records)], max_records)
+    losses = _losses(image, static, records) if static[MANAGER_ENABLED] else ()
+    return all_or_none(_NAME, [*records, *losses], max_records)
 
 
 def _losses(image: Image, static: StaticConfig, records: Sequence[Any]) -> Iterator[PartitionChangeRecord]:

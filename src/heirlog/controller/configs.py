@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from heirlog.controller.outcome import check_sizes
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs
@@ -40,6 +41,7 @@ def config_records(image: Image, kind: int, name: str, changes: Mapping[str, str
     records: list[Any] = [
         ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value) for key, value in changes.items()
     ]
+    check_sizes(records)
     if MIN_ISR in changes and image.elr_enabled and kind != GROUP_RESOURCE:
         records.append(ClearElrRecord(topic_name=name if kind == TOPIC_RESOURCE else ""))
     return records

@@ -12,8 +12,9 @@ Rules that hold it together:
 
 * An answer that read the image waits for everything the image contained, also if it appended nothing itself: nobody is
   told of a state that a failover could take back. A heartbeat on an idle controller therefore answers at once.
-* A batch is atomic and holds at most 10,000 records. A larger change is several batches, so handlers order records such
-  that every prefix is safe.
+* A batch is atomic and holds at most 10,000 records and 8 MiB. A larger change is several batches, so handlers order
+  records such that every prefix is safe, or put a metadata transaction around them (`outcome.all_or_none`). A record
+  that is too large alone is refused before anything is appended.
 * Nothing that matters lives only here. Sessions and recoveries are derived again at activation; elections are the
   image's state.
 * After each change the recovery manager looks at what changed, in the same turn (recovery/manager.py).
@@ -35,7 +36,7 @@ from heirlog.controller.bootstrap import bootstrap_records
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.heartbeat import fence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import MAX_RECORDS_PER_BATCH, Outcome
+from heirlog.controller.outcome import Outcome, check_sizes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.requests import Requests
@@ -52,12 +53,14 @@ from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import (
+    AbortTransactionRecord,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     NoOpRecord,
     PartitionChangeRecord,
 )
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
 
@@ -170,7 +173,8 @@ class Controller:
             base_offset = self._append(outcome.records)
         except KafkaError as error:
             self._env.log("warning", "metadata-append-refused", reason=str(error))
-            return refuse(ErrorCode.NOT_CONTROLLER)
+            too_large = error.code is ErrorCode.RECORD_LIST_TOO_LARGE
+            return refuse(error.code if too_large else ErrorCode.NOT_CONTROLLER)
         self._count(outcome.elections)
         if outcome.refusal:
             self._env.log("warning", "request-refused", reason=outcome.refusal)
@@ -218,6 +222,9 @@ class Controller:
     def _activate(self, epoch: int) -> None:
         self.is_active, self.epoch = True, epoch
         self._env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
+        if self.image.open_transaction is not None:
+            # its controller died before the end: nothing of it counts, and whatever came next would be held with it
+            self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
         if self.image.metadata_version == 0:
             self._append(bootstrap_records(self._static, self._bootstrap))
         registration = own_registration(self.image, self._static, self._incarnation_id)
@@ -284,16 +291,28 @@ class Controller:
     def _append(self, records: Sequence[Any]) -> int:
         """Append, apply, journal; the offset of the first record. Raises the quorum's KafkaError."""
         first = self.next_offset
+        check_sizes(records)
+        self._look_over(records)
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
-            batch = records[start : start + MAX_RECORDS_PER_BATCH]
-            self._look_over(batch)
-            base_offset = self._quorum.append(batch)
-            assert base_offset == first + start, "records took other offsets than their handler had counted on"
-            journal = Journal(self.image)
-            self.image.apply_all(batch, base_offset, self.epoch, journal)
-            self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
-            self.recovery.noticed(journal)
+            self._append_batch(records[start : start + MAX_RECORDS_PER_BATCH], first + start)
         return first
+
+    def _append_batch(self, batch: Sequence[Any], first: int) -> None:
+        try:
+            base_offset = self._quorum.append(batch)
+        except KafkaError as error:
+            if error.code is not ErrorCode.RECORD_LIST_TOO_LARGE or len(batch) == 1:
+                raise
+            # only the quorum knows the bytes, and it encodes for nothing only where they are too many
+            half = len(batch) // 2
+            self._append_batch(batch[:half], first)
+            self._append_batch(batch[half:], first + half)
+            return
+        assert base_offset == first, "records took other offsets than their handler had counted on"
+        journal = Journal(self.image)
+        self.image.apply_all(batch, base_offset, self.epoch, journal)
+        self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
+        self.recovery.noticed(journal)
 
     def _look_over(self, records: Iterable[Any]) -> None:
         """What the node's log says of records. And each election that may lose some says who held it, and when: a

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from heirlog.metadata.basis import Basis
-from heirlog.protocol.records import BeginTransactionRecord, EndTransactionRecord
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.records import (
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    RegisterBrokerRecord,
+)
+from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
 
-MAX_RECORDS_PER_BATCH: Final = 10_000
-"""A batch is atomic; what needs more is several batches, or one metadata transaction."""
+_OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ConfigRecord, RegisterBrokerRecord))
+"""What a request sets in them has no bound but the request's own."""
 
 
 @dataclass(slots=True)
@@ -32,6 +40,17 @@ def answer(response: Any, refusal: str = "") -> Outcome:
 
 def all_or_none(name: str, records: Sequence[Any], max_records: int = MAX_RECORDS_PER_BATCH) -> list[Any]:
     """Records that are worth nothing by halves: where one batch is too small, a metadata transaction (KIP-868)."""
-    if len(records) <= max_records:
+    if len(records) <= max_records and batch_bytes_max(records) <= MAX_BATCH_BYTES:
         return list(records)
     return [BeginTransactionRecord(name=name), *records, EndTransactionRecord()]
+
+
+def check_sizes(records: Sequence[Any]) -> None:
+    """Raises KafkaError RECORD_LIST_TOO_LARGE where a record alone is more than a batch may hold, as Apache Kafka."""
+    for record in records:
+        if type(record) in _OF_ANY_SIZE and batch_bytes_max((record,)) > MAX_BATCH_BYTES:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"A {type(record).__name__} would be larger than {MAX_BATCH_BYTES} bytes, which is as much as the "
+                "metadata log takes in one batch; make the value shorter.",
+            )

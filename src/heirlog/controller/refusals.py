@@ -32,6 +32,10 @@ from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, Upd
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",
     ErrorCode.REQUEST_TIMED_OUT: "The active controller did not answer in time.",
+    ErrorCode.RECORD_LIST_TOO_LARGE: (
+        "A metadata record would be larger than 8 MiB, which is as much as the metadata log takes in one batch; "
+        "make the value shorter."
+    ),
     ErrorCode.SECURITY_DISABLED: "No Authorizer is configured.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed: an ACL on the cluster has to allow this.",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed: an ACL on the topic has to allow this.",

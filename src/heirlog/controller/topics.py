@@ -24,7 +24,7 @@ from typing import Any, Final
 from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
 from heirlog.controller.configs import config_records
 from heirlog.controller.leadership import Leadership
-from heirlog.controller.outcome import Outcome
+from heirlog.controller.outcome import Outcome, all_or_none
 from heirlog.controller.placement import place
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
@@ -41,6 +41,7 @@ from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID,
 
 MAX_RECORDS: Final = 10_000
 _DEFAULT: Final = -1
+_NAME: Final = "Creation of topics"
 
 Asked = CreateTopicsRequest.CreatableTopic
 Created = CreateTopicsResponse.CreatableTopicResult
@@ -80,7 +81,8 @@ def create_topics(image: Image, static: StaticConfig, request: CreateTopicsReque
             records += creation.records
         results.append(_created(image, static, asked, creation))
     response = CreateTopicsResponse(topics=results)
-    return Outcome(lambda base_offset: response, records)
+    # a topic without its partitions would be worse than none
+    return Outcome(lambda base_offset: response, all_or_none(_NAME, records))
 
 
 def _check_room(static: StaticConfig, asked: Asked, made: int) -> None:

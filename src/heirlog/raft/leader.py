@@ -28,10 +28,7 @@ from heirlog.raft.fetch_service import FetchService, ReplicaKey
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.progress import ReplicaProgress
 from heirlog.raft.replay import CommittedBatch, Replay
-from heirlog.raft.values import encode_value
-
-MAX_RECORDS_PER_BATCH = 10_000
-MAX_BATCH_BYTES = 8 << 20
+from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, encode_value
 
 
 class NotLeader(KafkaError):

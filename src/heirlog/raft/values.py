@@ -7,14 +7,26 @@ BrokerRegistrationChange is written in the lowest version that carries the chang
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from heirlog.protocol.batch import HEADER_SIZE
 from heirlog.protocol.metadata_record import encode_record, record_version, registration_change_version
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import BrokerRegistrationChangeRecord
 
 LOWEST_METADATA_VERSION = 23
+MAX_RECORDS_PER_BATCH = 10_000
+MAX_BATCH_BYTES = 8 << 20
+_AROUND_A_VALUE_BYTES = 32
+"""At most: two lengths, attributes, two deltas, no key, no headers."""
 
 
 def encode_value(record: Message) -> bytes:
     if isinstance(record, BrokerRegistrationChangeRecord):
         return encode_record(record, registration_change_version(record))
     return encode_record(record, record_version(type(record), LOWEST_METADATA_VERSION))
+
+
+def batch_bytes_max(records: Iterable[Message]) -> int:
+    """An upper bound, in bytes, of one batch of these records."""
+    return HEADER_SIZE + sum(len(encode_value(record)) + _AROUND_A_VALUE_BYTES for record in records)
