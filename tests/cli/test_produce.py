@@ -1,12 +1,26 @@
-"""What happens to lines on their way into records."""
+"""What happens to lines on their way into records, and what is said of them at every end."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import signal
+import subprocess
+import sys
+import termios
+from array import array
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from patience import eventually
 
+from heirlog.blocking.cluster import BlockingClient
+from heirlog.cli.app import run
+from heirlog.cli.errors import CommandError
 from heirlog.cli.produce import chunks_of_lines, murmur2, split_key
+from heirlog.testing import Cluster
 
 
 @pytest.mark.parametrize(
@@ -57,3 +71,140 @@ def test_the_key_stands_before_the_first_separator() -> None:
 )
 def test_keys_are_hashed_as_java_clients_hash_them(key: bytes, signed: int) -> None:
     assert murmur2(key) == signed & 0xFFFFFFFF
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(nodes=1, config={"auto.create.topics.enable": False}) as running:
+        yield running
+
+
+def produced(cluster: Cluster, topic: str, *options: str, **kept: Any) -> subprocess.Popen[str]:
+    created = ["topics", "create", topic, "--config", "max.message.bytes=300", "-b", cluster.bootstrap_servers]
+    subprocess.run([sys.executable, "-m", "heirlog", *created], check=True, capture_output=True)
+    cluster.wait_until_known(topic)
+    command = [sys.executable, "-m", "heirlog", "produce", topic, "-b", cluster.bootstrap_servers, *options]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kept}
+    return subprocess.Popen(command, text=True, **pipes)
+
+
+def type_in(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+def end_offset(cluster: Cluster, topic: str) -> int:
+    with BlockingClient(cluster.bootstrap_servers) as client:
+        return client.offset(topic, 0)
+
+
+def until_stored(cluster: Cluster, topic: str, count: int) -> None:
+    eventually(lambda: end_offset(cluster, topic) == count)
+
+
+def test_it_says_that_every_record_was_acknowledged(cluster: Cluster) -> None:
+    out, err = (process := produced(cluster, "good")).communicate("one\ntwo\n")
+    assert (process.returncode, out, err) == (0, "", "good: 2 records acknowledged\n")
+
+
+def test_a_refused_line_does_not_hide_what_was_acknowledged_before_it(cluster: Cluster) -> None:
+    process = produced(cluster, "refused")
+    type_in(process, "one\ntwo\n")
+    until_stored(cluster, "refused", 2)
+    _, err = process.communicate("x" * 400 + "\nthree\n")
+    said, failure = err.splitlines()
+    assert process.returncode == 1
+    assert said == "refused: 2 records acknowledged, 2 not acknowledged"
+    assert failure.startswith("heirlog: refused-0 refused a batch of 2 records: MESSAGE_TOO_LARGE")
+    assert end_offset(cluster, "refused") == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_the_count_and_no_traceback(cluster: Cluster, number: signal.Signals) -> None:
+    topic = f"ended-by-{number.name}"
+    process = produced(cluster, topic, "--json")
+    type_in(process, "one\ntwo\n")
+    until_stored(cluster, topic, 2)
+    process.send_signal(number)
+    # (communicate would end it by the end of its input)
+    assert process.wait(10) == 130
+    out, err = process.communicate()
+    assert json.loads(out) == {
+        "topic": topic,
+        "records": 2,
+        "not_acknowledged": 0,
+        "may_be_stored": 0,
+        "partitions": {"0": [0, 1]},
+    }
+    assert err == ""
+
+
+def test_records_without_an_answer_are_not_taken_for_stored_or_lost(cluster: Cluster) -> None:
+    process = produced(cluster, "unanswered")
+    type_in(process, "one\n")
+    until_stored(cluster, "unanswered", 1)
+    cluster.pause(1)
+    try:
+        type_in(process, "two\nthree\n")
+        # it waits for an answer once it has taken the lines
+        eventually(lambda: unread_bytes(process) == 0)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    finally:
+        cluster.resume(1)
+    _, err = process.communicate()
+    assert err == "unanswered: 1 record acknowledged, 2 not acknowledged (2 of them were sent and may be stored)\n"
+
+
+def unread_bytes(process: subprocess.Popen[str]) -> int:
+    assert process.stdin is not None
+    waiting = array("i", [0])
+    fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, waiting)
+    return waiting[0]
+
+
+def test_a_broker_that_is_gone_ends_it_with_the_count(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    produced(cluster, "gone").communicate("")
+    lines = iter([[b"one", b"two"], [b"three"]])
+
+    def arriving(_: int) -> Iterator[list[bytes]]:
+        yield next(lines)
+        cluster.kill(1)
+        yield next(lines)
+
+    monkeypatch.setattr("heirlog.cli.produce.chunks_of_lines", arriving)
+    monkeypatch.setitem(BlockingClient.__init__.__kwdefaults__, "timeout_s", 0.5)
+    try:
+        code = run(["produce", "gone", "-b", cluster.bootstrap_servers])
+    finally:
+        cluster.start(1)
+        cluster.wait_until_ready()
+    said, failure = capfd.readouterr().err.splitlines()
+    assert code == 1
+    assert said == "gone: 2 records acknowledged, 1 not acknowledged (1 of them were sent and may be stored)"
+    assert failure.startswith("heirlog: ")
+
+
+def test_an_input_that_cannot_be_read_is_a_sentence_with_the_count(cluster: Cluster) -> None:
+    for_writing = os.open(os.devnull, os.O_WRONLY)
+    _, err = (process := produced(cluster, "unreadable", stdin=for_writing)).communicate()
+    os.close(for_writing)
+    assert process.returncode == 1
+    said, failure = err.splitlines()
+    assert said == "unreadable: 0 records acknowledged"
+    assert failure.startswith("heirlog: standard input cannot be read (Bad file descriptor)")
+
+
+def test_a_line_that_no_request_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heirlog.cli.produce.LINE_BYTES_MAX", 10)
+    read, write = os.pipe()
+    os.write(write, b"short\n" + b"x" * 11)
+    os.close(write)
+    chunks = chunks_of_lines(read)
+    assert next(chunks) == [b"short"]
+    with pytest.raises(CommandError, match="longer than 10 bytes"):
+        next(chunks)
+    os.close(read)

@@ -36,13 +36,11 @@ from heirlog.cli import (
     topics,
     up,
 )
-from heirlog.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError
+from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.node import NodeOptions, run_node
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
-
-EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="heirlog",

@@ -2,23 +2,48 @@
 
 `heirlog node` takes a short way past typer and rich: they cost more time and memory than a node may take to start. The
 short way understands exactly what a node is started with; anything else (--help, a wrong option) goes the long way.
+
+Ctrl-C ends a command in one of three ways, never with a traceback:
+
+    while it imports               at once: nothing is begun, and a KeyboardInterrupt inside an import may be lost
+    while it works                 KeyboardInterrupt, for the command to clean up; `app.run` makes an exit code of it
+    once it has said everything    at once
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import NoReturn
 
-from heirlog.cli.node import run_node, understood
+from heirlog.cli.errors import EXIT_INTERRUPTED
 
 
 def main() -> NoReturn:
+    # it is not, where a shell started this command in the background: such a command ignores Ctrl-C
+    is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_interruptible:
+        signal.signal(signal.SIGINT, _leave)
+    from heirlog.cli.node import run_node, understood
+
     arguments = sys.argv[1:]
-    if arguments[:1] == ["node"]:
-        options = understood(arguments[1:])
-        if options is not None:
-            sys.exit(run_node(options))
+    options = understood(arguments[1:]) if arguments[:1] == ["node"] else None
+    if options is not None:
+        sys.exit(run_node(options))
     # the long way: typer and rich only from here on
     from heirlog.cli.app import run
 
-    sys.exit(run(arguments))
+    if is_interruptible:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    if is_interruptible:
+        signal.signal(signal.SIGINT, _leave)
+    sys.exit(code)
+
+
+def _leave(*_: object) -> None:
+    os._exit(EXIT_INTERRUPTED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +18,22 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_json
+from heirlog.cli.up import signals_interrupt
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
-from heirlog.protocol.errors import error_code
+from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
 
 READ_BYTES = 256 * 1024
 """Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
+LINE_BYTES_MAX = 100 * 1024 * 1024
+"""Default of the brokers' socket.request.max.bytes."""
+MAY_BE_STORED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+"""Errors of a batch that the leader has appended."""
 
 
 class Acks(StrEnum):
@@ -63,31 +69,58 @@ def produce(
     with connected(bootstrap_server) as client:
         writer = Writer(client, topic, partition, -1 if acks is Acks.ALL else 1, CODEC_NAMES.index(compression))
         try:
-            for lines in chunks_of_lines(0):
-                writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
-        except KeyboardInterrupt:
-            # a person who ends with Ctrl-C has typed lines that are stored
+            with signals_interrupt():
+                for lines in chunks_of_lines(0):
+                    writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
+        finally:
+            # at every end: what follows a failure depends on what is stored
             _report(writer, topic, as_json)
-            raise
-    _report(writer, topic, as_json)
 
 
 def _report(writer: Writer, topic: str, as_json: bool) -> None:
     if as_json:
-        show_json({"topic": topic, "records": writer.count, "partitions": writer.offsets})
-    else:
-        print(f"{writer.count} record{'s' if writer.count != 1 else ''} appended to {topic}", file=sys.stderr)
+        show_json(
+            {
+                "topic": topic,
+                "records": writer.count,
+                "not_acknowledged": writer.not_acknowledged,
+                "may_be_stored": writer.unanswered,
+                "partitions": writer.offsets,
+            }
+        )
+        return
+    sentence = f"{topic}: {writer.count} record{'s' if writer.count != 1 else ''} acknowledged"
+    if writer.not_acknowledged:
+        sentence += f", {writer.not_acknowledged} not acknowledged"
+    if writer.unanswered:
+        sentence += f" ({writer.unanswered} of them were sent and may be stored)"
+    print(sentence, file=sys.stderr)
 
 
 def chunks_of_lines(descriptor: int) -> Iterator[list[bytes]]:
-    """The whole lines that each read completes, without their line feeds; at the end, what has none."""
-    rest = b""
-    while chunk := os.read(descriptor, READ_BYTES):
-        *lines, rest = (rest + chunk).split(b"\n")
+    """The whole lines that each read completes, without their line feeds; at the end, what has none.
+
+    Raises CommandError for an input that cannot be read, and for a line that no request can carry.
+    """
+    rest = bytearray()
+    while chunk := _read(descriptor):
+        *lines, last = chunk.split(b"\n")
         if lines:
+            lines[0] = bytes(rest) + lines[0]
+            rest.clear()
             yield lines
+        rest += last
+        if len(rest) > LINE_BYTES_MAX:
+            raise CommandError(f"a line is longer than {LINE_BYTES_MAX} bytes: no record can be; split it")
     if rest:
-        yield [rest]
+        yield [bytes(rest)]
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, READ_BYTES)
+    except OSError as error:
+        raise CommandError(f"standard input cannot be read ({error.strerror}): give a file or a pipe") from error
 
 
 def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
@@ -96,7 +129,11 @@ def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
 
 
 class Writer:
-    """An idempotent producer for one topic; `offsets` is partition → [first, last] of what it appended."""
+    """An idempotent producer for one topic.
+
+    count: acknowledged records. offsets: partition → [first, last] of them. unanswered: records that were sent, of
+    which it is not known whether they are stored.
+    """
 
     def __init__(self, client: BlockingClient, topic: str, partition: int | None, acks: int, compression: int) -> None:
         """Raises CommandError if the topic does not exist, KafkaError, OSError."""
@@ -116,11 +153,18 @@ class Writer:
         self._producer = (identity.producer_id, identity.producer_epoch)
         self._sequences = [0] * self._partitions
         self._turn = 0
+        self._taken = 0
         self.count = 0
+        self.unanswered = 0
         self.offsets: dict[int, list[int]] = {}
 
-    def append(self, pairs: Iterable[tuple[bytes | None, bytes]]) -> None:
-        """Returns once everything is acknowledged. Raises CommandError."""
+    @property
+    def not_acknowledged(self) -> int:
+        return self._taken - self.count
+
+    def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
+        """Returns once everything is acknowledged. Raises CommandError, KafkaError, OSError."""
+        self._taken += len(pairs)
         now_ms = time.time_ns() // 1_000_000
         batches: dict[int, list[NewRecord]] = {}
         for key, value in pairs:
@@ -145,13 +189,16 @@ class Writer:
             producer_epoch=producer_epoch,
             base_sequence=self._sequences[partition],
         )
+        self.unanswered = len(records)
         answer = self._client.produce(self._topic, partition, batch, acks=self._acks)
         if answer.error_code:
-            reason = error_code(answer.error_code).name
-            raise CommandError(
-                f"{self._topic}-{partition} refused a batch of {len(records)} records: {reason}"
-                f"{f', {answer.error_message}' if answer.error_message else ''}; {self.count} were appended before it"
-            )
+            code = error_code(answer.error_code)
+            if code not in MAY_BE_STORED:
+                self.unanswered = 0
+            refused = f"{self._topic}-{partition} refused a batch of {len(records)} records: {code.name}"
+            message = f", {answer.error_message}" if answer.error_message else ""
+            raise CommandError(with_next_step(f"{refused}{message}", code))
+        self.unanswered = 0
         self._sequences[partition] = advance_sequence(self._sequences[partition], len(records))
         self.count += len(records)
         last = answer.base_offset + len(records) - 1

@@ -1,0 +1,75 @@
+"""Ctrl-C at any moment of a command's start: no traceback, and the exit code of an interrupted command."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+STARTED = """\
+import sys, time
+class Slow:
+    # an import that takes until the signal is there
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            print("importing", flush=True)
+            time.sleep(30)
+sys.meta_path.insert(0, Slow())
+sys.argv = ["heirlog", *{arguments!r}]
+from heirlog.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("heirlog.cli.node", ["topics", "list"]),
+        ("typer", ["topics", "list"]),
+        ("heirlog.cli.app", ["--version"]),
+        ("heirlog.testing.cluster", ["drill", "stdlib"]),
+        ("confluent_kafka", ["drill", "soak"]),
+        ("pyspark", ["pipeline", "check", "no.toml"]),
+        ("heirlog.sim.guards", ["sim", "guards"]),
+        ("heirlog.server.main", ["node", "--config", "no.properties"]),
+    ],
+)
+def test_ctrl_c_during_an_import_leaves_no_traceback(module: str, arguments: list[str]) -> None:
+    command = [sys.executable, "-c", STARTED.format(module=module, arguments=arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, "")
+
+
+def test_ctrl_c_at_random_moments_leaves_no_traceback() -> None:
+    chance = random.Random(13)
+    # what Python prints before its first statement is not the command's
+    program = "from heirlog.cli.main import main; import sys; sys.argv[1:] = ['sim', 'guards']; print(); main()"
+    for _ in range(12):
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        time.sleep(0.01 + 0.6 * chance.random())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert process.returncode in (0, 130) and b"Traceback" not in err
+
+
+def test_a_command_in_the_background_ignores_ctrl_c_as_its_shell_wants() -> None:
+    started = 'trap "" INT; echo; exec "$0" -m heirlog sim guards'
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", started, sys.executable], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"\n"
+    for _ in range(5):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
