@@ -37,7 +37,7 @@ min.insync.replicas  How many in-sync replicas a record needs to be committed; b
 unclean.leader.election.enable  Whether a replica that may lack committed records may lead when nobody else can.
 unclean.recovery.manager.enabled  Whether the controller asks what replicas hold before it elects an unclean one.
 unclean.recovery.strategy  How long an unclean recovery waits for replicas, or that it waits for an operator.
-unclean.recovery.timeout.ms  After which time an unclean recovery elects among those that have answered.
+unclean.recovery.timeout.ms  How long an unclean recovery waits for replicas outside its quorum.
 compression.type  The codec in which batches are stored; producer keeps what the producer chose.
 compression.gzip.level  The level of gzip, where batches are stored with it; -1 is gzip's own default.
 compression.lz4.level  The level of lz4, where batches are stored with it.

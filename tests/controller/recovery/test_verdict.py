@@ -7,7 +7,9 @@ from controller.fakes import Harness
 from controller.recovering import STRATEGY, Cluster, back, lost
 
 from heirlog.metadata.basis import Basis
+from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from heirlog.protocol.records import PartitionRecord
+from heirlog.protocol.types import BrokerId
 
 
 def test_balanced_waits_for_its_quorum_says_for_whom_and_elects_the_longest_log() -> None:
@@ -84,6 +86,92 @@ def test_balanced_waits_a_limited_time_for_replicas_outside_its_quorum() -> None
     assert cluster.leader() == 2
     basis = state_of(cluster.harness).basis
     assert basis is not None and not basis.all_answered
+
+
+def without_the_first_lost(**configs: str) -> Cluster:
+    """Replica 3 left an ISR that was still at min ISR: no list names it. Then 1 and 2 were lost; nobody is back."""
+    cluster = Cluster(unclean_recovery_timeout_ms="60000", **configs)
+    cluster.topic(min_insync_replicas="2")
+    cluster.lose_everything()
+    assert state_of(cluster.harness).last_known_elr == (2, 1)
+    return cluster
+
+
+def test_balanced_waits_for_a_replica_that_boots_late_and_elects_it_where_it_has_the_longest_log() -> None:
+    cluster = back(without_the_first_lost(), 1, 2)
+    cluster.reply(1, 0, 10)
+    cluster.reply(2, 0, 20)
+    seen = cluster.described()
+    assert (cluster.leader(), seen.waits_for, seen.wait_ends_in_ms) == (-1, [3], 60_000)
+    waits = [more for event, more in cluster.env.events if event == "recovery-waits"]
+    assert waits == [{"topic": "foo", "partition": 0, "waits_for": [3], "ends_in_ms": 60_000}]
+    cluster.advance(59_000)
+    back(cluster, 3)
+    cluster.reply(3, 0, 3000)
+    assert cluster.leader() == 3
+
+
+def test_a_replica_that_is_gone_for_good_delays_balanced_by_the_time_limit_and_no_longer() -> None:
+    for broker in (None, 3):
+        cluster = back(without_the_first_lost(), 1, 2)
+        if broker is not None:
+            request = UnregisterBrokerRequest(broker_id=broker)
+            assert cluster.harness.ask("unregister_broker", request, 0).error_code == 0
+        cluster.reply(1, 0, 10)
+        cluster.reply(2, 0, 20)
+        cluster.advance(59_999)
+        assert cluster.leader() == -1
+        cluster.advance(1)
+        assert cluster.leader() == 2
+
+
+def test_a_replica_whose_directory_is_offline_is_waited_for_like_a_fenced_one() -> None:
+    cluster = back(without_the_first_lost(), 1, 2, 3)
+    state = state_of(cluster.harness)
+    heartbeat(cluster.harness, 3, offline_log_dirs=[state.directory_of(BrokerId(3))])
+    cluster.reply(1, 0, 10)
+    cluster.reply(2, 0, 20)
+    assert (cluster.leader(), cluster.described().waits_for) == (-1, [3])
+
+
+def test_a_replica_that_has_answered_and_gone_is_waited_for_only_where_its_log_is_better() -> None:
+    for end, leader in ((15, 2), (25, -1)):
+        cluster = back(without_the_first_lost(), 1, 2, 3)
+        cluster.reply(3, 0, end)
+        cluster.fence(3)
+        cluster.reply(1, 0, 10)
+        cluster.reply(2, 0, 20)
+        assert cluster.leader() == leader
+    assert cluster.described().waits_for == [3]
+    back(cluster, 3)
+    assert cluster.leader() == 3
+
+
+def test_the_wait_is_counted_from_the_beginning_of_the_recovery_also_where_the_quorum_answers_late() -> None:
+    cluster = back(without_the_first_lost(), 1)
+    cluster.advance(200_000)
+    back(cluster, 2)
+    assert cluster.described().runs_for_ms == 0
+    cluster.reply(1, 0, 10)
+    cluster.fence(2)
+    cluster.advance(70_000)
+    back(cluster, 2)
+    cluster.reply(2, 0, 20)
+    assert cluster.leader() == 2
+
+
+def test_another_controller_waits_anew() -> None:
+    cluster = back(without_the_first_lost(), 1, 2)
+    cluster.reply(1, 0, 10)
+    cluster.reply(2, 0, 20)
+    cluster.advance(50_000)
+    cluster.harness.lose()
+    cluster.env.sent.clear()
+    cluster.harness.lead()
+    cluster.harness.commit()
+    cluster.reply(1, 0, 10)
+    cluster.reply(2, 0, 20)
+    assert (cluster.leader(), cluster.described().wait_ends_in_ms) == (-1, 60_000)
 
 
 def test_an_operator_may_skip_the_wait_for_replicas_outside_the_quorum() -> None:

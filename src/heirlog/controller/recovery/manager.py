@@ -52,7 +52,7 @@ AGGRESSIVE_WINDOW_MS: Final = 5000
 SWEEP_INTERVAL_MS: Final = 2000
 """At most so often a heartbeat has everything judged again."""
 LOGGED_MAX: Final = 20
-"""Elections of one turn that get a line of their own in the log."""
+"""Elections of one turn, and waits, that get a line of their own in the log."""
 TURN_MAX: Final = PARTITIONS_MAX
 """Partitions that are judged at once: as many as one question holds. The others follow after what else the node has to
 do: brokers take over what was elected meanwhile, and heartbeats are answered."""
@@ -78,6 +78,8 @@ class _Turn:
     leadership: Leadership
     changes: Changes = field(default_factory=Changes)
     lossy: list[tuple[PartitionKey, Built]] = field(default_factory=list)
+    waiting: list[tuple[PartitionKey, Verdict]] = field(default_factory=list)
+    """Whose wait has an end since this turn."""
     began: int = 0
     cancelled: int = 0
 
@@ -215,18 +217,14 @@ class RecoveryManager:
             strategy=self.strategy(key, leadership),
             min_isr=min(leadership.min_isr(key[0]), len(state.replicas)),
             acceptable=acceptable,
-            valid={},
+            answers={},
             now_ms=now_ms,
             began_ms=now_ms,
             window_ms=self.aggressive_window_ms,
             timeout_ms=self._timeout_ms,
         )
         if recovery is not None:
-            case.valid = {
-                broker: answer
-                for broker, answer in self.book.answers_that_count(key, state).items()
-                if broker in acceptable
-            }
+            case.answers = self.book.answers_that_count(key, state)
             case.skips_wait = recovery.skips_wait
             if recovery.began_ms is not None:
                 case.began_ms = recovery.began_ms
@@ -288,6 +286,7 @@ class RecoveryManager:
             recovery.due_ms = verdict.wait_ends_ms
             if recovery.due_ms is not None:
                 heapq.heappush(self._due, (recovery.due_ms, key))
+                turn.waiting.append((key, verdict))
         return False
 
     def _decide(self, key: PartitionKey, state: PartitionState, verdict: Verdict, turn: _Turn) -> bool:
@@ -301,15 +300,26 @@ class RecoveryManager:
         return True
 
     def _report(self, turn: _Turn) -> None:
-        if turn.began or turn.cancelled or turn.changes.records:
+        if turn.began or turn.cancelled or turn.waiting or turn.changes.records:
             self._env.log(
                 "info",
                 "unclean-recovery",
                 began=turn.began,
                 cancelled=turn.cancelled,
+                waiting=len(turn.waiting),
                 elected=len(turn.lossy),
                 elected_clean=len(turn.changes.records) - len(turn.lossy),
                 requests=self.sender.requests_sent,
+            )
+        for (topic_id, partition), verdict in turn.waiting[:LOGGED_MAX]:
+            assert verdict.wait_ends_ms is not None, "only such a wait is noted"
+            self._env.log(
+                "info",
+                "recovery-waits",
+                topic=self._image.topics[topic_id].name,
+                partition=partition,
+                waits_for=list(verdict.waits_for),
+                ends_in_ms=verdict.wait_ends_ms - self._env.now_ms(),
             )
         for (topic_id, partition), built in turn.lossy[:LOGGED_MAX]:
             assert built.record is not None and built.record.election_basis is not None, "a lossy election says so"

@@ -118,7 +118,8 @@ def waiting_sentence(verdict: Verdict) -> str:
         case Phase.WAITING_FOR_QUORUM:
             return f"It waits for the brokers {brokers} to come back: they may have the lost records."
         case _:
-            return f"The replicas are asked what they hold; it waits for the answers of the brokers {brokers}."
+            limit = "" if verdict.wait_ends_ms is None else ", up to its time limit"
+            return f"The replicas are asked what they hold; it waits for the answers of the brokers {brokers}{limit}."
 
 
 def _page(image: Image, static: StaticConfig, request: DescribeRecoveryRequest) -> tuple[list[_Wanted], list[_Wanted]]:

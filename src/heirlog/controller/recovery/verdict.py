@@ -5,8 +5,8 @@
     no members left                                   None: an operator decides       Aggressive: recover
                                                       Balanced: recover once its whole quorum is there
 
-    Balanced     elects when the whole quorum has answered, and every other acceptable replica too or the time limit
-                 has passed (an operator may skip that second wait)
+    Balanced     elects when the whole quorum has answered, and every other assigned replica too, or the time limit
+                 has passed since the recovery began (an operator may skip the wait for the others)
     Aggressive   elects when every replica has answered, or the window is over; if nobody has answered by then, the
                  first answer decides. A fenced replica may be back within the window, so it is waited for so long
 
@@ -15,9 +15,18 @@ members, and everybody who left them is on the list, so one of them has it unles
 was cleared, or begun late, and proves nothing: then every assigned replica must answer. Whoever never answers blocks,
 and the status says who; the way out is an operator.
 
-Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas count and may win, and a quorum
-member that is not acceptable is waited for, also with an answer on file: its log may be the best one. One that goes
-while the others are asked is waited for likewise: that is no end of the recovery.
+The others are waited for because the quorum only proves who held every committed record. After a power cut all of its
+members may have lost their unflushed tails, while a replica outside it lost nothing and boots last: elected without it,
+the quorum would have it truncated. So a fenced replica counts, and one whose directory is offline, or whose broker is
+not registered. One that never comes back delays the election by the time limit, and no longer.
+
+A recovery begins when its quorum is first acceptable as a whole, on this controller: before that there is nothing to
+decide, and after a failover nobody knows how long the others were waited for. A quorum member that goes while the others
+are asked does not end the recovery, so the time limit runs on: an election may follow its return at once.
+
+Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas may win. A quorum member that is
+not acceptable is waited for, also with an answer on file: its log may be the best one. Any other replica with an answer
+on file is waited for only if that answer beats the winner.
 
 With the ELR feature off the last in-sync member keeps its seat, fenced: it counts as a fenced ELR member does.
 
@@ -31,7 +40,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from heirlog.controller.recovery.answers import Answer, best
+from heirlog.controller.recovery.answers import Answer, best, is_better
 from heirlog.controller.recovery.strategy import Strategy
 from heirlog.metadata.state import Ids, PartitionState
 from heirlog.protocol.types import BrokerId
@@ -78,14 +87,18 @@ class Case:
     """Effective."""
     acceptable: Ids
     """Which replicas may lead now."""
-    valid: Mapping[BrokerId, Answer]
-    """Answers that count, of acceptable replicas."""
+    answers: Mapping[BrokerId, Answer]
+    """Those that count, also of replicas that have gone since."""
     now_ms: int
     began_ms: int
     """When the recovery began; now, if it would begin now."""
     window_ms: int
     timeout_ms: int
     skips_wait: bool = False
+
+    def valid(self) -> dict[BrokerId, Answer]:
+        """Answers that count, of replicas that may lead."""
+        return {replica: answer for replica, answer in self.answers.items() if replica in self.acceptable}
 
 
 def quorum_members(state: PartitionState, min_isr: int) -> Ids:
@@ -150,20 +163,27 @@ def _balanced(case: Case) -> Verdict:
     quorum = quorum_members(case.state, case.min_isr)
     if not quorum_is_complete(quorum, case.acceptable):
         return Verdict(Phase.WAITING_FOR_QUORUM, tuple([member for member in quorum if member not in case.acceptable]))
-    if not case.valid or not quorum_is_complete(quorum, case.valid):
-        return Verdict(Phase.RECOVERING, tuple([member for member in quorum if member not in case.valid]))
-    others = tuple([replica for replica in case.acceptable if replica not in case.valid])
-    ends_ms = case.began_ms + case.timeout_ms
+    valid = case.valid()
+    if not valid or not quorum_is_complete(quorum, valid):
+        return Verdict(Phase.RECOVERING, tuple([member for member in quorum if member not in valid]))
+    winner, ends_ms = best(case.state.replicas, valid), case.began_ms + case.timeout_ms
+    others = tuple([other for other in case.state.replicas if may_hold_more(other, case.answers, valid[winner])])
     if others and not case.skips_wait and case.now_ms < ends_ms:
         return Verdict(Phase.RECOVERING, others, ends_ms)
-    return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
+    return Verdict(Phase.RECOVERING, winner=winner)
+
+
+def may_hold_more(replica: BrokerId, answers: Mapping[BrokerId, Answer], winner: Answer) -> bool:
+    """Whether the replica is worth waiting for. The winner beats every present replica that has answered."""
+    return replica not in answers or is_better(answers[replica], winner)
 
 
 def _aggressive(case: Case) -> Verdict:
-    others = tuple([replica for replica in case.state.replicas if replica not in case.valid])
+    valid = case.valid()
+    others = tuple([replica for replica in case.state.replicas if replica not in valid])
     ends_ms = case.began_ms + case.window_ms
     if others and case.now_ms < ends_ms:
         return Verdict(Phase.RECOVERING, others, ends_ms)
-    if not case.valid:
+    if not valid:
         return Verdict(Phase.RECOVERING, others, any_decides=True)
-    return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, case.valid))
+    return Verdict(Phase.RECOVERING, winner=best(case.state.replicas, valid))
