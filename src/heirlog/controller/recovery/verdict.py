@@ -21,8 +21,8 @@ the quorum would have it truncated. So a fenced replica counts, and one whose di
 not registered. One that never comes back delays the election by the time limit, and no longer.
 
 A recovery begins when its quorum is first acceptable as a whole, on this controller: before that there is nothing to
-decide, and after a failover nobody knows how long the others were waited for. A quorum member that goes while the others
-are asked does not end the recovery, so the time limit runs on: an election may follow its return at once.
+decide, and a new controller does not know how long its predecessor has waited. A quorum member that goes while the
+others are asked does not end the recovery, and the time limit runs on: an election may follow its return at once.
 
 Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas may win. A quorum member that is
 not acceptable is waited for, also with an answer on file: its log may be the best one. Any other replica with an answer
