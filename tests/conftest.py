@@ -31,6 +31,10 @@ class FileByFile(LoadScopeScheduling):
         return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="Text scripts: write what comes out into the files.")
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     config.option.loadscopereorder = False
     return FileByFile(config, log)
