@@ -26,8 +26,10 @@ from heirlog.sim import invariants
 from heirlog.sim.bystander import Bystander, Key
 from heirlog.sim.cluster import Cluster, Machine
 from heirlog.sim.contents import Contents
+from heirlog.sim.custody import Custody
 from heirlog.sim.history import History, Loss
 from heirlog.sim.lineage import Lineage
+from heirlog.sim.promises import Promises
 from heirlog.sim.records import RecordJudge
 from heirlog.sim.truth import Truth
 from heirlog.sim.world import LogLine, Process
@@ -59,7 +61,8 @@ class Checker:
         self.world = cluster.world
         self.history = history
         self.bystander = Bystander(cluster, history)
-        self._records = RecordJudge(self.bystander)
+        self.custody = Custody(self.bystander)
+        self._records = RecordJudge(self.bystander, self.custody)
         self.truth = Truth(self.bystander.image, self._records.on_record, self.bystander.broken)
         self._contents: dict[Key, Contents] = {}
         self._seen: dict[tuple[str, Key], _Seen] = {}
@@ -67,6 +70,9 @@ class Checker:
         self._controller: Process | None = None
         """Which was seen last."""
         self.world.on_log = self._on_log
+        self.world.on_rmdir = self.custody.directory_removed
+        cluster.on_start = self.custody.started
+        cluster.network.on_answer = Promises(self.bystander).answered
 
     @property
     def losses(self) -> list[Loss]:
@@ -114,6 +120,8 @@ class Checker:
     def _on_log(self, line: LogLine) -> None:
         if line.event == "log-directory-offline":
             self.bystander.hurt.add(line.node)
+        if line.event == "log-truncated":
+            self.custody.truncated(line)
         if line.event != "log-compacted":
             return
         machine = self.cluster.machines_by_host[line.node]
@@ -147,6 +155,7 @@ class Checker:
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
         broker = node.broker
         self.bystander.saw(machine, node)
+        self.custody.applied(machine, node)
         if node.image.offset >= self.truth.end:
             self.bystander.must_not(
                 "T7", invariants.t7_metadata_is_a_prefix(machine.name, node.image.offset, self.truth.end)

@@ -88,6 +88,8 @@ class Cluster:
         self.world = world
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
+        self.on_start: Callable[[Machine, Process], None] | None = None
+        """Called when a new incarnation has been begun and nothing of it has run yet."""
         self.faults: list[str] = []
         """What was done to it, with the time: the report prints it."""
         controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
@@ -195,6 +197,8 @@ class Cluster:
         machine.node = node
         machine.stopping = False
         machine.process = self.machines.launch(env, node, node.listeners, node.connected)
+        if self.on_start is not None:
+            self.on_start(machine, machine.process)
 
     def run_client(self, name: str, make: Callable[[SimEnv], C]) -> C:
         """A client on a machine of its own."""

@@ -217,6 +217,9 @@ class Connection:
     def send(self, header: RequestHeader, response: Any) -> None:
         if not self.server_open:
             return
+        watched, call = self._network.on_answer, self.calls.get(header.correlation_id)
+        if watched is not None and call is not None and self.server is not None:
+            watched(self.server, call.request, response)
         try:
             hand_over = self._network.hand_over_response(header, response)
         except OSError as error:

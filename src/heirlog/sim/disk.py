@@ -212,6 +212,10 @@ class SimDisk:
         assert how in BREAKAGES, how
         self._broken[path] = how
 
+    @property
+    def is_broken(self) -> bool:
+        return bool(self._broken)
+
     def repair(self) -> None:
         self._broken.clear()
 
@@ -257,6 +261,22 @@ class SimDisk:
                 self._forget_flushes(inode)
             else:
                 self._forget_flush(inode)
+
+    def contents(self, path: str = "/") -> Iterator[tuple[str, bytearray]]:
+        """The files below `path` as the page cache shows them, with their paths. Do not change them."""
+        inode: _Inode | None = self.root
+        for name in _parts(path):
+            inode = inode.entries.get(name) if isinstance(inode, _Directory) else None
+        if isinstance(inode, _Directory):
+            for name in sorted(inode.entries):
+                yield from self._contents_of(inode.entries[name], f"{path.rstrip('/')}/{name}")
+
+    def _contents_of(self, inode: _Inode, path: str) -> Iterator[tuple[str, bytearray]]:
+        if isinstance(inode, _Content):
+            yield path, inode.data
+        else:
+            for name in sorted(inode.entries):
+                yield from self._contents_of(inode.entries[name], f"{path}/{name}")
 
     def settle(self) -> None:
         """Make everything durable at once, as after formatting: a `sync` of the whole disk."""
@@ -438,6 +458,9 @@ class SimFiles:
 
     def rmdir(self, path: str) -> None:
         self._directory(path)
+        watched = self._disk.world.on_rmdir
+        if watched is not None:
+            watched(self._disk.host.name, path)
         directory, name = self._parent(path)
         directory.change((name, None))
 

@@ -95,6 +95,8 @@ class History:
     now_ms: Callable[[], int]
     acknowledged: list[Acknowledged] = field(default_factory=list)
     """acks=all only."""
+    acknowledged_somewhere: list[Acknowledged] = field(default_factory=list)
+    """acks=all, by an answer that names no offset (-1 here)."""
     acknowledged_by_leader: int = 0
     """Records acknowledged with acks=1."""
     observed: list[Observed] = field(default_factory=list)
@@ -112,6 +114,10 @@ class History:
         if sent_ms > self._lineage_began_ms.get(partition, -1):
             end = base_offset + len(values)
             self.acknowledged_end[partition] = max(self.acknowledged_end.get(partition, 0), end)
+
+    def acknowledge_somewhere(self, partition: str, values: Sequence[int], sent_ms: int) -> None:
+        """acks=all, and the answer does not say at which offset: DUPLICATE_SEQUENCE_NUMBER."""
+        self.acknowledged_somewhere += [Acknowledged(partition, -1, value, sent_ms) for value in values]
 
     def lineage_began(self, partition: str, start_offset: int, now_ms: int) -> None:
         """A lossy-basis election: everything from `start_offset` on is given out anew."""
@@ -159,6 +165,19 @@ def unseen(
         Finding(UNSEEN, f"{one.partition}: {one.value!r} was acknowledged at offset {one.offset} and is gone")
         for one in acknowledged
         if found.get((one.partition, one.offset)) != one.value and not excused(one, losses)
+    ]
+
+
+def unseen_anywhere(
+    acknowledged: Iterable[Acknowledged], audited: Iterable[Observed], losses: Collection[Loss] = ()
+) -> list[Finding]:
+    """What was acknowledged without an offset, and is nowhere in its partition. Arguments as those of `unseen`."""
+    found = {(seen.partition, seen.value) for seen in audited}
+    return [
+        Finding(UNSEEN, f"{one.partition}: {one.value!r} was acknowledged without an offset and is gone")
+        for one in acknowledged
+        if (one.partition, one.value) not in found
+        and not any(loss.partition == one.partition and one.time_ms <= loss.time_ms for loss in losses)
     ]
 
 

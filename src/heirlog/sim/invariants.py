@@ -9,8 +9,10 @@ has (`Partition` with its log), and what was told to clients.
     T4   members of ISR and ELR hold what is committed            T12  a new leader does not talk before it knows
     T5   leaders hold what was acknowledged                       T13  compaction stays below the high watermark
     T6   replicas agree on what is committed                      T14  disks hold no replicas of nobody
-    T7   applied metadata are a prefix of the committed           R1   committed metadata stay
-    T8   what is committed stays; who gives it up, and when       R2   one leader per partition and leader epoch
+    T7   applied metadata are a prefix of the committed           T15  a recovery waits for the disk that has the most
+    T8   what is committed stays; who gives it up, and when       T16  disks lose a log only by a committed removal
+    R1   committed metadata stay                                  T17  a success says that records are committed
+    R2   one leader per partition and leader epoch                T18  a start that fails changes nothing
 
 *True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
 lineage at the winner's log end, or where the winner's log had left the one before.
@@ -18,7 +20,7 @@ lineage at the winner's log end, or where the winner's log had left the one befo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -277,6 +279,62 @@ def t14_disks_hold_what_is_assigned(
     missing = sorted((topic, index) for topic, index, topic_id in set(assigned) - set(held))
     if missing:
         return f"broker {broker} has no log for {missing}"
+    return None
+
+
+def t15_winner_holds_the_most(winner: int, kept_end: int, held: Mapping[int, int]) -> str | None:
+    """A recovery under Balanced.
+
+    kept_end: up to where the winner's log holds what was committed. held: the same of the disk of every other assigned
+    replica that the recovery had to wait for, whether it runs or not.
+    """
+    for broker, end in sorted(held.items()):
+        if end > kept_end:
+            return (
+                f"broker {winner} won a recovery with what was committed up to {kept_end}; the disk of broker "
+                f"{broker}, which was still to be waited for, has it up to {end}"
+            )
+    return None
+
+
+def t16_log_was_given_up(broker: int, topic: str, partition: int, given_up: bool) -> str | None:
+    """given_up: a committed record removed the topic, or took the replica away from this broker."""
+    if not given_up:
+        return f"broker {broker} deleted its log of {topic}-{partition}, which no committed record has taken away"
+    return None
+
+
+def t16_metadata_are_not_older(broker: int, did: str, applied_end: int, newest_end: int) -> str | None:
+    """Of a broker that removes or truncates: what it has applied now, and the most that it has ever applied."""
+    if applied_end < newest_end:
+        return f"broker {broker} {did} by metadata up to {applied_end}; it had applied metadata up to {newest_end}"
+    return None
+
+
+def t17_success_is_committed(broker: int, end: int | None, high_watermark: int) -> str | None:
+    """Of an acks=all Produce that is answered with a success now.
+
+    end: one past the offset of its last record in the leader's log; None: they are not there.
+    """
+    if end is None:
+        return f"broker {broker} answered that records are written which are not in its log"
+    if end > high_watermark:
+        return f"broker {broker} answered that records up to {end} are written; its high watermark is {high_watermark}"
+    return None
+
+
+def t18_start_changed_nothing(
+    broker: int, starts: int, before: Mapping[str, int], now: Mapping[str, int]
+) -> str | None:
+    """before, now: checksums of the files of a broker that stopped cleanly, and was started `starts` times since
+    without being registered.
+    """
+    changed = sorted(path for path in {*before, *now} if before.get(path) != now.get(path))
+    if changed:
+        return (
+            f"broker {broker} stopped cleanly; {starts} starts without a registration have changed "
+            f"{', '.join(changed[:3])}{' and others' if len(changed) > 3 else ''}"
+        )
     return None
 
 

@@ -49,6 +49,8 @@ class Network:
         """The latency of a link that no fault has touched: low to low + span."""
         self.sent: Counter[type] = Counter()
         """Requests, by their class."""
+        self.on_answer: Callable[[Process, Any, Any], None] | None = None
+        """Called as an answer leaves a process, with the request that the client still waits for."""
         self._links: dict[tuple[str, str], Link] = {}
         self._listening: dict[Endpoint, Listening] = {}
         self._hosts: dict[Endpoint, str] = {}

@@ -4,6 +4,8 @@
     quorum    under Balanced everybody who may have the lost records has answered
     waiting   nobody else who could have been asked was left out before the time to wait for answers was over
     answers   what the record says a replica answered is what its disk holds
+    T15       under Balanced no disk, those of nodes that are down included, has more of what was committed than the
+              winner, unless its broker has answered or the time to wait for it is over
     report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
 
 "More" is judged by the lineage: up to where a replica's log holds what was committed. What no disk holds any more,
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.loss_report import loss_of
 from heirlog.sim.history import Finding
-from heirlog.sim.invariants import LogView
+from heirlog.sim.invariants import LogView, t15_winner_holds_the_most
 from heirlog.sim.lineage import Lineage
 
 CHOICE = "recovery-choice"
@@ -26,6 +28,7 @@ QUORUM = "recovery-quorum"
 WAITING = "recovery-waiting"
 ANSWERS = "recovery-answers"
 REPORT = "loss-report"
+T15 = "T15"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Witness:
     """What a bystander knows of one replica at the moment of the election."""
 
     log: LogView
-    """Of the process that runs, or of the last one: then an upper limit of what the disk holds."""
+    """Of the process that runs, or else what its disk holds."""
     reachable: bool
     """It runs as the registered incarnation, which is unfenced and stays: it can be asked, and it can lead."""
 
@@ -44,9 +47,10 @@ def judge_election(
     witnesses: Mapping[int, Witness],
     quorum: Collection[int],
     impatient_ms: int,
+    waits_for_all: bool = False,
 ) -> Finding | None:
     """quorum: who has to have answered. impatient_ms: how much sooner than it may leave somebody else out the election
-    was held; 0: it may by now.
+    was held; 0: it may by now. waits_for_all: Balanced, and no operator has skipped the wait (T15).
     """
     silent = [answer.broker for answer in election.replicas if not answer.answered and answer.broker in quorum]
     if silent:
@@ -69,7 +73,16 @@ def judge_election(
         elif election.basis is Basis.RECOVERED and impatient_ms > 0:
             sentence = f"broker {answer.broker} could have been asked, and was left out {impatient_ms} ms too early"
             return Finding(WAITING, sentence)
-    return _judge_loss(lineage, election, witnesses, lineage.common_end(winner.log))
+    kept_end = lineage.common_end(winner.log)
+    if waits_for_all and impatient_ms > 0:
+        answered = {answer.broker for answer in election.replicas if answer.answered}
+        held = {
+            broker: lineage.common_end(witness.log) for broker, witness in witnesses.items() if broker not in answered
+        }
+        sentence = t15_winner_holds_the_most(election.leader, kept_end, held)
+        if sentence is not None:
+            return Finding(T15, sentence)
+    return _judge_loss(lineage, election, witnesses, kept_end)
 
 
 def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:

@@ -17,11 +17,13 @@ from heirlog.metadata.basis import Basis
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import BrokerState, Ids, PartitionState
-from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord
-from heirlog.protocol.types import BrokerId
+from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord, RemoveTopicRecord
+from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim import invariants, succession
+from heirlog.sim.autopsy import HeldLog, log_on_disk
 from heirlog.sim.bystander import Bystander, Key
-from heirlog.sim.cluster import RECOVERY_MANAGER
+from heirlog.sim.cluster import RECOVERY_MANAGER, Machine
+from heirlog.sim.custody import Custody
 from heirlog.sim.faults import DRIFTS_PPM
 from heirlog.sim.lineage import Lineage
 from heirlog.sim.oracle import Witness, judge_election
@@ -32,8 +34,9 @@ COMMIT_MS = 200
 
 
 class RecordJudge:
-    def __init__(self, bystander: Bystander) -> None:
+    def __init__(self, bystander: Bystander, custody: Custody) -> None:
         self._seen = bystander
+        self._custody = custody
         self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
         self._cleared: dict[Key, PartitionState] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
@@ -51,8 +54,11 @@ class RecordJudge:
                 if clears_elr and before is not None:
                     self._cleared.setdefault(key, before)
                 self._committed(key, before, after, clears_elr)
+        if isinstance(record, RemoveTopicRecord):
+            self._custody.topic_removed(Uuid(record.topic_id))
         if isinstance(record, RegisterBrokerRecord):
             broker = BrokerId(record.broker_id)
+            self._custody.registered(broker)
             self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
 
     def _committed(self, key: Key, before: PartitionState | None, after: PartitionState, clears_elr: bool) -> None:
@@ -64,6 +70,7 @@ class RecordJudge:
             # whoever was fenced when the topic was made is no member yet
             lineage.min_isr = min(min_isr, len(after.isr))
         else:
+            self._custody.partition_changed(key, before, after)
             lineage.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
             event = succession.Event(before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key))
             self._succeeds(key, lineage, event)
@@ -122,28 +129,38 @@ class RecordJudge:
             if strategy is Strategy.BALANCED:
                 quorum = _quorum(event)
             impatient_ms = self._impatient_ms(lineage, strategy)
-        finding = judge_election(lineage, election, self._witnesses(key, event), quorum, impatient_ms)
+        finding = judge_election(
+            lineage, election, self._witnesses(key, event), quorum, impatient_ms, waits_for_all=bool(quorum)
+        )
         if finding is not None:
             self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
 
     def _witnesses(self, key: Key, event: succession.Event) -> dict[int, Witness]:
-        """Of each replica that has run in this run, and had opened its log."""
+        """Of each replica, those of nodes that are down included."""
         found = {}
         for broker in event.after.replicas:
             machine = self._seen.cluster.broker(broker)
-            node = machine.node
-            partition = node.broker.replicas.partition(key) if node is not None and node.directories else None
-            if node is None or partition is None or partition.offline:
+            node = machine.running
+            partition = None if node is None else node.broker.replicas.partition(key)
+            if node is None or partition is None:
+                held = self._on_disk(key, machine)
+                if held is not None:
+                    found[int(broker)] = Witness(held, reachable=False)
+                continue
+            if partition.offline:
                 continue
             registered = self._seen.image.brokers.get(broker)
-            reachable = (
-                machine.running is node
-                and registered is not None
-                and registered.is_active
-                and self._seen.runs_as_registered(broker, node)
-            )
+            reachable = registered is not None and registered.is_active and self._seen.runs_as_registered(broker, node)
             found[int(broker)] = Witness(partition.log, reachable)
         return found
+
+    def _on_disk(self, key: Key, machine: Machine) -> HeldLog | None:
+        """Of a node that does not serve the partition now."""
+        disk = self._seen.cluster.machines.disk(machine.name)
+        if disk.is_broken or machine.name in self._seen.hurt:
+            return None
+        topic = self._seen.image.topics[key[0]].name
+        return log_on_disk(disk, machine.config.log_dirs, topic, key[1], key[0])
 
     def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
         """How much too early it would be to leave out somebody who could be asked; 0 if it is not.

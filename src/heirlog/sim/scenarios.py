@@ -24,7 +24,7 @@ from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.state import PartitionState
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import races
+from heirlog.sim import outages, races
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.disk import BREAKAGES
@@ -420,5 +420,9 @@ SCENARIOS: Mapping[str, Scenario] = {
     "overtaken-isr-change": Scenario(races.overtaken_plan, races.overtaken_isr_change),
     "leader-epoch-jump": Scenario(races.jump_plan, races.leader_epoch_jump),
     "controller-power-cut": Scenario(_controller_plan, _controller_power_cut),
+    "whole-power-cut": Scenario(outages.whole_power_cut_plan, outages.whole_power_cut),
+    "wrong-order": Scenario(outages.wrong_order_plan, outages.wrong_order),
+    "repeated-batches": Scenario(outages.repeated_plan, outages.repeated_batches),
+    "failed-directory": Scenario(outages.failed_directory_plan, outages.failed_directory),
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }

@@ -32,6 +32,7 @@ from heirlog.sim.clients.admin import (
 from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.member import Member, OffsetsReader
+from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.clients.producer import ACKS_ALL, Producer
 from heirlog.sim.cluster import RECOVERY_MANAGER, Cluster
 from heirlog.sim.compacted import lost_key
@@ -73,6 +74,8 @@ class Plan:
     config: Mapping[str, str] = field(default_factory=dict)
     wire: bool = False
     idempotent: bool = True
+    pipelined: bool = False
+    """An idempotent producer with several batches under way."""
     leader_acks: bool = True
     batch_records: int = 10
     interval_ms: int = 200
@@ -171,6 +174,8 @@ class Stage:
         self._produce("producer-1", written, ACKS_ALL, 0, plan.interval_ms, idempotent=False)
         if plan.idempotent:
             self._produce("producer-2", [TOPIC], ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
+        if plan.pipelined:
+            self._produce("producer-5", [TOPIC], ACKS_ALL, 4_000_000, plan.interval_ms, PipelinedProducer)
         if plan.leader_acks:
             self._produce("producer-3", [TOPIC], 1, 2_000_000, plan.interval_ms * 2, idempotent=False)
         if plan.compacted:
@@ -213,12 +218,20 @@ class Stage:
         )
 
     def _produce(
-        self, name: str, topics: list[str], acks: int, value_base: int, interval_ms: int, *, idempotent: bool
+        self,
+        name: str,
+        topics: list[str],
+        acks: int,
+        value_base: int,
+        interval_ms: int,
+        kind: type[Producer] = Producer,
+        *,
+        idempotent: bool = True,
     ) -> None:
         self.producers.append(
             self.cluster.run_client(
                 name,
-                lambda env: Producer(
+                lambda env: kind(
                     env,
                     name,
                     self.cluster.bootstrap,
@@ -259,6 +272,7 @@ class Stage:
         self.cluster.replace_disk(name)
         self._replaced.add(self.cluster.machine(name).node_id)
         self.checker.bystander.hurt.add(name)
+        self.checker.custody.disk_replaced(name)
 
     # ending
 
@@ -401,6 +415,11 @@ class Stage:
                 (one for one in seen.observed if one.client == AUDITOR),
                 losses,
             ),
+            *history.unseen_anywhere(
+                (one for one in seen.acknowledged_somewhere if one.partition in self._audited),
+                (one for one in seen.observed if one.client == AUDITOR),
+                losses,
+            ),
             *lost_key(compacted, self._last_read, 3_000_000 + seen.sent, losses),
             *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed, losses=losses),
@@ -447,7 +466,7 @@ class Stage:
         }
         return sum(
             1
-            for one in self.history.acknowledged
+            for one in (*self.history.acknowledged, *self.history.acknowledged_somewhere)
             if not _is_compacted(one) and (one.partition, one.value) not in readable
         )
 

@@ -144,6 +144,8 @@ class World:
         self.observer: Callable[[Process | None], None] | None = None
         """Called after each event with the process that it belonged to: where invariants are checked."""
         self.on_log: Callable[[LogLine], None] | None = None
+        self.on_rmdir: Callable[[str, str], None] | None = None
+        """Called before a directory is removed with everything in it: the host's name, the path."""
         self._heap: list[tuple[int, int, Event]] = []
         self._sequence = 0
         self._hash = blake2b(digest_size=16)

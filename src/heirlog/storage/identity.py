@@ -94,7 +94,7 @@ class PartitionMetadataFile:
         self._turns = turns or Turns()
         self._closed = False
         self._waiting: list[OnDurable] = []
-        self.topic_id: Uuid | None = _parse_partition_metadata(read_file(files, self._path))
+        self.topic_id: Uuid | None = parse_partition_metadata(read_file(files, self._path))
 
     @property
     def _path(self) -> str:
@@ -160,7 +160,7 @@ class PartitionMetadataFile:
         self._closed = True
 
 
-def _parse_partition_metadata(content: bytes | None) -> Uuid | None:
+def parse_partition_metadata(content: bytes | None) -> Uuid | None:
     if content is None:
         return None
     try:

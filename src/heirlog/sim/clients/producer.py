@@ -31,10 +31,18 @@ _NEVER_APPENDED = frozenset(
     }
 )
 """Answers after which a plain producer may send the same values again."""
+NEW_PRODUCER_ID = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+)
+"""Answers after which an idempotent producer starts over under a new id."""
 
 
 @dataclass(slots=True)
-class _Batch:
+class Batch:
+    """Numbered values under way to one partition."""
+
     partition: str
     """As histories name it."""
     values: list[int]
@@ -110,6 +118,10 @@ class Producer(Client):
     def _next_batch(self, name: str) -> None:
         if self.stopped:
             return
+        self._send(name, self.new_batch(name), self._generation)
+
+    def new_batch(self, name: str) -> Batch:
+        """The next values, with the next sequences of this partition."""
         values = list(range(self._next_value, self._next_value + self.batch_records))
         self._next_value += self.batch_records
         self.history.sent += self.batch_records
@@ -118,9 +130,9 @@ class Producer(Client):
             key = (partition, self._generation)
             sequence = self._sequences.get(key, 0)
             self._sequences[key] = sequence + self.batch_records
-        self._send(name, _Batch(partition, values, sequence), self._generation)
+        return Batch(partition, values, sequence)
 
-    def _send(self, name: str, batch: _Batch, generation: int) -> None:
+    def _send(self, name: str, batch: Batch, generation: int) -> None:
         leader = self.leaders[name]
         if generation != self._generation or leader.partition != batch.partition:
             self._rest(name)  # its producer id or its topic is gone; whether it was written stays unknown
@@ -131,7 +143,7 @@ class Producer(Client):
                 self.later(lambda: self._send(name, batch, generation))
             return
         batch.sent_ms = self.history.now_ms()
-        request = ProduceRequest(acks=self.acks, timeout_ms=1500, topic_data=[self._topic_data(leader, batch)])
+        request = ProduceRequest(acks=self.acks, timeout_ms=1500, topic_data=[self.topic_data(leader, batch)])
         self.env.send(
             endpoint,
             f"produce-{name}",
@@ -140,7 +152,8 @@ class Producer(Client):
             REQUEST_TIMEOUT_MS,
         )
 
-    def _topic_data(self, leader: Leader, batch: _Batch) -> ProduceRequest.TopicProduceData:
+    def topic_data(self, leader: Leader, batch: Batch) -> ProduceRequest.TopicProduceData:
+        """The batch as it goes into a request."""
         now_ms = self.env.wall_ms()
         records = encode_batch(
             [self._record(leader.topic, value, now_ms) for value in batch.values],
@@ -159,20 +172,16 @@ class Producer(Client):
             return key, None, ((NUMBER_HEADER, b"%d" % value),), now_ms
         return key, b"%d" % value, (), now_ms
 
-    def _answered(self, name: str, batch: _Batch, generation: int, response: Any) -> None:
+    def _answered(self, name: str, batch: Batch, generation: int, response: Any) -> None:
         if isinstance(response, SendFailure):
             self._unsettled(name, batch, generation)
             return
         answer = response.responses[0].partition_responses[0]
         code = answer.error_code
         if code == ErrorCode.NONE:
-            self._acknowledged(batch, answer.base_offset)
+            self.acknowledged(batch, answer.base_offset)
             self._rest(name)
-        elif code in (
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            ErrorCode.UNKNOWN_PRODUCER_ID,
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-        ):
+        elif code in NEW_PRODUCER_ID:
             # the log lost what it knew of us (an election on a lossy basis): start over under a new id
             if generation == self._generation:
                 self._get_producer_id(lambda: self._rest(name))
@@ -183,15 +192,16 @@ class Producer(Client):
         else:
             self._unsettled(name, batch, generation)
 
-    def _acknowledged(self, batch: _Batch, base_offset: int) -> None:
+    def acknowledged(self, batch: Batch, base_offset: int) -> None:
+        """base_offset: -1 for a repeat that is older than what the leader remembers offsets of."""
         if self.acks != ACKS_ALL:
             self.history.acknowledged_by_leader += len(batch.values)
-            return
-        if base_offset < 0:
-            return  # a repeat that is older than what the leader remembers offsets of
-        self.history.acknowledge(batch.partition, base_offset, batch.values, batch.sent_ms)
+        elif base_offset < 0:
+            self.history.acknowledge_somewhere(batch.partition, batch.values, batch.sent_ms)
+        else:
+            self.history.acknowledge(batch.partition, base_offset, batch.values, batch.sent_ms)
 
-    def _unsettled(self, name: str, batch: _Batch, generation: int) -> None:
+    def _unsettled(self, name: str, batch: Batch, generation: int) -> None:
         """It may have been written or not."""
         if self.idempotent:
             self.later(lambda: self._send(name, batch, generation))
