@@ -13,6 +13,7 @@ from heirlog.sim.history import (
     poll_skip,
     stray,
     unseen,
+    unseen_anywhere,
 )
 
 
@@ -140,3 +141,12 @@ def test_records_that_the_winner_has_are_of_the_new_lineage() -> None:
     assert poll_skip([read(0, epoch=0), read(1, epoch=0), *older_tail], losses) == []
     of_another_log = [read(2, epoch=1), read(3, epoch=1), read(4, epoch=5)]
     assert poll_skip([read(0, epoch=0), read(1, epoch=0), *of_another_log], losses) != []
+
+
+def test_what_was_acknowledged_without_an_offset_stands_anywhere_in_its_partition() -> None:
+    acknowledged = [Acknowledged("t-0", -1, "a", time_ms=10)]
+    assert unseen_anywhere(acknowledged, [Observed("t-0", 7, "a")]) == []
+    (finding,) = unseen_anywhere(acknowledged, [Observed("t-1", 7, "a")])
+    assert finding.check == "unseen" and "'a' was acknowledged without an offset" in finding.sentence
+    assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=20)]) == []
+    assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=5)]) != []

@@ -233,3 +233,29 @@ def test_a_disk_holds_the_replicas_of_its_broker_and_no_others() -> None:
     assert stays == "broker 1 still has logs of partitions that are not its own, or no more: [('r', 0)]"
     assert invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine, made_again]) is not None
     assert invariants.t14_disks_hold_what_is_assigned(1, [], [mine]) == "broker 1 has no log for [('t', 0)]"
+
+
+def test_t15_fires_on_a_winner_with_less_than_a_disk_that_was_to_be_waited_for() -> None:
+    assert invariants.t15_winner_holds_the_most(1, 10, {2: 10, 3: 4}) is None
+    sentence = invariants.t15_winner_holds_the_most(1, 10, {2: 9, 3: 11}) or ""
+    assert "the disk of broker 3, which was still to be waited for, has it up to 11" in sentence
+
+
+def test_t16_fires_on_a_log_that_nobody_took_away_and_on_older_metadata() -> None:
+    assert invariants.t16_log_was_given_up(1, "t", 0, given_up=True) is None
+    assert "deleted its log of t-0" in (invariants.t16_log_was_given_up(1, "t", 0, given_up=False) or "")
+    assert invariants.t16_metadata_are_not_older(1, "truncated t-0", 50, 50) is None
+    assert "up to 49" in (invariants.t16_metadata_are_not_older(1, "truncated t-0", 49, 50) or "")
+
+
+def test_t17_fires_on_a_success_above_the_high_watermark_or_of_records_that_are_not_there() -> None:
+    assert invariants.t17_success_is_committed(1, 10, 10) is None
+    assert "its high watermark is 9" in (invariants.t17_success_is_committed(1, 10, 9) or "")
+    assert "not in its log" in (invariants.t17_success_is_committed(1, None, 9) or "")
+
+
+def test_t18_fires_on_a_file_that_is_gone_new_or_another_one() -> None:
+    before = {"/data/log/a": 1, "/data/log/b": 2}
+    assert invariants.t18_start_changed_nothing(1, 1, before, dict(before)) is None
+    for now in ({"/data/log/a": 1}, {**before, "/data/log/c": 3}, {**before, "/data/log/b": 9}):
+        assert "have changed /data/log/" in (invariants.t18_start_changed_nothing(1, 1, before, now) or "")

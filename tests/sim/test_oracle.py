@@ -9,7 +9,17 @@ from sim.test_lineage import COMMITTED, Log, log
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
 from heirlog.sim.lineage import Lineage
-from heirlog.sim.oracle import ANSWERS, CHOICE, QUORUM, REPORT, WAITING, Witness, judge_election, last_written_epoch
+from heirlog.sim.oracle import (
+    ANSWERS,
+    CHOICE,
+    QUORUM,
+    REPORT,
+    T15,
+    WAITING,
+    Witness,
+    judge_election,
+    last_written_epoch,
+)
 
 WHOLE = log(40, *COMMITTED)
 SHORT = log(20, (0, 0), (2, 10))
@@ -35,11 +45,12 @@ def check(
     down: tuple[int, ...] = (),
     quorum: tuple[int, ...] = (),
     impatient_ms: int = 0,
+    waits_for_all: bool = False,
 ) -> str | None:
     known = Lineage("t-0")
     known.expose(40, COMMITTED)
     witnesses = {broker: Witness(its, broker not in down) for broker, its in held.items()}
-    finding = judge_election(known, one, witnesses, quorum, impatient_ms)
+    finding = judge_election(known, one, witnesses, quorum, impatient_ms, waits_for_all)
     return None if finding is None else finding.check
 
 
@@ -94,3 +105,12 @@ def test_the_report_covers_what_the_winner_lacks() -> None:
 def test_what_no_disk_holds_is_not_held_against_anybody() -> None:
     held = {1: SHORT, 2: EMPTY}
     assert check(held, election(1, *[answer(broker, its) for broker, its in held.items()])) is None
+
+
+def test_a_disk_of_a_node_that_is_down_is_waited_for_while_there_is_time() -> None:
+    held = {1: SHORT, 2: WHOLE}
+    left_out = election(1, answer(1, SHORT), answer(2, None))
+    assert check(held, left_out, down=(2,), impatient_ms=1, waits_for_all=True) == T15
+    assert check(held, left_out, down=(2,), impatient_ms=0, waits_for_all=True) is None
+    assert check(held, left_out, down=(2,), impatient_ms=1, waits_for_all=False) is None
+    assert check({1: WHOLE, 2: SHORT}, election(1, answer(1, WHOLE), answer(2, None)), waits_for_all=True) is None

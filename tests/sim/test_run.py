@@ -22,6 +22,7 @@ SUITE = {
     "swarm": range(1, 46),
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
+    "repeated-batches": range(1, 3),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("U5", 2))
@@ -48,6 +49,8 @@ MUST_HAPPEN = (
     "group.commits",
     "group.reads",
     "topic.remade",
+    "disk.log-removed",
+    "produce.duplicate",
 )
 
 

@@ -71,7 +71,6 @@ class Checker:
         """Which was seen last."""
         self.world.on_log = self._on_log
         self.world.on_rmdir = self.custody.directory_removed
-        cluster.on_start = self.custody.started
         cluster.network.on_answer = Promises(self.bystander).answered
 
     @property

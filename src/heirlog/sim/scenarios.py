@@ -7,6 +7,7 @@
     kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
+    whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
     broken-disks            log directories fill up or answer EIO, wholly or for one replica; clocks are set back
     U1 ... U18              unclean recovery (`heirlog.sim.recoveries.catalogue`)
 
