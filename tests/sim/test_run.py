@@ -22,6 +22,7 @@ SUITE = {
     "swarm": range(1, 46),
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
+    "whole-power-cut": (1, 16),
     "repeated-batches": range(1, 3),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
