@@ -6,11 +6,11 @@ and another process can then do to the files what the power cut would have done:
 
     written to the file     not in the ledger: the file's own length
     flushed                 one number per file, moved when the flush is answered (later than in truth: stricter)
-    create, rename, ...     entered before it is done, struck out when its directory was synced
+    create, rename, ...     entered before it is done, struck out when its directory was synced (`ledger_tree`)
 
-The cut, in this order: every file is cut to a length between flushed and written; then the changes that are left in the
-list are undone, newest first. What they removed or replaced must still be there to come back, so it is moved (a file
-that is replaced: linked) into a folder beside the ledger until its directory is synced.
+The cut, in this order: every file is cut to a length between flushed and written; then the changes that are not durable
+are undone, newest first. What they removed or replaced must still be there to come back, so it is moved (a file that is
+replaced: linked) into a folder beside the ledger until its directory is synced.
 
 What is lost, in the cases where a disk has a choice. Without a seed: everything that may be. With a seed: each file is
 cut anywhere between flushed and written, and of the directory changes the newest are undone from a random one on (file
@@ -27,8 +27,12 @@ On the file: records one behind the other, each found by walking from the first;
 
 A killed process leaves no half record: the tail moves, in one store, once the record is there. `cell` is the one number
 that changes afterwards: a file's flushed length, or 1 once a change was done. Only the newest change can be undone yet
-entered; whether it was done is then read from the directory. When the ledger is full, its state is written to a new one
-that replaces it.
+entered; whether it was done is then read from the directory. When the ledger is full, its state (the nodes of the tree,
+parents first, then the changes) is written to a new one that replaces it. The file's blocks are allocated when it is
+created: a store into a hole of a mapped file kills the process where the disk is full.
+
+The ledger never ends the node. What goes wrong in it is written beside it (`give_up`), the node continues without, and
+`apply_power_cut` refuses from then on.
 """
 
 from __future__ import annotations
@@ -38,52 +42,24 @@ import mmap
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-MAGIC = 0x68656972_6C656467
+from heirlog.server.ledger_tree import Change, Flush, Name, Node, Tree, delete
+
+MAGIC = 0x68656972_6C656468
 HEADER = 16
 RECORD_HEADER = 16
 FIRST_SIZE = 1 << 20
 KEEP_SUFFIX = ".kept"
+FAILED_SUFFIX = ".failed"
 DONE = 1
+CHUNK = 1 << 20
 
 
-@dataclass(slots=True)
-class Change:
-    """A directory change that is not synced. `target` is where it can be undone; `kept` holds what it took away.
-
-    kind: "create" (a file), "mkdir", "rename" (from `source`), "remove" (a file or a tree).
-    unsynced: the directories whose sync makes it durable, as they are called now.
-    """
-
-    kind: str
-    target: str
-    source: str
-    kept: str
-    unsynced: list[str]
-    number: int
-    cell: int = 0
-
-
-@dataclass(slots=True)
-class Tracked:
-    """A file: where it is now, the cell of its flushed length (-1: the file is gone), and flushes under way.
-
-    The object is the file's identity while paths change.
-    """
-
-    path: str
-    cell: int
-    flushes: list[Flush] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Flush:
-    """One under way, and how much of the file it will have made durable."""
-
-    size: int
+class LedgerFailed(Exception):
+    """What a power cut would take is not known: the ledger failed earlier, or cannot be read. One sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +82,13 @@ class PowerCut:
 
 
 class Ledger:
-    """The mapped file and the state that its records add up to."""
+    """The mapped file and the state that its records add up to. Paths are absolute."""
 
     def __init__(self, path: str) -> None:
-        """Goes on with an existing ledger: what an earlier process did not flush is not flushed yet."""
+        """Continues an existing ledger: what an earlier process did not flush is not flushed yet."""
         self.path = path
         self.kept_dir = path + KEEP_SUFFIX
-        self.files: dict[str, Tracked] = {}
-        self.changes: list[Change] = []
-        self._next_number = 0
+        self.tree = Tree(self.kept_dir)
         os.makedirs(self.kept_dir, exist_ok=True)
         if not os.path.exists(path):
             self._create(path, FIRST_SIZE)
@@ -123,136 +97,70 @@ class Ledger:
 
     # what happens to files
 
-    def opened(self, path: str) -> Tracked:
+    def opened(self, path: str) -> Node:
         """A file that the ledger does not know is flushed as it is."""
-        return self.files.get(path) or self._track(path, os.stat(path).st_size)
+        node = self.tree.node(path)
+        if node.cell < 0:
+            self._track(node, os.stat(path).st_size)
+        return node
 
-    def flushed_length(self, path: str) -> int:
-        return self._cells[self.files[path].cell]
+    def flushed_length(self, node: Node) -> int:
+        return self._cells[node.cell]
 
-    def flush_begins(self, tracked: Tracked, size: int) -> Flush:
+    def flush_begins(self, node: Node, size: int) -> Flush:
         flush = Flush(size)
-        tracked.flushes.append(flush)
+        node.flushes += (flush,)
         return flush
 
-    def flush_ended(self, tracked: Tracked, flush: Flush, worked: bool) -> None:
-        tracked.flushes = [other for other in tracked.flushes if other is not flush]
-        if worked and tracked.cell >= 0 and self._cells[tracked.cell] < flush.size:
-            self._cells[tracked.cell] = flush.size
+    def flush_ended(self, node: Node, flush: Flush, worked: bool) -> None:
+        node.flushes = tuple(other for other in node.flushes if other is not flush)
+        if worked and node.cell >= 0 and self._cells[node.cell] < flush.size:
+            self._cells[node.cell] = flush.size
 
-    def lost_from(self, tracked: Tracked, position: int) -> None:
+    def lost_from(self, node: Node, position: int) -> None:
         """From `position` on nothing is flushed, nor will it be by a flush that began before."""
-        for flush in tracked.flushes:
+        for flush in node.flushes:
             flush.size = min(flush.size, position)
-        if tracked.cell >= 0 and self._cells[tracked.cell] > position:
-            self._cells[tracked.cell] = position
+        if node.cell >= 0 and self._cells[node.cell] > position:
+            self._cells[node.cell] = position
 
-    # what happens to directories
+    # what happens to directories: enter a change, do it, then tell whether it was done
 
-    def create(self, path: str, do: Callable[[], None]) -> None:
-        self._change(Change("create", path, "", "", [os.path.dirname(path)], 0), do)
-        self._track(path, 0)
+    def enter(self, kind: str, target: str, source: str = "") -> Change:
+        """Before it is done. `do` is how: what it takes away is moved to `kept`."""
+        takes_away = kind == "remove" or (kind == "rename" and os.path.lexists(target))
+        kept = f"{self.kept_dir}/{self.tree.next_number}" if takes_away else ""
+        change = Change(kind, target, source, kept, self.tree.next_number)
+        self._append({"op": kind, "target": target, "source": source, "kept": kept, "number": change.number}, 0)
+        return change
 
-    def mkdir(self, path: str, do: Callable[[], None]) -> None:
-        self._change(Change("mkdir", path, "", "", [os.path.dirname(path)], 0), do)
+    def done(self, change: Change) -> None:
+        self._cells[self._newest] = DONE
+        self.tree.enter(change)
+        if change.kind == "create":
+            self._track(self.tree.node(change.target), 0)
 
-    def rename(self, source: str, target: str) -> None:
-        replaces = os.path.lexists(target)
-        if source == target or (replaces and os.path.isdir(target) and os.listdir(target)):
-            os.rename(source, target)  # nothing to do, or nothing that can be done
-            return
-        kept = self._keep_name() if replaces else ""
-
-        def do() -> None:
-            if kept and os.path.isdir(target):
-                os.rename(target, kept)  # an empty one; a directory cannot be linked
-            elif kept:
-                os.link(target, kept)
-            os.rename(source, target)
-
-        directories = list(dict.fromkeys([os.path.dirname(source), os.path.dirname(target)]))
-        self._change(Change("rename", target, source, kept, directories, 0), do)
-
-    def remove(self, path: str) -> None:
-        """A file or a whole tree: it is moved aside."""
-        kept = self._keep_name()
-        self._change(Change("remove", path, "", kept, [os.path.dirname(path)], 0), lambda: os.rename(path, kept))
+    def failed(self, change: Change) -> None:
+        """It was entered and could not be done: as if it had not been tried."""
+        self._take_back(change, self._newest)
 
     def mark(self) -> int:
         """The number that the next change gets: a sync that starts now covers all below it."""
-        return self._next_number
+        return self.tree.next_number
 
     def synced(self, directory: str, mark: int) -> None:
         """`directory` was synced, as it was at `mark`."""
         self._append({"op": "sync", "directory": directory, "mark": mark}, 0)
-        self._sync(directory, mark, clean=True)
+        for doomed in self.tree.synced(directory, mark):
+            delete(doomed)
 
     def close(self) -> None:
         self._cells.release()
         self._map_.close()
 
-    # state
-
-    def _change(self, change: Change, do: Callable[[], None]) -> None:
-        change.number = self._next_number
-        change.cell = self._append({"op": change.kind, **_fields(change)}, 0)
-        try:
-            do()
-        except OSError:
-            self._take_back(change)
-            raise
-        self._cells[change.cell] = DONE
-        self._apply(change)
-
-    def _apply(self, change: Change) -> None:
-        """Take a change that was done into the state: who is called how now."""
-        self._next_number = max(self._next_number, change.number + 1)
-        if change.kind == "rename":
-            if change.kept:
-                self._moved(change.target, change.kept)
-            self._moved(change.source, change.target)
-        elif change.kind == "remove":
-            self._moved(change.target, change.kept)
-        self.changes.append(change)
-
-    def _moved(self, source: str, target: str) -> None:
-        for path in [path for path in self.files if within(path, source)]:
-            tracked = self.files.pop(path)
-            tracked.path = renamed(path, source, target)
-            self.files[tracked.path] = tracked
-        for change in self.changes:
-            change.unsynced = [renamed(directory, source, target) for directory in change.unsynced]
-
-    def _sync(self, directory: str, mark: int, clean: bool) -> None:
-        left: list[Change] = []
-        for change in self.changes:
-            if change.number < mark and directory in change.unsynced:
-                change.unsynced.remove(directory)
-            if change.unsynced:
-                left.append(change)
-                continue
-            if change.kind == "rename":
-                # those before it will be undone after it came to stay
-                for earlier in left:
-                    earlier.target = renamed(earlier.target, change.source, change.target)
-                    earlier.source = renamed(earlier.source, change.source, change.target)
-            self._forget(change, clean)
-        self.changes = left
-
-    def _forget(self, change: Change, clean: bool) -> None:
-        if not change.kept:
-            return
-        for path in [path for path in self.files if within(path, change.kept)]:
-            self.files.pop(path).cell = -1
-        if clean:
-            delete(change.kept)
-
-    def _track(self, path: str, flushed: int) -> Tracked:
-        tracked = self.files[path] = Tracked(path, self._append({"op": "file", "path": path}, flushed))
-        return tracked
-
-    def _keep_name(self) -> str:
-        return f"{self.kept_dir}/{self._next_number}"
+    def _track(self, node: Node, flushed: int) -> None:
+        cell = self._append({"op": "file", "path": node.path}, flushed)
+        node.cell = cell
 
     # records
 
@@ -264,9 +172,6 @@ class Ledger:
     def _tail(self, tail: int) -> None:
         self._cells[1] = tail
 
-    def _cell_of(self, position: int) -> int:
-        return (position + 8) // 8
-
     def _append(self, entry: dict[str, Any], cell: int) -> int:
         """The index of the new record's cell."""
         data = json.dumps(entry, separators=(",", ":")).encode()
@@ -275,10 +180,11 @@ class Ledger:
             self._compact(size)
         at = self._tail
         self._map_[at : at + 4] = len(data).to_bytes(4, "little")
-        self._cells[self._cell_of(at)] = cell
+        self._newest = (at + 8) // 8
+        self._cells[self._newest] = cell
         self._map_[at + RECORD_HEADER : at + RECORD_HEADER + len(data)] = data
         self._tail = at + size
-        return self._cell_of(at)
+        return self._newest
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], bool]]:
         """(cell, entry, is the last) of each."""
@@ -286,71 +192,112 @@ class Ledger:
         while at < tail:
             length = int.from_bytes(self._map_[at : at + 4], "little")
             entry = json.loads(self._map_[at + RECORD_HEADER : at + RECORD_HEADER + length])
-            cell = self._cell_of(at)
+            cell = (at + 8) // 8
             at += RECORD_HEADER + length + -length % 8
             yield cell, entry, at >= tail
 
     def _replay(self) -> None:
-        last_change: Change | None = None
+        nodes = [self.tree.root]
         for cell, entry, last in self._records():
             kind = entry.pop("op")
             if kind == "file":
-                self.files[entry["path"]] = Tracked(entry["path"], cell)
+                self.tree.node(entry["path"]).cell = cell
             elif kind == "sync":
-                self._sync(entry["directory"], entry["mark"], clean=False)
+                self.tree.synced(entry["directory"], entry["mark"])
+            elif kind == "state":
+                self.tree.next_number = entry["next"]
+            elif kind == "node":
+                nodes.append(self._dumped_node(nodes, entry, cell))
+            elif kind == "change":
+                self._dumped_change(nodes, entry)
             else:
-                applied = entry.pop("applied", False)
-                change = Change(kind, **entry, cell=cell)
-                if applied:
-                    self.changes.append(change)
-                    self._next_number = max(self._next_number, change.number + 1)
-                elif self._cells[cell] == DONE or was_done(change):
+                change = Change(kind, **entry)
+                if self._cells[cell] == DONE or was_done(change):
                     self._cells[cell] = DONE
-                    self._apply(change)
+                    self.tree.enter(change)
                 else:
                     assert last, "only the newest change can have been interrupted"
-                    last_change = change
-        if last_change is not None:
-            self._take_back(last_change)
+                    self._take_back(change, cell)
         self._sweep_kept()
 
-    def _take_back(self, change: Change) -> None:
+    def _take_back(self, change: Change, cell: int) -> None:
         """The newest record's change was not done: it failed, or the process was killed before it."""
         if change.kept and os.path.lexists(change.kept):
             if os.path.lexists(change.target):
                 delete(change.kept)
             else:
                 os.rename(change.kept, change.target)
-        self._tail = change.cell * 8 - 8
+        self._tail = cell * 8 - 8
 
     def _sweep_kept(self) -> None:
         """What a killed process had no time to delete."""
-        wanted = {os.path.basename(change.kept) for change in self.changes if change.kept}
         for name in os.listdir(self.kept_dir):
-            if name not in wanted:
+            if name not in self.tree.kept.children:
                 delete(f"{self.kept_dir}/{name}")
 
     def _compact(self, needed: int) -> None:
         """Write the state to a new ledger and put it in place of this one, which a kill leaves whole."""
-        entries: list[tuple[Tracked | Change, dict[str, Any], int]] = []
-        for path, tracked in sorted(self.files.items()):
-            entries.append((tracked, {"op": "file", "path": path}, self._cells[tracked.cell]))
-        for change in self.changes:
-            entries.append((change, {"op": change.kind, "applied": True, **_fields(change)}, DONE))
-        number = self._next_number
-        room = sum(len(json.dumps(entry)) + RECORD_HEADER + 8 for _, entry, _ in entries) + needed + HEADER
-        self.close()
+        nodes = list(self.tree.root.walk())
+        entries = [(entry, self._cells[node.cell] if node.cell >= 0 else 0) for node, entry in self._dump(nodes)]
+        room = sum(RECORD_HEADER + len(json.dumps(entry)) + 8 for entry, _ in entries) + needed + HEADER
+        cells = self._cells, self._map_
         self._create(self.path + ".new", max(FIRST_SIZE, 2 * room))
         self._map(self.path + ".new")
-        for owner, entry, cell in entries:
-            owner.cell = self._append(entry, cell)
-        self._next_number = number
+        written = [self._append(entry, cell) for entry, cell in entries]
+        # the root is not in the dump, and the state is its first record
+        for node, cell in zip(nodes[1:], written[1:], strict=False):
+            node.cell = cell if node.cell >= 0 else -1
         os.rename(self.path + ".new", self.path)
+        cells[0].release()
+        cells[1].close()
+
+    def _dump(self, nodes: list[Node]) -> Iterator[tuple[Node, dict[str, Any]]]:
+        """Records of the state: the next number, all nodes but the root, all changes; with the node of each."""
+        ids = {node: number for number, node in enumerate(nodes)}
+        root = nodes[0]
+        yield root, {"op": "state", "next": self.tree.next_number}
+        for node in nodes[1:]:
+            assert node.parent is not None, "only the root has none"
+            yield node, {"op": "node", "in": ids[node.parent], "name": node.name, "file": node.cell >= 0}
+        for change in self.tree.changes.values():
+            names = [[ids[n.directory], n.name, -1 if n.before is None else ids[n.before]] for n in change.names]
+            yield (
+                root,
+                {
+                    "op": "change",
+                    "given": [change.kind, change.target, change.source, change.kept, change.number],
+                    "names": names,
+                    "unsynced": [ids[directory] for directory in change.unsynced],
+                },
+            )
+
+    def _dumped_node(self, nodes: list[Node], entry: dict[str, Any], cell: int) -> Node:
+        parent = nodes[entry["in"]]
+        # the kept directory and what is above it are there already
+        node = parent.children.get(entry["name"]) or Node(parent, entry["name"])
+        parent.children[node.name] = node
+        node.cell = cell if entry["file"] else -1
+        return node
+
+    def _dumped_change(self, nodes: list[Node], entry: dict[str, Any]) -> None:
+        change = Change(*entry["given"])
+        self.tree.changes[change.number] = change
+        for directory, name, before in entry["names"]:
+            found = Name(change, nodes[directory], name, None if before < 0 else nodes[before])
+            change.names.append(found)
+            found.directory.changed.setdefault(name, []).append(found)
+            if found.before is not None:
+                found.before.wanted += 1
+        change.unsynced = [nodes[directory] for directory in entry["unsynced"]]
+        for directory in change.unsynced:
+            directory.pending.append(change)
 
     def _create(self, path: str, size: int) -> None:
+        size += -size % 8
         with open(path + ".tmp", "wb") as file:
             file.write(MAGIC.to_bytes(8, "little") + HEADER.to_bytes(8, "little"))
-            file.truncate(size)
+            for done in range(HEADER, size, CHUNK):
+                file.write(bytes(min(CHUNK, size - done)))
         os.rename(path + ".tmp", path)
 
     def _map(self, path: str | None = None) -> None:
@@ -358,27 +305,68 @@ class Ledger:
             self._map_ = mmap.mmap(file.fileno(), 0)
         # native eight-byte stores: a kill finds the old number or the new one
         self._cells = memoryview(self._map_).cast("Q")
+        self._newest = -1
         if self._cells[0] != MAGIC:
             raise ValueError(f"{self.path} is not a ledger of flushed lengths")
+
+
+def do(change: Change) -> None:
+    """The changes that take something away; a file or directory is made by its caller. Raises OSError."""
+    if change.kind == "remove":
+        os.rename(change.target, change.kept)
+        return
+    if change.kept and os.path.isdir(change.target):
+        os.rename(change.target, change.kept)  # an empty one; a directory cannot be linked
+    elif change.kept:
+        os.link(change.target, change.kept)
+    os.rename(change.source, change.target)
+
+
+def give_up(ledger_path: str, error: Exception) -> str:
+    """From now on `apply_power_cut` refuses; the sentence that says so."""
+    sentence = (
+        f"the ledger {ledger_path} failed ({type(error).__name__}: {error}): what was flushed since is not known, so a "
+        "power cut cannot be played on this node; use a new cluster"
+    )
+    with open(ledger_path + FAILED_SUFFIX, "w", encoding="utf-8") as file:
+        file.write(sentence)
+    return sentence
+
+
+def has_failed(ledger_path: str) -> bool:
+    return os.path.exists(ledger_path + FAILED_SUFFIX)
 
 
 def apply_power_cut(ledger_path: str, seed: int | None = None) -> PowerCut:
     """Do to the files of a killed node what a power cut does; afterwards the ledger is gone: what is left is durable.
 
-    The node must not run. Raises FileNotFoundError if there is no such ledger.
+    The node must not run. Raises FileNotFoundError if there is no such ledger; LedgerFailed, with nothing changed, if
+    it does not know.
     """
+    ledger_path = os.path.abspath(ledger_path)
+    if has_failed(ledger_path):
+        with open(ledger_path + FAILED_SUFFIX, encoding="utf-8") as file:
+            raise LedgerFailed(file.read())
     if not os.path.exists(ledger_path):
         raise FileNotFoundError(f"{ledger_path}: no ledger; was the node started with --ledger?")
     chance = None if seed is None else random.Random(seed)
-    ledger = Ledger(os.path.abspath(ledger_path))
+    try:
+        ledger = Ledger(ledger_path)
+    except Exception as error:  # whatever is wrong with it
+        raise LedgerFailed(give_up(ledger_path, error)) from error
     report = PowerCut()
-    for path in sorted(ledger.files):
-        cut = cut_file(path, ledger.flushed_length(path), chance)
+    tracked = sorted((node.path, node) for node in ledger.tree.root.walk() if node.cell >= 0)
+    for path, node in tracked:
+        cut = cut_file(path, ledger.flushed_length(node), chance)
         if cut is not None:
             report.cuts.append(cut)
-    survivors = 0 if chance is None else chance.randint(0, len(ledger.changes))
-    for change in reversed(ledger.changes[survivors:]):
-        report.undone.append(undo(change))
+    changes = sorted(ledger.tree.changes.values(), key=lambda change: change.number)
+    survivors = 0 if chance is None else chance.randint(0, len(changes))
+    for change in changes[:survivors]:
+        ledger.tree.make_durable(change)
+    for change in reversed(changes[survivors:]):
+        if change.number in ledger.tree.changes:
+            report.undone.append(ledger.tree.undo(change))
     ledger.close()
     os.unlink(ledger_path)
     shutil.rmtree(ledger.kept_dir)
@@ -389,33 +377,12 @@ def cut_file(path: str, flushed: int, chance: random.Random | None) -> Cut | Non
     try:
         written = os.stat(path).st_size
     except FileNotFoundError:
-        return None  # deleted by somebody else
+        return None  # deleted by another program
     if written <= flushed:
         return None
     kept = flushed if chance is None else chance.randint(flushed, written)
     os.truncate(path, kept)
     return Cut(path, flushed, written, kept)
-
-
-def undo(change: Change) -> str:
-    """What was undone, in words."""
-    if change.kind == "rename":
-        os.rename(change.target, change.source)
-    elif change.kind in ("create", "mkdir"):
-        delete(change.target)
-    if change.kept:
-        os.rename(change.kept, change.target)
-    return f"{change.kind} {change.source + ' -> ' if change.source else ''}{change.target}"
-
-
-def _fields(change: Change) -> dict[str, Any]:
-    return {
-        "target": change.target,
-        "source": change.source,
-        "kept": change.kept,
-        "unsynced": change.unsynced,
-        "number": change.number,
-    }
 
 
 def was_done(change: Change) -> bool:
@@ -425,19 +392,3 @@ def was_done(change: Change) -> bool:
     if change.kind == "remove":
         return not os.path.lexists(change.target)
     return os.path.lexists(change.target)
-
-
-def within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory + "/")
-
-
-def renamed(path: str, source: str, target: str) -> str:
-    """`path` after `source`, itself or one of its parents, was renamed to `target`."""
-    return target + path[len(source) :] if source and within(path, source) else path
-
-
-def delete(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)

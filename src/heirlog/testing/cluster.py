@@ -42,7 +42,7 @@ from heirlog.cli.processes import (
 from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
-from heirlog.server.ledger import PowerCut, apply_power_cut
+from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut
 from heirlog.testing.ports import PortReservation
 
 DEFAULT_NODES = 3
@@ -280,12 +280,16 @@ class Cluster:
 
         Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
         may tear), and creates, renames and unlinks whose directory was not synced are undone. Returns what was lost.
+        Raises ClusterError, with nothing changed, where the ledger does not know what was flushed.
         """
         process = self._process(node)
         if not self._ledger:
             raise ClusterError("this cluster keeps no ledger of what its nodes flushed")
         process.kill()
-        return apply_power_cut(str(process.layout.ledger_path), seed)
+        try:
+            return apply_power_cut(str(process.layout.ledger_path), seed)
+        except LedgerFailed as error:
+            raise ClusterError(f"{process.layout.name}: {error}") from error
 
     def _process(self, node: int) -> NodeProcess:
         self._known()
