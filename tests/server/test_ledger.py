@@ -449,7 +449,7 @@ class Life:
 def test_random_lives_end_as_what_was_synced_says(data: Path, first_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Directories in directories, renamed and removed with what is in them; with a ledger that is soon full, too."""
     monkeypatch.setattr(ledger_module, "FIRST_SIZE", first_size)
-    for seed in range(150):
+    for seed in range(100):
         life = Life(data, random.Random(seed))
         for _ in range(life.chance.randrange(1, 80)):
             life.step()
@@ -517,7 +517,7 @@ def test_a_removed_folder_that_is_not_synced_comes_back_with_what_was_removed_in
     assert contents(data) == {"t-0-delete/f": b"1"}
 
 
-@pytest.mark.parametrize("partitions", [10_000])
+@pytest.mark.parametrize("partitions", [3_000])
 def test_folders_of_many_thousands_of_partitions_come_and_go(data: Path, partitions: int) -> None:
     """With the files of a partition; after some 2,600 the ledger could not be mapped again, and the broker was gone."""
     began = time.process_time()
@@ -544,7 +544,7 @@ def test_folders_of_many_thousands_of_partitions_come_and_go(data: Path, partiti
     assert [name for name in os.listdir(data) if name != "last"] == []
     cut(data)
     assert os.listdir(data) == []
-    assert time.process_time() - began < 60, "a change must not cost more the more files there are"
+    assert time.process_time() - began < 30, "a change must not cost more the more files there are"
 
 
 FAILURES = {
