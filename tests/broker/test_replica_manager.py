@@ -128,6 +128,21 @@ def test_a_min_isr_that_is_lowered_wakes_who_waits_for_the_watermark() -> None:
     assert result.done
 
 
+@pytest.mark.parametrize("leader", [1, 2], ids=["it still leads", "it has lost the leadership"])
+def test_a_min_isr_is_never_judged_beside_an_older_isr(leader: int) -> None:
+    rig = Rig().started()
+    rig.set_config("min.insync.replicas", "3")
+    rig.show(state([1, 2, 3], [1, 3]))
+    rig.produce(1)
+    rig.fetch(1, replica=3)
+    assert rig.partition().high_watermark == 0
+    rig.set_config("min.insync.replicas", "1")
+    epoch = 5 if leader == 1 else 6
+    # replica 2 was elected, or joined, without the record
+    rig.show(state([1, 2, 3], [1, 2, 3], leader=leader, leader_epoch=epoch, partition_epoch=2))
+    assert rig.partition().high_watermark == 0
+
+
 def test_a_fenced_follower_no_longer_holds_the_watermark_back() -> None:
     rig = Rig().started()
     rig.show(state([1, 2]))

@@ -138,12 +138,13 @@ class ReplicaManager:
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()
-            touched = self._everything()
+            self._apply(self._everything())
         else:
-            touched = sorted(changed.partitions)
+            self._apply(sorted(changed.partitions))
             if changed.configs:
+                # after the partitions: a lower min ISR beside an ISR, or a leadership, of the image before would commit
+                # what the members of the newer one lack
                 self._on_configs(changed)
-        self._apply(touched)
         if changed is None or changed.brokers:
             self.on_brokers_changed(None if changed is None else set(changed.brokers))
         if changed is not None and changed.brokers:
