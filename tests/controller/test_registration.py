@@ -178,6 +178,47 @@ def test_who_comes_without_a_disk_that_may_come_back_is_waited_for() -> None:
     assert (state.leader, 2 in state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, True, OLD)
 
 
+def led_by_another_than_2(min_isr: int) -> Harness:
+    """Of three replicas; that of broker 2 is in OLD, one of two directories."""
+    harness = leading(3)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=1, log_dirs=[OLD, OTHER])
+    heartbeat(harness, 2)
+    create(harness, min_insync_replicas=str(min_isr))
+    assert assign(harness, 2, OLD, 0) == ["NONE"]
+    leader = int(state_of(harness).leader)
+    assert leader != 2
+    alter(harness, [leader])
+    return harness
+
+
+def test_a_partition_with_a_leader_does_not_wait_for_a_directory_that_is_gone() -> None:
+    harness = led_by_another_than_2(min_isr=3)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=2, log_dirs=[OTHER])
+    heartbeat(harness, 2)
+    state = state_of(harness)
+    assert (state.directory_of(BrokerId(2)), state.last_known_elr) == (OTHER, ())
+    alter(harness, [int(state.leader), *sorted({1, 2, 3} - {int(state.leader)})])
+    assert len(state_of(harness).isr) == 3, "min ISR can be reached again"
+
+
+def test_a_clean_election_ends_the_wait_for_a_directory_that_is_gone() -> None:
+    harness = led_by_another_than_2(min_isr=3)
+    for broker in (1, 2, 3):
+        harness.controller.expire_session(BrokerId(broker), "test")
+    register(harness, 2, life=2, log_dirs=[OTHER])
+    heartbeat(harness, 2)
+    state = state_of(harness)
+    assert (state.leader, state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, (2,), OLD), "it is waited for"
+    for broker in (1, 3):
+        heartbeat(harness, broker)
+    state = state_of(harness)
+    assert state.leader in (1, 3) and state.directory_of(BrokerId(2)) == OTHER
+    alter(harness, [int(state.leader), *sorted({1, 2, 3} - {int(state.leader)})])
+    assert len(state_of(harness).isr) == 3
+
+
 def lose_the_follower(previous: int) -> tuple[int, Any]:
     """A follower in the ELR comes back; (its id, the partition's state)."""
     harness = leading(3)

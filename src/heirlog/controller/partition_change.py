@@ -15,8 +15,9 @@ hold; the builder answers with one record, or with none if nothing would change.
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
 
-A replica whose only directory was replaced keeps its place while it may be waited for (registration.py). An election on
-a lossy basis places it anew, and so does the change that takes it off LastKnownELR: nobody waits for it any more.
+A replica whose only directory was replaced keeps its place while it may be waited for (registration.py). Every election
+places it anew, and so does the change that takes it off LastKnownELR: nobody waits for it any more. Without that a
+partition that needs all its replicas for min ISR would never reach it again.
 
 Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
 named.
@@ -235,9 +236,11 @@ class _Build:
         before = self.before
         if elected.basis is not None and elected.basis.is_lossy:
             return before.replicas
-        if self.last_known == before.last_known_elr:
-            return ()
-        stay = (*self.isr, *self.elr, *self.last_known)
+        stay = (*self.isr, *self.elr)
+        if elected.basis is None:
+            if self.last_known == before.last_known_elr:
+                return ()
+            stay = (*stay, *self.last_known)
         return tuple([replica for replica in before.last_known_elr if replica not in stay])
 
     def _home(self, replica: BrokerId, directory: Uuid) -> Uuid:

@@ -14,6 +14,8 @@ replicas in such a directory are placed anew, or the broker could be in every IS
 is one whose directory is online. What it has then is empty. So not where that would be elected by itself, or taken for
 what a partition without a leader waits for:
 
+    the partition has a leader                                                        placed anew, and off the list:
+                                                                                      it copies the leader's log
     it is the last of an ISR without ELR, or the last known leader (manager off)      it stays where it was
     it is on LastKnownELR (manager on), others are in ISR, ELR or on the list, and    placed anew, and off the list:
     the broker has at least as many new directories as it lacks                       others may have what was lost
@@ -132,7 +134,7 @@ def _placed_anew(
         is_listed = len(listed) < len(after.last_known_elr)
         if broker_id not in after.replicas or broker_id in after.isr or broker_id in after.elr:
             continue
-        if is_listed and not (forgets and (after.isr or after.elr or listed)):
+        if is_listed and not after.has_leader and not (forgets and (after.isr or after.elr or listed)):
             continue
         directory = there[turn % len(there)]
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition)
