@@ -127,7 +127,7 @@ def test_a_reader_goes_on_at_the_next_offset_or_goes_back() -> None:
 
 
 def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
-    losses = [Loss("t-0", 2, 5, time_ms=0)]
+    losses = [Loss("t-0", 2, 5, time_ms=0, winner=((1, 0), (5, 2)))]
     before = [read(0), read(1), read(2), read(3)]
     assert poll_skip([*before, read(2, epoch=5), read(3, epoch=5)], losses) == []
     assert poll_skip([read(0), read(1), read(2, epoch=6)], losses) == []
@@ -150,3 +150,20 @@ def test_what_was_acknowledged_without_an_offset_stands_anywhere_in_its_partitio
     assert finding.check == "unseen" and "'a' was acknowledged without an offset" in finding.sentence
     assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=20)]) == []
     assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=5)]) != []
+
+
+def test_only_the_newest_lossy_election_decides_what_a_reader_goes_back_to() -> None:
+    with_less = Loss("t-0", 2, 3, time_ms=0, winner=((0, 0), (3, 2)))
+    with_the_tail = Loss("t-0", 2, 5, time_ms=1, winner=((0, 0), (5, 4)))
+    tail = [read(offset, epoch=0) for offset in range(4)]
+    assert poll_skip([*tail, read(4, epoch=5)], [with_less, with_the_tail]) == []
+    assert poll_skip([*tail, read(2, epoch=3), read(4, epoch=5)], [with_less, with_the_tail]) != []
+    (finding,) = poll_skip([*tail, read(4, epoch=3)], [with_less])
+    assert "what stands at 2 it never saw" in finding.sentence
+
+
+def test_a_reader_does_not_go_on_in_an_older_epoch() -> None:
+    newer = [read(0, epoch=0), read(1, epoch=3), read(2, epoch=3)]
+    (finding,) = poll_skip([*newer, read(3, epoch=0)])
+    assert "what stands at 1 it never saw" in finding.sentence
+    assert poll_skip([*newer, read(1, epoch=0), read(2, epoch=0)]) == []

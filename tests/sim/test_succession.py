@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch
 from heirlog.sim.lineage import Lineage
@@ -18,8 +20,10 @@ NOBODY = WHOLE._replace(isr=(), elr=(), leader=NO_LEADER, leader_epoch=LeaderEpo
 WON = NOBODY._replace(isr=ids(3), leader=BrokerId(3), leader_epoch=LeaderEpoch(6), last_known_elr=())
 
 
-def event(before: PartitionState, after: PartitionState, *, clears: bool = False, forbidden: bool = True) -> Event:
-    return Event(before, after, 2, elr_enabled=True, clears_elr=clears, forbidden_loss=forbidden)
+def event(
+    before: PartitionState, after: PartitionState, *, clears: bool = False, forbidden: bool = True, elr: bool = True
+) -> Event:
+    return Event(before, after, 2, elr_enabled=elr, clears_elr=clears, forbidden_loss=forbidden)
 
 
 def checks(*events: Event, manager: bool = True, whole: tuple[int, ...] = ()) -> list[str]:
@@ -47,6 +51,26 @@ def test_a_change_of_min_isr_that_took_a_member_out_justifies_it_too() -> None:
     nobody = NOBODY._replace(last_known_elr=ids(1))
     events = [event(WHOLE, ALONE), event(ALONE, cleared, clears=True), event(cleared, nobody), event(nobody, WON)]
     assert checks(*events, manager=False, whole=(2,)) == []
+
+
+@pytest.mark.parametrize("last_min_isr", ["before the downgrade", "after it"])
+def test_a_member_that_left_while_the_feature_was_off_was_taken_out_by_the_downgrade(last_min_isr: str) -> None:
+    began_off = [event(WHOLE._replace(isr=ids(1)), WHOLE, elr=False)] if last_min_isr == "after it" else []
+    alone = WHOLE._replace(isr=ids(1))
+    nobody = NOBODY._replace(last_known_elr=ids(1))
+    events = [*began_off, event(WHOLE, alone, elr=False), event(alone, nobody), event(nobody, WON)]
+    assert checks(*events, whole=(2, 3)) == []
+    back = event(alone, WHOLE)
+    assert checks(*events[:-2], back, event(WHOLE, ALONE), event(ALONE, NOBODY), event(NOBODY, WON), whole=(2,)) == [
+        "T8b"
+    ]
+
+
+def test_the_clear_elr_of_a_downgrade_takes_members_out_too() -> None:
+    cleared = ALONE._replace(elr=())
+    nobody = NOBODY._replace(last_known_elr=ids(1))
+    events = [event(WHOLE, ALONE), event(ALONE, cleared, clears=True, elr=False), event(cleared, nobody)]
+    assert checks(*events, event(nobody, WON), manager=False, whole=(2,)) == []
 
 
 def test_losses_are_counted_anew_once_the_isr_is_back() -> None:

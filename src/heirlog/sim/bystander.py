@@ -45,7 +45,10 @@ class Bystander:
         self.operator_elects = False
         """From now on an operator may: elections on a lossy basis are nobody's fault."""
         self.hurt: set[str] = set()
-        """Machines on which a log directory has failed."""
+        """Machines on which a log directory has failed, while it was in use or as it was closed: then one directory has
+        no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/design.md, the
+        clean-shutdown file).
+        """
         self._lineages: dict[Key, Lineage] = {}
         self._process_of: dict[Uuid, Process] = {}
         """Who ran as which incarnation."""

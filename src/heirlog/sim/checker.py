@@ -117,7 +117,7 @@ class Checker:
         return None
 
     def _on_log(self, line: LogLine) -> None:
-        if line.event == "log-directory-offline":
+        if line.event in ("log-directory-offline", "log-directory-not-closed-cleanly"):
             self.bystander.hurt.add(line.node)
         if line.event == "log-truncated":
             self.custody.truncated(line)

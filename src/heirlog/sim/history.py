@@ -265,19 +265,18 @@ def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) ->
 
 
 def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> list[Finding]:
-    """Of what one client read in turn, of partitions that are not compacted: it begins at 0, goes on at the next offset
-    or goes back; and where it meets a new lineage, it goes back to where that begins, if it had read beyond.
+    """Of what one client read in turn, of partitions that are not compacted: it begins at 0, continues at the next
+    offset or goes back. Before it reads what was written after a lossy election, it goes back to where the winner's log
+    and what it has read part. Only the newest election before that record counts: its winner may hold a tail that an
+    earlier winner did not have.
     """
+    read: dict[tuple[str, str], list[tuple[int, int]]] = {}
     last: dict[tuple[str, str], Observed] = {}
     found = []
     for seen in observed:
         key = (seen.client, seen.partition)
-        before = last.get(key)
-        last[key] = seen
-        expected = 0 if before is None else before.offset + 1
-        for loss in losses:
-            if before is not None and _enters(loss, before, seen):
-                expected = min(expected, loss.start_offset)
+        before, epochs = last.get(key), read.setdefault(key, [])
+        expected = 0 if before is None else _goes_on_at(epochs, before, seen, losses)
         if seen.offset > expected:
             sentence = (
                 f"{seen.partition}: {seen.client} read offset {seen.offset} (epoch {seen.leader_epoch}) after "
@@ -285,14 +284,41 @@ def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> li
                 f"{expected} it never saw"
             )
             found.append(Finding(POLL_SKIP, sentence))
+        last[key] = seen
+        while epochs and epochs[-1][1] >= seen.offset:
+            epochs.pop()
+        if not epochs or epochs[-1][0] != seen.leader_epoch:
+            epochs.append((seen.leader_epoch, seen.offset))
     return found
 
 
-def _enters(loss: Loss, before: Observed, seen: Observed) -> bool:
-    """From a record that the winner does not have to one that was written after the loss."""
-    if loss.partition != seen.partition or not before.leader_epoch < loss.leader_epoch <= seen.leader_epoch:
-        return False
-    return _holds(loss, before.offset) != before.leader_epoch
+def _goes_on_at(epochs: Sequence[tuple[int, int]], before: Observed, seen: Observed, losses: Collection[Loss]) -> int:
+    """The highest offset at which a reader of `before` may read `seen` next.
+
+    epochs: (leader epoch, first offset) of what it has read, ascending.
+    """
+    end = before.offset + 1
+    if seen.leader_epoch < before.leader_epoch:
+        # no log has an older epoch behind a newer one: `seen` is of a log without the newer one
+        return next(start for epoch, start in epochs if epoch > seen.leader_epoch)
+    entered = [
+        loss
+        for loss in losses
+        if loss.partition == seen.partition and before.leader_epoch < loss.leader_epoch <= seen.leader_epoch
+    ]
+    if not entered:
+        return end
+    winner = max(entered, key=lambda loss: loss.leader_epoch).winner
+    while end > 0:
+        ours, theirs = _entry_at(epochs, end - 1), _entry_at(winner, end - 1)
+        if ours[0] == theirs[0]:
+            break
+        end = max(ours, theirs)[1]
+    return end
+
+
+def _entry_at(epochs: Sequence[tuple[int, int]], offset: int) -> tuple[int, int]:
+    return next((entry for entry in reversed(epochs) if entry[1] <= offset), (-1, 0))
 
 
 def _holds(loss: Loss, offset: int) -> int | None:

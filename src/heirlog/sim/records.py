@@ -98,6 +98,9 @@ class RecordJudge:
         self._count(event.before, event.after, event.min_isr)
         if event.after.leader < 0 <= event.before.leader:
             lineage.leaderless_since_ms = self._seen.history.now_ms()
+        if event.is_lossy:
+            # it may forget whom it likes; what the records before it did is judged without it
+            self._check_cleared(key, event.before)
         finding = succession.judge(lineage, event, self._rules)
         if finding is not None:
             self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
@@ -195,13 +198,19 @@ class RecordJudge:
             state = self._seen.image.partition(*key)
             if state is not None:
                 self._check_seats(key, state, kept=self._was_off)
-        cleared, self._cleared = self._cleared, {}
-        for key, before in cleared.items() if self._rules.manager else ():
+        for key in list(self._cleared):
             after = self._seen.image.partition(*key)
-            if after is not None and self._seen.image.elr_enabled:
-                min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)
-                sentence = invariants.t10_nobody_is_forgotten(before, after, min_isr)
-                self._seen.must_not("T10", sentence, self._seen.lineage(key).name)
+            if after is not None:
+                self._check_cleared(key, after)
+        self._cleared.clear()
+
+    def _check_cleared(self, key: Key, after: PartitionState) -> None:
+        """T10: whom a ClearElr took off the ELR, the records behind it in the same batch name again."""
+        before = self._cleared.pop(key, None)
+        if before is not None and self._rules.manager and self._seen.image.elr_enabled:
+            min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)
+            sentence = invariants.t10_nobody_is_forgotten(before, after, min_isr)
+            self._seen.must_not("T10", sentence, self._seen.lineage(key).name)
 
     def _registered(self, broker: BrokerId, before: BrokerState | None, after: BrokerState) -> None:
         if before is None or before.incarnation_id == after.incarnation_id:

@@ -309,10 +309,13 @@ class Stage:
             operator.elect(forgotten)
 
     def _all_registered(self) -> bool:
+        """Every broker; one that has just been started does not count as running yet."""
         bystander = self.checker.bystander
-        return self.all_unfenced() and all(
-            bystander.runs_as_registered(BrokerId(machine.node_id), node)
-            for machine, node in bystander.running_brokers()
+        running = list(bystander.running_brokers())
+        return (
+            self.all_unfenced()
+            and len(running) == len(self.cluster.broker_names)
+            and all(bystander.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
         )
 
     def _forgotten(self) -> dict[str, list[int]]:

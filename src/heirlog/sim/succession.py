@@ -73,10 +73,18 @@ def judge(lineage: Lineage, event: Event, rules: Rules) -> Finding | None:
         return Finding("R2", sentence)
     if after.leader_epoch > before.leader_epoch:
         lineage.elected[after.leader_epoch] = after.leader
-    if not event.elr_enabled:
-        return None
     # the record that takes the last member out may elect, too
     _book_losses(lineage, event, rules)
+    finding = _judge_with_elr(lineage, event, rules) if event.elr_enabled else None
+    if len(after.isr) >= event.min_isr:
+        lineage.lost.clear()
+        lineage.taken_out = False
+        lineage.min_isr = event.min_isr
+    return finding
+
+
+def _judge_with_elr(lineage: Lineage, event: Event, rules: Rules) -> Finding | None:
+    before, after = event.before, event.after
     if event.is_lossy and event.forbidden_loss:
         sentence = t8b_enough_members_were_lost(after.leader, lineage.lost, lineage.min_isr, lineage.taken_out)
         if sentence is not None:
@@ -85,19 +93,20 @@ def judge(lineage: Lineage, event: Event, rules: Rules) -> Finding | None:
         sentence = t10_nobody_is_forgotten(before, after, event.min_isr)
         if sentence is not None:
             return Finding("T10", sentence)
-    if len(after.isr) >= event.min_isr:
-        lineage.lost.clear()
-        lineage.taken_out = False
-        lineage.min_isr = event.min_isr
     return None
 
 
 def _book_losses(lineage: Lineage, event: Event, rules: Rules) -> None:
-    """Who has left both lists, and why."""
+    """Who has left both lists, and why.
+
+    While the feature is off, a member that leaves an ISR below min ISR enters no ELR: the downgrade has taken it out.
+    That also holds after the upgrade, until the ISR is back at min ISR. The downgrade's own ClearElr follows its level
+    record, so it is applied with the feature off.
+    """
     before, after = event.before, event.after
     gone = [m for m in (*before.isr, *before.elr) if m not in after.isr and m not in after.elr]
     for member in gone:
-        if event.clears_elr or member not in after.replicas:
+        if not event.elr_enabled or event.clears_elr or member not in after.replicas:
             lineage.taken_out = True
         elif not rules.is_whole(member):
             lineage.lost[member] = None

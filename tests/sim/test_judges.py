@@ -1,0 +1,92 @@
+"""What the judges of a running cluster take for a broken rule, and what not: a real cluster, and records of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heirlog.metadata.image import TOPIC_RESOURCE
+from heirlog.protocol.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
+from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.sim.bystander import Violation
+from heirlog.sim.stage import TOPIC, Plan, Stage
+
+STOP_LIMIT_MS = 30_000
+
+
+def begun(**plan: Any) -> Stage:
+    stage = Stage(1, Plan(partitions=1, **plan))
+    stage.begin()
+    return stage
+
+
+def commit(stage: Stage, *records: Any) -> None:
+    """As one batch that the controllers have committed."""
+    truth, judge = stage.checker.truth, stage.checker._records
+    for offset, record in enumerate(records, truth.end):
+        truth._apply(record, offset, 1)
+    judge.batches_end()
+
+
+def change(topic_id: Uuid, **fields: Any) -> PartitionChangeRecord:
+    return PartitionChangeRecord(topic_id=topic_id, partition_id=0, **fields)
+
+
+def without_a_leader(stage: Stage) -> Uuid:
+    """ISR empty, 2 in the ELR, 3 on LastKnownELR."""
+    topic_id = stage.checker.truth.image.topic_ids[TOPIC]
+    stage.checker.bystander.operator_elects = True
+    commit(stage, change(topic_id, isr=[2, 3], leader=2))
+    commit(stage, change(topic_id, isr=[2], eligible_leader_replicas=[3]))
+    commit(stage, change(topic_id, isr=[], eligible_leader_replicas=[2], last_known_elr=[3], leader=-1))
+    return topic_id
+
+
+def min_isr(topic: str) -> list[Any]:
+    value = ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic, name="min.insync.replicas", value="2")
+    return [value, ClearElrRecord(topic_name=topic)]
+
+
+def test_a_lossy_election_in_the_batch_of_a_clear_elr_may_forget_members() -> None:
+    stage = begun()
+    topic_id = without_a_leader(stage)
+    named = change(topic_id, last_known_elr=[3, 2])
+    elected = change(topic_id, isr=[2], last_known_elr=[], leader=2)
+    commit(stage, *min_isr(TOPIC), named, elected)
+
+
+@pytest.mark.parametrize("elects", [True, False])
+def test_a_clear_elr_must_not_forget_members_whatever_follows_it(elects: bool) -> None:
+    stage = begun()
+    topic_id = without_a_leader(stage)
+    elected = [change(topic_id, isr=[2], last_known_elr=[], leader=2)] if elects else []
+    with pytest.raises(Violation, match="T10"):
+        commit(stage, *min_isr(TOPIC), change(topic_id, last_known_elr=[3]), *elected)
+
+
+def test_a_broker_that_could_not_close_a_directory_has_not_stopped_cleanly() -> None:
+    stage = begun(config={"log.dirs": "/data/a,/data/b"})
+    cluster, bystander = stage.cluster, stage.checker.bystander
+    for producer in stage.producers:
+        producer.stop()
+    cluster.run_for(2000)
+    node = cluster.machine("broker-2").running
+    assert node is not None
+    hurt, *_ = [directory for directory in node.directories if directory.logs]
+    cluster.machines.disk("broker-2").break_at(next(iter(hurt.logs.values())).dir_path, "dead")
+    cluster.stop("broker-2")
+    assert cluster.run_until(lambda: not cluster.is_up("broker-2"), STOP_LIMIT_MS)
+    assert stage.world.counters["log.log-directory-offline"] == 0, "it failed as it was closed"
+    assert not bystander.is_whole(BrokerId(2))
+
+
+def test_brokers_that_have_just_been_started_are_not_registered_yet() -> None:
+    stage = begun()
+    assert stage._all_registered()
+    for name in stage.cluster.broker_names:
+        stage.cluster.kill(name)
+        stage.cluster.start(name)
+    assert stage.all_unfenced(), "the controller takes the old incarnations for the new ones"
+    assert not stage._all_registered()
+    assert stage.cluster.run_until(stage._all_registered, STOP_LIMIT_MS)
