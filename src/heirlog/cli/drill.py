@@ -5,10 +5,8 @@ The drills write and read with librdkafka, so they need confluent-kafka; the loc
 
 from __future__ import annotations
 
-import signal
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -16,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import CommandError
+from heirlog.cli.errors import EXIT_FAILED, CommandError
 from heirlog.cli.render import Json, show_json
-from heirlog.cli.up import signals_interrupt
 
 if TYPE_CHECKING:
     from heirlog.testing.drill.observe import Moment
+    from heirlog.testing.drill.stage import Stage
 
 app = typer.Typer(help="Rehearse failures and judge what became of acknowledged records.", no_args_is_help=True)
 
@@ -42,6 +40,8 @@ BLAME = (
     "failures",
 )
 """Members of a verdict that name a broken promise when they are not zero or empty."""
+Result = dict[str, Any]
+"""A verdict as JSON."""
 
 
 class Switch(StrEnum):
@@ -91,22 +91,22 @@ def last_replica_standing(
     as_json: Json = False,
 ) -> None:
     """KIP-966's last replica standing: two clean stops, then the last leader dies and loses its unflushed tail."""
-    with _needs(), signals_interrupt():
+
+    def drill(stage: Stage[Result]) -> Result:
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.last_replica_standing import run, write_acknowledged
         from heirlog.testing.drill.play import QUICK_STOPS
 
         with Cluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
-            say = None if as_json else _print_moment
-            if say is not None:
-                _print_heading()
-            verdict, records = run(cluster, elr=elr is Switch.ON, seed=seed, say=say)
+            verdict, records = run(cluster, elr=elr is Switch.ON, seed=seed, say=_timeline(as_json))
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
             result = verdict.as_json()
-            _conclude(result, cluster.bootstrap_servers, hold, as_json)
-    if not verdict.passed:
-        raise CommandError(_blame(result))
+            if hold:
+                _hold(stage, result, cluster.bootstrap_servers, as_json)
+        return result
+
+    _conclude(_played(drill), as_json)
 
 
 @app.command("unclean-recovery")
@@ -129,33 +129,25 @@ def unclean_recovery(
     seed: Annotated[int | None, typer.Option(help="How much of an unflushed tail survives a power cut.")] = None,
     as_json: Json = False,
 ) -> None:
-    """KIP-966's unclean recovery: the last two replicas stop uncleanly, and whoever has the most must lead."""
-    with _needs(), signals_interrupt():
+    """KIP-966's unclean recovery: the last two replicas stop uncleanly, and the one with the most must lead."""
+
+    def drill(stage: Stage[Result]) -> Result:
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.play import write_acknowledged
         from heirlog.testing.drill.unclean_recovery import SEED, config, run
 
         on = manager is Switch.ON
+        tail = SEED if seed is None else seed
         with Cluster(nodes=3, config=config(manager=on)) as cluster:
-            say = None if as_json else _print_moment
-            if say is not None:
-                _print_heading()
-            verdict, records = run(cluster, scenario.value, manager=on, seed=SEED if seed is None else seed, say=say)
+            verdict, records = run(cluster, scenario.value, manager=on, seed=tail, say=_timeline(as_json))
             if acknowledged is not None:
                 write_acknowledged(acknowledged, records)
             result = verdict.as_json()
-            _conclude(result, cluster.bootstrap_servers, hold, as_json)
-    if not verdict.passed:
-        raise CommandError(_blame(result))
+            if hold:
+                _hold(stage, result, cluster.bootstrap_servers, as_json)
+        return result
 
-
-def _conclude(result: dict[str, Any], bootstrap_servers: str, hold: bool, as_json: bool) -> None:
-    """The verdict, while the cluster is still up."""
-    if hold:
-        result["bootstrap_servers"] = bootstrap_servers
-    _print_verdict(result, as_json)
-    if hold:
-        _hold()
+    _conclude(_played(drill), as_json)
 
 
 @app.command("stdlib")
@@ -164,16 +156,15 @@ def stdlib(
     as_json: Json = False,
 ) -> None:
     """Every line of Python's standard library through three replicas, a broker killed on the way, byte for byte."""
-    with _needs(), signals_interrupt():
+
+    def drill(_: Stage[Result]) -> Result:
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.stdlib import run
 
         with Cluster(nodes=3) as cluster:
-            verdict = run(cluster, records=records, say=_quiet if as_json else print)
-    result = verdict.as_json()
-    _print_verdict(result, as_json)
-    if not verdict.passed:
-        raise CommandError(_blame(result))
+            return run(cluster, records=records, say=_said(as_json)).as_json()
+
+    _conclude(_played(drill), as_json)
 
 
 @app.command("soak")
@@ -187,17 +178,16 @@ def soak(
 
     Memory and open files of every node are judged too.
     """
-    with _needs(), signals_interrupt():
+
+    def drill(_: Stage[Result]) -> Result:
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.soak import CONFIG, run
 
         with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster:
-            say = _quiet if as_json else print
-            verdict = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=say)
-    result = verdict.as_json()
-    _print_verdict(result, as_json)
-    if not verdict.passed:
-        raise CommandError(_blame(result))
+            found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=_said(as_json))
+            return found.as_json()
+
+    _conclude(_played(drill), as_json)
 
 
 @app.command("pipeline")
@@ -207,27 +197,51 @@ def pipeline(
     as_json: Json = False,
 ) -> None:
     """Python's standard library from files through a topic and SQL into Parquet, the job killed three times."""
-    with _needs(), signals_interrupt(), tempfile.TemporaryDirectory(prefix="heirlog-pipeline-") as folder:
+
+    def drill(stage: Stage[Result]) -> Result:
         from heirlog.testing.cluster import Cluster
         from heirlog.testing.drill.pipeline import run
 
         with Cluster(nodes=3, ledger=False) as cluster:
-            verdict = run(cluster, Path(folder), records=records, quick=quick, say=_quiet if as_json else print)
-    result = verdict.as_json()
+            return run(cluster, stage.folder, records=records, quick=quick, say=_said(as_json)).as_json()
+
+    _conclude(_played(drill), as_json)
+
+
+def _played(drill: Callable[[Stage[Result]], Result]) -> Result:
+    """The drill's verdict; a signal ends the drill, its cluster and this process."""
+    from heirlog.testing.drill.stage import Stage
+
+    stage: Stage[Result] = Stage()
+    with _needs():
+        return stage.play(lambda: drill(stage))
+
+
+def _conclude(result: Result, as_json: bool) -> None:
     _print_verdict(result, as_json)
-    if not verdict.passed:
+    if not result["passed"]:
         raise CommandError(_blame(result))
 
 
-def _quiet(_: str) -> None:
+def _hold(stage: Stage[Result], result: Result, bootstrap_servers: str, as_json: bool) -> None:
+    """The verdict, while the cluster is still up."""
+    result["bootstrap_servers"] = bootstrap_servers
+    _print_verdict(result, as_json)
+    if not result["passed"]:
+        print(f"heirlog: {_blame(result)}", file=sys.stderr)
+    stage.hold(0 if result["passed"] else EXIT_FAILED)
+
+
+def _said(as_json: bool) -> Callable[[str], None]:
     """JSON output is one object and nothing else."""
+    return (lambda _: None) if as_json else lambda sentence: print(sentence, flush=True)
 
 
-def _hold() -> None:
-    try:
-        signal.pause()
-    except KeyboardInterrupt:
-        return
+def _timeline(as_json: bool) -> Callable[[Moment], None] | None:
+    if as_json:
+        return None
+    _print_heading()
+    return _print_moment
 
 
 COLUMNS = "{:>8}  {:>6}  {:<7}  {:<5}  {:<9}  {:>7}  {}"
@@ -257,7 +271,7 @@ def _ids(ids: tuple[int, ...]) -> str:
     return ",".join(map(str, ids)) or "-"
 
 
-def _print_verdict(result: dict[str, Any], as_json: bool) -> None:
+def _print_verdict(result: Result, as_json: bool) -> None:
     if as_json:
         show_json(result)
     else:
@@ -265,10 +279,10 @@ def _print_verdict(result: dict[str, Any], as_json: bool) -> None:
         for name, value in result.items():
             if name not in ("timeline", "drill"):
                 print(f"  {name.replace('_', ' '):<26} {value}")
-    # whoever waits for the verdict may read through a pipe while the cluster is held
+    # a program that waits for the verdict may read through a pipe while the cluster is held
     sys.stdout.flush()
 
 
-def _blame(result: dict[str, Any]) -> str:
+def _blame(result: Result) -> str:
     bad = [f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in BLAME and value]
     return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

@@ -36,6 +36,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.observe import DrillFailure
+from heirlog.testing.drill.stage import below, end_below, parents
 from heirlog.testing.drill.stdlib import stdlib_modules
 
 TOPIC = "stdlib-lines"
@@ -208,14 +209,20 @@ class _Job:
         return text.splitlines()[-1] if text else "nothing"
 
     def kill(self) -> None:
+        """The driver alone: its JVM and the workers notice it by themselves."""
         self.process.kill()
         self.wait(STUCK_S)
+
+    def end(self) -> None:
+        """With everything below it."""
+        end_below(self.process.pid)
+        self.kill()
 
 
 def _finish(job: _Job, verdict: Verdict) -> None:
     code = job.wait(STUCK_S)
     if code is None:
-        job.kill()
+        job.end()
         raise DrillFailure(f"the pipeline {job.name} did not end within {STUCK_S:.0f} s; it said: {job.said()}")
     if code != 0:
         verdict.failures.append(f"the pipeline {job.name} ended with {code}: {job.said()}")
@@ -237,7 +244,7 @@ def _killed_three_times(job: _Job, victims: tuple[str, str, str], verdict: Verdi
         _finish(job, verdict)
     finally:
         if job.process.poll() is None:
-            job.kill()
+            job.end()
 
 
 def _at_least(folder: Path, batches: int) -> bool:
@@ -263,30 +270,9 @@ def _until(condition: Callable[[], int], job: _Job) -> int:
 
 def _a_worker_of(driver: int) -> int:
     """A Python process that works for the driver's JVM and is not the daemon that forks them; 0 for none now."""
-    parents = _parents()
-    leaves = [pid for pid in below(driver, parents) if pid not in parents.values() and _is_worker(pid)]
+    known = parents()
+    leaves = [pid for pid in below(driver, known) if pid not in known.values() and _is_worker(pid)]
     return max(leaves, default=0)
-
-
-def below(ancestor: int, parents: dict[int, int]) -> set[int]:
-    """All processes that come from this one. parents: process -> its parent.
-
-    Numbers start over at some point, so a child's may be smaller than its parent's.
-    """
-    found: set[int] = set()
-    latest = {ancestor}
-    while latest := {pid for pid, parent in parents.items() if parent in latest} - found:
-        found |= latest
-    return found
-
-
-def _parents() -> dict[int, int]:
-    parents = {}
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True)
-    for line in listed.stdout.splitlines():
-        pid, parent = line.split()
-        parents[int(pid)] = int(parent)
-    return parents
 
 
 def _is_worker(pid: int) -> bool:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from heirlog.testing.drill.pipeline import below
+from heirlog.testing.drill.stage import below
 
 
 def test_who_comes_from_a_process_is_found_though_numbers_started_over() -> None:

@@ -1,0 +1,122 @@
+"""Signals at random moments of every drill, on real processes: each ends soon and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from patience import eventually
+
+DRILLS = {
+    "last-replica-standing": [],
+    "unclean-recovery": [],
+    "stdlib": ["--records", "200000"],
+    "soak": ["--minutes", "1"],
+    "pipeline": ["--quick", "--records", "5000"],
+}
+ENDS_S = 5.0
+"""0.1 to 0.5 s on a machine that does nothing else."""
+
+
+def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A drill whose temporary files, and those of its children, are in this folder."""
+    command = [sys.executable, "-m", "heirlog", "drill", *arguments]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def processes_of(tmp_path: Path) -> list[psutil.Process]:
+    """Those that inherited the folder, but for zombies."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TMPDIR", "").startswith(str(tmp_path)) and process.status() != "zombie":
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def assert_ends_and_leaves_nothing(drill: subprocess.Popen[str], tmp_path: Path) -> None:
+    began_s = time.monotonic()
+    _, err = drill.communicate(timeout=60)
+    assert time.monotonic() - began_s < ENDS_S
+    assert drill.returncode == 130 and err == ""
+    assert [path.name for path in tmp_path.iterdir()] == []
+    assert processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", [name for name in DRILLS if name != "pipeline"])
+def test_a_signal_at_a_random_moment_ends_a_drill_without_leavings(
+    name: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    drill = started(tmp_path, name, *DRILLS[name])
+    # its folder is there once signals are its own; before that nothing is begun
+    eventually(lambda: any(tmp_path.glob("heirlog-drill-*")))
+    time.sleep(random.Random(f"{name} {number}").uniform(0, 5))
+    drill.send_signal(number)
+    assert_ends_and_leaves_nothing(drill, tmp_path)
+
+
+def test_further_signals_do_not_disturb_the_end(tmp_path: Path) -> None:
+    drill = started(tmp_path, "soak", *DRILLS["soak"])
+    eventually(lambda: len(processes_of(tmp_path)) >= 5, within_s=60)
+    for _ in range(20):
+        drill.send_signal(signal.SIGINT)
+        drill.send_signal(signal.SIGTERM)
+        time.sleep(0.005)
+    assert_ends_and_leaves_nothing(drill, tmp_path)
+
+
+def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
+    drill = started(tmp_path, "pipeline", *DRILLS["pipeline"])
+
+    def jvm_works() -> bool:
+        return any("java" in process.name() for process in processes_of(tmp_path))
+
+    eventually(jvm_works, within_s=120)
+    drill.send_signal(signal.SIGINT)
+    assert_ends_and_leaves_nothing(drill, tmp_path)
+
+
+def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp_path: Path) -> None:
+    """librdkafka's flush is one: it waits for acknowledgements, here of brokers that are not there."""
+    stuck = (
+        "from heirlog.testing.drill.stage import Stage; from confluent_kafka import Producer\n"
+        "def drill():\n"
+        "    producer = Producer({'bootstrap.servers': '127.0.0.1:1', 'log_level': 0})\n"
+        "    producer.produce('t', b'')\n"
+        "    print('flushing', flush=True)\n"
+        "    producer.flush(60)\n"
+        "Stage().play(drill)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    drill = subprocess.Popen(
+        [sys.executable, "-c", stuck], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert drill.stdout is not None and drill.stdout.readline() == "flushing\n"
+    drill.send_signal(signal.SIGINT)
+    assert_ends_and_leaves_nothing(drill, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["return", "raise ValueError('it failed')"])
+def test_a_drill_that_ends_by_itself_leaves_nothing(ending: str, tmp_path: Path) -> None:
+    program = (
+        "from heirlog.testing.drill.stage import Stage; from heirlog.testing import Cluster\n"
+        "def drill():\n"
+        "    with Cluster(nodes=1):\n"
+        f"        {ending}\n"
+        "Stage().play(drill)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert ended.returncode == (0 if ending == "return" else 1), ended.stderr
+    assert list(tmp_path.iterdir()) == [] and processes_of(tmp_path) == []
