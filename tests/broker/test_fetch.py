@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
@@ -229,3 +230,21 @@ def test_an_offset_outside_the_log_is_refused_and_does_not_count_where_the_answe
     )
     assert data_of(rig.broker.fetch(request, context(17)), 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert second.followers[BrokerId(2)].log_end_offset == -1
+
+
+def test_a_directory_that_fails_under_a_followers_fetch_fails_its_other_partitions_and_not_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
+    directory = rig.directories[0].directory_id
+    for index in (0, 1):
+        rig.show(state([1, 2], directories=(directory, UNASSIGNED_DIRECTORY)), index=index)
+    rig.produce(1, batch())
+
+    def fail(*_: object) -> None:
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(rig.partition(index=0).log, "read", fail)
+    response = answer_of(rig.fetch(0, replica=2, partitions=[1, 0], max_wait_ms=500))
+    codes = {data.partition_index: data.error_code for data in response.responses[0].partitions}
+    assert codes == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: ErrorCode.KAFKA_STORAGE_ERROR}

@@ -6,9 +6,9 @@ import pytest
 
 from heirlog.broker import high_watermark
 from heirlog.broker.followers import NEVER_MS, Follower, Peers
-from heirlog.protocol.types import BrokerId
+from heirlog.protocol.types import BrokerId, PartitionEpoch, Uuid
 
-from .fakes import ids, registered
+from .fakes import FakeEnv, batch, ids, partition_on, registered, state
 
 
 def moved(
@@ -69,3 +69,23 @@ def test_an_outsider_that_is_about_to_join_holds_it() -> None:
 def test_the_guard_is_looked_up_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(high_watermark, "committed_isr_is_large_enough", lambda *_: True)
     assert moved({}, [1], 2) == 20
+
+
+def test_a_caught_up_outsider_holds_it_only_while_the_log_directory_of_its_replica_is_online() -> None:
+    """Otherwise acks=all waits `replica.lag.time.max.ms` for a replica that cannot fetch (KIP-112)."""
+    env, mine, failing, other = FakeEnv(), Uuid(b"m" * 16), Uuid(b"f" * 16), Uuid(b"o" * 16)
+    partition = partition_on(env, end_offset=10)
+    led = state([1, 2, 3], directories=(mine, failing, other))
+    brokers = {**partition._peers.brokers, BrokerId(2): registered(2, directories=(failing, other))}
+    partition._peers.brokers = brokers
+    partition.become_leader(led, 2, env.now_ms())
+    for broker in (2, 3):
+        partition.follower_fetched(BrokerId(broker), 10, 0, 100 + broker, env.now_ms())
+    partition.log.append_as_leader(batch(), 5, env.wall_ms())
+    partition.follower_fetched(BrokerId(3), 11, 0, 103, env.now_ms())
+    partition.become_leader(led._replace(isr=ids([1, 3]), partition_epoch=PartitionEpoch(2)), 2, env.now_ms())
+    assert partition.high_watermark == 10, "2 is caught up, and may join"
+    partition._peers.brokers = {**brokers, BrokerId(2): registered(2, directories=(other,))}
+    partition.advance_high_watermark(env.now_ms())
+    assert partition.high_watermark == 11
+    assert partition.follower_fetched(BrokerId(2), 11, 0, 102, env.now_ms()) is None, "nor is it proposed for the ISR"

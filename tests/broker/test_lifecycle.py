@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from heirlog.broker.lifecycle import BrokerState
@@ -11,7 +13,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
 
-from .fakes import Rig, state
+from .fakes import Rig, restarted, state
 
 
 def loaded() -> Rig:
@@ -148,3 +150,101 @@ def test_during_controlled_shutdown_a_follower_outside_the_isr_stops_fetching() 
     assert len(rig.broker.fetchers.fetched_partitions) == 1
     rig.show(state([1, 2], [2], leader=2, partition_epoch=2))
     assert len(rig.broker.fetchers.fetched_partitions) == 0
+
+
+CLEAN_FILE = "/data/.kafka_cleanshutdown"
+
+
+def clean_file(rig: Rig) -> bytes | None:
+    files = rig.env.files
+    if not files.exists(CLEAN_FILE):
+        return None
+    file = files.open(CLEAN_FILE)
+    return bytes(file.pread(file.size, 0))
+
+
+def stopped_cleanly() -> Rig:
+    """The next incarnation of a broker with one log, not started yet."""
+    rig = Rig().started(epoch=7)
+    rig.show(state([1]))
+    rig.produce(1)
+    again = restarted(rig)
+    again.set_partition(state([1]))
+    assert clean_file(again) == b'{"version":0,"brokerEpoch":7}'
+    return again
+
+
+def test_a_start_that_gives_up_leaves_the_clean_stop_before_it_as_it_was() -> None:
+    rig = stopped_cleanly()
+    rig.broker.start()
+    while not rig.env.stopped:
+        rig.env.take("heartbeat").on_result(SendFailure("refused"))
+        rig.env.advance(1000)
+    assert clean_file(rig) == b'{"version":0,"brokerEpoch":7}'
+    again = Rig(1, rig.env)
+    again.broker.start()
+    assert again.env.take("heartbeat").request.previous_broker_epoch == 7
+
+
+def test_a_stop_before_the_registration_leaves_the_clean_stop_before_it_as_it_was() -> None:
+    rig = stopped_cleanly()
+    for _ in range(3):
+        rig.broker.start()
+        rig.env.take("heartbeat").on_result(SendFailure("refused"))
+        done: list[bool] = []
+        rig.broker.shutdown(lambda done=done: done.append(True))  # type: ignore[misc]
+        rig.env.advance(200)
+        assert (done, clean_file(rig)) == ([True], b'{"version":0,"brokerEpoch":7}')
+        rig = Rig(1, rig.env)
+    assert rig.directories[0].clean_broker_epoch == 7
+
+
+def test_a_stop_while_the_registration_is_on_its_way_ends_with_the_epoch_that_the_controller_has_given() -> None:
+    rig = stopped_cleanly()
+    rig.broker.start()
+    registration = rig.env.take("heartbeat")
+    done: list[bool] = []
+    rig.broker.shutdown(lambda: done.append(True))
+    rig.env.advance(100)
+    assert (done, clean_file(rig)) == ([], b'{"version":0,"brokerEpoch":7}')
+    registration.on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
+    rig.env.advance(100)
+    assert (done, clean_file(rig)) == ([True], b'{"version":0,"brokerEpoch":300}')
+
+
+def test_no_image_is_asked_for_before_the_clean_shutdown_file_is_removed_durably(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig = stopped_cleanly()
+    synced: list[Callable[[], None]] = []
+    rig.broker.start()
+    monkeypatch.setattr(
+        type(rig.env.files), "sync_dir", lambda files, path, on_synced: synced.append(lambda: on_synced(None))
+    )
+    rig.env.take("heartbeat").on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True))
+    assert (clean_file(rig), rig.caught_up, len(synced)) == (None, 0, 1)
+    synced[0]()
+    assert rig.caught_up == 1
+
+
+def test_a_broker_registered_again_with_a_controller_that_forgot_it_claims_no_clean_stop() -> None:
+    rig = stopped_cleanly()
+    rig.broker.start()
+    first = rig.env.take("heartbeat")
+    assert first.request.previous_broker_epoch == 7
+    first.on_result(BrokerRegistrationResponse(broker_epoch=300))
+    rig.env.take("heartbeat").on_result(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
+    assert rig.env.take("heartbeat").request.previous_broker_epoch == -1
+
+
+def test_a_directory_that_fails_while_a_heartbeat_is_on_its_way_is_reported_right_after_its_answer() -> None:
+    rig = Rig(log_dirs="/data,/more", metadata_log_dir="/metadata").started()
+    rig.env.advance(2000)
+    under_way = rig.env.take("heartbeat")
+    directory = rig.broker.replicas.directories.online[0]
+    rig.broker.replicas.directories.failed(directory, OSError("input/output error"))
+    under_way.on_result(BrokerHeartbeatResponse(is_fenced=False))
+    rig.env.advance(1)
+    assert rig.env.take("heartbeat").request.offline_log_dirs == [directory.directory_id]

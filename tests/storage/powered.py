@@ -50,7 +50,10 @@ class PoweredLog:
         self.directory = LogDirectory.open(self.files, "/data", cluster_id="c", node_id=1)
         results: list[OSError | None] = []
         self.directory.load_logs(lambda topic: self.config, 0, results.append)
-        self._wait_for(results)
+        assert results == [None]
+        claimed: list[OSError | None] = []
+        self.directory.claim(claimed.append)
+        self._wait_for(claimed)
 
     def close_cleanly(self) -> None:
         results: list[OSError | None] = []

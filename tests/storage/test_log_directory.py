@@ -29,8 +29,9 @@ def opened(files: MemoryFiles) -> LogDirectory:
     directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
     results: list[OSError | None] = []
     directory.load_logs(lambda topic: LogConfig(), 0, results.append)
+    directory.claim(results.append)
     files.run()
-    assert results == [None]
+    assert results == [None, None]
     return directory
 
 
@@ -75,8 +76,10 @@ def test_a_clean_stop_is_seen_once_with_its_broker_epoch_and_watermarks(files: M
     files.crash()
     again = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
     assert again.was_clean and again.clean_broker_epoch == 37
-    assert files.exists(CLEAN_FILE), "a node killed before it loads its logs is as clean as before"
     again.load_logs(lambda topic: LogConfig(), 0, lambda error: None)
+    files.run()
+    assert files.exists(CLEAN_FILE), "a node that ends before it is registered is as clean as before"
+    again.claim(lambda error: None)
     files.run()
     assert not files.exists(CLEAN_FILE)
     loaded = again.logs["t", 0]
@@ -85,15 +88,25 @@ def test_a_clean_stop_is_seen_once_with_its_broker_epoch_and_watermarks(files: M
     assert not LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1).was_clean
 
 
-def test_no_log_is_touched_before_the_directory_was_synced_without_the_clean_shutdown_file(files: MemoryFiles) -> None:
+def test_loading_after_a_clean_stop_writes_nothing_and_the_claim_removes_the_file_durably(files: MemoryFiles) -> None:
     directory = opened(files)
-    directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    directory.create_log("t", 0, TOPIC_ID, LogConfig()).append_as_leader(batch("a"), 1, 0)
+    directory.create_log("u", 0, TOPIC_ID, LogConfig())
+    directory.delete_log("u", 0)
     closed(files, directory, 1)
+    before = {path: bytes(inode.data) for path, inode in files.inodes.items()}
     again = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
     files.operations.clear()
     again.load_logs(lambda topic: LogConfig(), 0, lambda error: None)
-    assert files.operations == ["unlink .kafka_cleanshutdown", f"sync {PATH}"]
-    assert again.logs == {}
+    again.close()
+    files.run()
+    assert files.operations == []
+    assert {path: bytes(inode.data) for path, inode in files.inodes.items()} == before
+    claimed: list[OSError | None] = []
+    again.claim(claimed.append)
+    assert (files.operations, claimed) == (["unlink .kafka_cleanshutdown", f"sync {PATH}"], [])
+    files.run()
+    assert claimed == [None] and not [name for name in files.list(PATH) if name.endswith("-delete")]
 
 
 def test_the_clean_shutdown_file_is_written_last(files: MemoryFiles) -> None:
@@ -148,7 +161,7 @@ def test_a_flushed_log_whose_topic_id_is_gone_takes_the_directory_offline_instea
     results: list[OSError | None] = []
     again.load_logs(lambda topic: LogConfig(), 0, results.append)
     files.run()
-    assert "partition.metadata is missing or damaged" in str(results[0])
+    assert "partition.metadata is missing or damaged" in str(results[0]) and files.exists(CLEAN_FILE)
     assert again.failure is results[0]
     assert files.inodes[f"{PATH}/t-0/{0:020d}.log"].data
 
@@ -169,7 +182,26 @@ def test_an_unknown_log_can_be_set_aside_and_keeps_its_bytes(files: MemoryFiles)
     path = directory.set_aside("t", 0)
     assert path.endswith("-stray") and files.inodes[f"{path}/{0:020d}.log"].data
     files.run()
-    assert opened(files).logs == {}
+    again = opened(files)
+    assert (again.logs, [stray[1:] for stray in again.strays]) == ({}, [(TOPIC_ID, 0)])
+
+
+def test_a_log_that_was_set_aside_survives_a_power_cut_and_can_be_brought_back(files: MemoryFiles) -> None:
+    directory = opened(files)
+    log = directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    files.run()
+    for value in "ab":
+        log.append_as_leader(batch(value), 1, 0)
+    directory.set_aside("t", 0)
+    files.run()
+    files.crash()
+    again = opened(files)
+    (stray,) = again.strays
+    back = again.bring_back(stray, "t", LogConfig(), 0)
+    assert (contents(back), back.topic_id, again.strays) == ([(0, "a"), (1, "b")], TOPIC_ID, [])
+    files.run()
+    files.crash()
+    assert contents(opened(files).logs["t", 0]) == [(0, "a"), (1, "b")]
 
 
 def test_a_process_killed_right_after_it_created_a_log_leaves_one_that_is_known_by_its_topic_id(

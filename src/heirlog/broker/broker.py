@@ -1,8 +1,10 @@
 """The broker role of a node: its parts, tied together.
 
-    start      the clean-shutdown files are read, then the logs are loaded (which removes those files), then the broker
-               registers. Any other order could let a crash pass for a clean stop
-    caught up  the image holds our own registration: the node may publish metadata to us (`on_caught_up`)
+    start      the clean-shutdown files are read, then the logs are loaded, then the broker registers
+    registered the clean-shutdown files are removed: from here on a crash must not pass for a clean stop. A start that
+               ends before, for whatever reason, leaves them as they are
+    caught up  the image holds our own registration, and the files are gone from the disks: the node may publish
+               metadata to us (`on_caught_up`)
     on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
                the others dropped; what elections gave up is reported
     shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
@@ -84,8 +86,12 @@ class Broker:
         self._static = static
         self._directories = log_directories
         self._image = image
+        self._on_caught_up = on_caught_up
         self._loading = 0
         self._closing = 0
+        self._claiming: int | None = None
+        """Directories whose clean-shutdown file is being removed; None until the broker is registered."""
+        self._is_caught_up = False
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._has_image = False
         self._on_shut_down: Callable[[], None] | None = None
@@ -117,7 +123,7 @@ class Broker:
             controller_endpoint,
             lambda: image().offset,
             lambda: self.replicas.directories.offline_ids,
-            LifecycleEvents(self._upkeep.start, on_caught_up, self._let_go),
+            LifecycleEvents(self._registered, self._caught_up, self._let_go),
         )
         self.replicas.on_directory_failed = self.lifecycle.directory_failed
 
@@ -136,13 +142,9 @@ class Broker:
         self._previous_broker_epoch = decide_previous_broker_epoch([*epochs, *missing])
         self._loading = len(self._directories)
         for directory in self._directories:
-            try:
-                directory.load_logs(
-                    lambda topic: log_config_of(image, self._static, topic), self._env.wall_ms(), self._loaded
-                )
-            except OSError as error:
-                self.replicas.directories.failed(directory, error)
-                self._loaded(error)
+            directory.load_logs(
+                lambda topic: log_config_of(image, self._static, topic), self._env.wall_ms(), self._loaded
+            )
 
     def _loaded(self, error: OSError | None) -> None:
         if error is not None:
@@ -159,6 +161,32 @@ class Broker:
                 [directory.directory_id for directory in self.replicas.directories.online],
                 self._previous_broker_epoch,
             )
+
+    def _registered(self) -> None:
+        """From here on the logs may be changed, as soon as no clean-shutdown file says otherwise."""
+        if self._claiming is not None:
+            return
+        self._upkeep.start()
+        online = self.replicas.directories.online
+        self._claiming = len(online)
+        for directory in online:
+            try:
+                directory.claim(self._claimed)
+            except OSError as error:
+                self.replicas.directories.failed(directory, error)
+                self._claimed(error)
+
+    def _claimed(self, error: OSError | None) -> None:
+        """A directory where it failed is offline by now."""
+        assert self._claiming is not None
+        self._claiming -= 1
+        if self._claiming == 0 and self._is_caught_up and self.state is not BrokerState.SHUTTING_DOWN:
+            self._on_caught_up()
+
+    def _caught_up(self) -> None:
+        self._is_caught_up = True
+        if self._claiming == 0:
+            self._on_caught_up()
 
     def _tell_what_is_missing(self) -> None:
         for directory in self._directories:
@@ -227,6 +255,11 @@ class Broker:
         closing = self.replicas.directories.online
         self._closing = len(closing)
         for directory in closing:
+            if directory.was_clean and not self.lifecycle.was_registered:
+                # this start changed nothing: the stop before it still counts
+                directory.close()
+                self._env.call_later(0, lambda: self._closed(None))
+                continue
             try:
                 directory.close_cleanly(self.peers.broker_epoch, self._closed, watermarks)
             except OSError as error:

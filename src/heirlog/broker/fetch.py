@@ -328,6 +328,10 @@ class FetchHandler:
             partition = entry.partition
             if partition is None or entry.final:
                 continue
+            if not fetch.is_served_by(partition):
+                # the disk failed under a later partition of this request, and took this one offline with it
+                self._fail(fetch, entry, partition.not_leader())
+                continue
             watermark = partition.high_watermark
             proposal = partition.follower_fetched(
                 fetch.replica_id, entry.asked.fetch_offset, entry.asked.log_start_offset, fetch.replica_epoch, now_ms

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heirlog.metadata.state import BrokerState
-from heirlog.protocol.types import BrokerEpoch, BrokerId
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, BrokerState
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 UNKNOWN_OFFSET = -1
 NEVER_MS = -(1 << 60)
@@ -42,13 +42,16 @@ class Peers:
         self.brokers = brokers
 
     def may_join_isr(self, follower: Follower) -> bool:
-        """Registered, unfenced, not shutting down, and the very incarnation that fetched (KIP-903).
+        """Registered, unfenced, not shutting down, and the very incarnation that fetched (KIP-903); the log directory
+        of the replica is online, or the high watermark would wait for one that cannot fetch (KIP-112).
 
         A follower that has not fetched in this leader epoch has no epoch and may not join; -1 is a follower that
         speaks a Fetch version without epochs.
         """
         known = self.brokers.get(follower.broker_id)
         if known is None or not known.is_active or follower.broker_epoch is None:
+            return False
+        if not known.has_online(follower.directory):
             return False
         return follower.broker_epoch == -1 or follower.broker_epoch == known.epoch
 
@@ -74,6 +77,7 @@ class Follower:
         "_clock",
         "broker_epoch",
         "broker_id",
+        "directory",
         "last_caught_up_ms",
         "last_fetch_ms",
         "leader_end_at_last_fetch",
@@ -83,6 +87,8 @@ class Follower:
 
     def __init__(self, broker_id: BrokerId) -> None:
         self.broker_id = broker_id
+        self.directory: Uuid = UNASSIGNED_DIRECTORY
+        """Log directory of the replica, as the newest image has it."""
         self.forget(NEVER_MS)
 
     def forget(self, caught_up_ms: int) -> None:

@@ -14,6 +14,8 @@
 * `want_fence` stays true until the first image is applied: an unfenced broker is elected, and must know what it leads.
 * A broker whose registration the controller does not know (unregistered by an operator) registers again. By then its
   logs are in use, so it no longer claims to have stopped cleanly.
+* A stop while a registration is on its way waits for the answer: the controller may have written a new broker epoch,
+  and then the epoch of the clean stop before no longer proves anything.
 * If no controller answers during a controlled shutdown for as long as a session lasts, the broker stops all the same:
   it is fenced by then, and the stop is still a clean one, because everything is flushed.
 
@@ -36,6 +38,7 @@ from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequ
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
+_NO_CONTROLLER = "no controller is known"
 STARTING_INTERVAL_MS = 10
 CONTROLLED_SHUTDOWN_INTERVAL_MS = 50
 LIMITS_PER_SESSION = 5
@@ -100,15 +103,27 @@ class Lifecycle:
         self._registered = Registered.NO
         self._registration_deadline_ms = 0
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
-        self._registration_error = "no controller is known"
+        self._registration_error = _NO_CONTROLLER
+        self._cancel_registration: Cancel | None = None
+        """Of the next attempt."""
+        self._registering = False
+        """A registration is on its way."""
         self._in_flight = False
         self._ready_to_unfence = False
         self._cancel_next: Cancel | None = None
+        self._reported_offline: list[Uuid] = []
+        """Directories that the newest heartbeat named as offline."""
         self._last_answer_ms = 0
         self._shutdown_started_ms = 0
+        self._shutdown_asked = False
+
+    @property
+    def was_registered(self) -> bool:
+        """The controller knows this incarnation, or did."""
+        return self._peers.broker_epoch != NO_BROKER_EPOCH
 
     def start(self, directory_ids: list[Uuid], previous_broker_epoch: BrokerEpoch) -> None:
-        """Register. The logs are loaded and every clean-shutdown file is gone from the disks by now."""
+        """Register. The logs are loaded."""
         self._directory_ids = directory_ids
         self._previous_broker_epoch = previous_broker_epoch
         self.state = BrokerState.STARTING
@@ -125,14 +140,17 @@ class Lifecycle:
         self._register()
 
     def _register(self) -> None:
+        self._cancel_registration = None
         if self.state is BrokerState.SHUTTING_DOWN:
             return
         controller = self._controller_endpoint()
         if controller is None:
+            self._registration_error = _NO_CONTROLLER
             self._register_later()
             return
         left_ms = max(1, self._registration_deadline_ms - self._env.now_ms())
         limit_ms = min(left_ms, self._static.int("controller.socket.timeout.ms"), self._limit_ms)
+        self._registering = True
         self._env.send(controller, CHANNEL, self._registration(), self._registration_answered, limit_ms)
 
     def _registration(self) -> BrokerRegistrationRequest:
@@ -158,6 +176,9 @@ class Lifecycle:
         )
 
     def _registration_answered(self, result: BrokerRegistrationResponse | SendFailure) -> None:
+        self._registering = False
+        if self.state is BrokerState.SHUTTING_DOWN:
+            return
         if isinstance(result, SendFailure):
             self._registration_error = f"the controller did not answer ({result.kind})"
             self._register_later()
@@ -172,25 +193,28 @@ class Lifecycle:
             self._register_later()
             return
         self._registered = Registered.YES
-        # from here on the logs are written to: the clean stop before is history
+        # from here on the logs may be written to
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._peers.broker_epoch = BrokerEpoch(result.broker_epoch)
         self._last_answer_ms = self._env.now_ms()
         self._env.log("info", "broker-registered", broker_epoch=result.broker_epoch)
         self._events.on_registered()
-        self._heartbeat()
+        if self._shutdown_asked:
+            self._begin_shutdown()
+        else:
+            self._heartbeat()
 
     def _register_later(self) -> None:
+        if self._shutdown_asked:
+            self._let_go()
+            return
         if self._env.now_ms() >= self._registration_deadline_ms and self.state is BrokerState.STARTING:
             self._env.stop(1, f"the broker could not register in time: {self._registration_error}")
-            return
-        if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and self._is_abandoned():
-            self._let_go()
             return
         self._env.log("info", "broker-registration-again", why=self._registration_error)
         backoff_ms = self._registration_backoff_ms
         self._registration_backoff_ms = min(2 * backoff_ms, REGISTRATION_BACKOFF_MAX_MS)
-        self._env.call_later(backoff_ms, self._register)
+        self._cancel_registration = self._env.call_later(backoff_ms, self._register)
 
     # -- heartbeats ---------------------------------------------------------------------------------------------
 
@@ -201,7 +225,10 @@ class Lifecycle:
             self._heartbeat_now()
 
     def metadata_applied(self) -> None:
-        """The image has grown. While starting that may be all the controller waits for."""
+        """The image has grown. While starting that may be all the controller waits for, and shows that there is one."""
+        if self._cancel_registration is not None and self._registration_error == _NO_CONTROLLER:
+            self._cancel_registration()
+            self._register()
         if self.state is BrokerState.STARTING and self._registered is Registered.YES and not self._in_flight:
             self._heartbeat_now()
 
@@ -235,13 +262,14 @@ class Lifecycle:
             return
         self._in_flight = True
         shutting_down = self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        self._reported_offline = list(self._offline_directories())
         request = BrokerHeartbeatRequest(
             broker_id=self._peers.broker_id,
             broker_epoch=self._peers.broker_epoch,
             current_metadata_offset=self._metadata_offset(),
             want_fence=not self._ready_to_unfence,
             want_shut_down=shutting_down,
-            offline_log_dirs=list(self._offline_directories()),
+            offline_log_dirs=[*self._reported_offline],
         )
         self._env.send(
             controller, CHANNEL, request, lambda result: self._answered(result, shutting_down), self._limit_ms
@@ -284,7 +312,9 @@ class Lifecycle:
         if self.state is BrokerState.RECOVERY and not result.is_fenced:
             self._change_state(BrokerState.RUNNING)
         if self._cancel_next is None and not self._in_flight:
-            self._heartbeat_in(self._interval_ms)
+            # a directory may have failed while the heartbeat was on its way
+            is_news = self._reported_offline != list(self._offline_directories())
+            self._heartbeat_in(0 if is_news else self._interval_ms)
 
     def _no_answer(self, error: str) -> None:
         self._env.log("info", "heartbeat-failed", error=error)
@@ -302,8 +332,18 @@ class Lifecycle:
 
     def shut_down(self) -> None:
         """Ask to leave; `on_shut_down` follows. At once where the controller never knew this broker."""
-        if self.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
+        if self.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN) or self._shutdown_asked:
             return
+        self._shutdown_asked = True
+        if not self._registering:
+            self._begin_shutdown()
+
+    def shut_down_at_once(self) -> None:
+        """Ask nobody: the controllers are not to be trusted."""
+        if self.state is not BrokerState.SHUTTING_DOWN:
+            self._let_go()
+
+    def _begin_shutdown(self) -> None:
         self._shutdown_started_ms = self._env.now_ms()
         if self._registered is not Registered.YES or not self._static["controlled.shutdown.enable"]:
             self._let_go()

@@ -8,8 +8,11 @@
   controller is told (`directory_reports.py`). One that is placed in a directory that is offline is not begun anew in
   another: an empty log would take the seat of the one that is out of reach.
 * A log that was found at start and is not assigned here is a stray: its topic was deleted, or the replica moved away,
-  while this broker was gone. It is deleted. A log of which nobody can say that its records are superfluous is set
-  aside: an operator may want to look at them.
+  while this broker was gone; or the metadata are older than the log. Nothing here can tell these cases apart, so it is
+  set aside and never deleted: only a committed record that this broker sees while it runs deletes a log. What a
+  snapshot no longer names is set aside too.
+* A log that was set aside comes back at a start at which the metadata assign it here (same topic id), if there is no
+  other log of the partition: a follower cuts what its leader does not have, and a recovery counts what it holds.
 
 Source: KIP-112, KIP-858.
 """
@@ -26,7 +29,9 @@ from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, Pa
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
-from heirlog.storage.log_directory import LogDirectory
+from heirlog.storage.log_directory import LogDirectory, Stray
+
+_ANYWHERE = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
 
 class LogDirectories:
@@ -75,7 +80,7 @@ class LogDirectories:
         for directory in online:
             if directory.directory_id == named:
                 return directory
-        if named not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        if named not in _ANYWHERE:
             return None
         return min(online, key=lambda directory: len(directory.logs), default=None)
 
@@ -99,27 +104,62 @@ class LogDirectories:
         self._env.call_later(delay_ms, remove)
 
     def take_over(
+        self, image: Image, owners: Mapping[PartitionKey, LogDirectory], config_of: Callable[[str], LogConfig]
+    ) -> Iterator[tuple[PartitionKey, LogDirectory, Log]]:
+        """The logs that were on disk at start and are assigned here; the others are set aside on the way.
+
+        owners: where the log of each partition is that was taken over before. The caller adds to it as it continues.
+        """
+        yield from self._assigned(image, owners)
+        for directory in self.online:
+            for stray in list(directory.strays):
+                key = (stray.topic_id, stray.partition)
+                state = image.partition(*key)
+                if state is None or self._broker_id not in state.replicas or key in owners:
+                    continue
+                if state.directory_of(self._broker_id) not in (directory.directory_id, *_ANYWHERE):
+                    continue
+                log = self._brought_back(directory, stray, image.topics[stray.topic_id].name, config_of)
+                if log is not None:
+                    yield key, directory, log
+
+    def _brought_back(
+        self, directory: LogDirectory, stray: Stray, topic: str, config_of: Callable[[str], LogConfig]
+    ) -> Log | None:
+        """None where another copy was set aside as well: which of them is to be used, an operator decides."""
+        copies = [f"{other.path}/{one.name}" for other in self.online for one in other.strays if one[1:] == stray[1:]]
+        values = {"topic": topic, "partition": stray.partition}
+        if len(copies) > 1:
+            self._env.log("error", "stray-log-ambiguous", paths=copies, **values)
+            return None
+        try:
+            log = directory.bring_back(stray, topic, config_of(topic), self._env.wall_ms())
+        except OSError as error:
+            self.failed(directory, error)
+            return None
+        end_offset = log.log_end_offset
+        self._env.log("warning", "stray-log-brought-back", path=copies[0], end_offset=end_offset, **values)
+        return log
+
+    def _assigned(
         self, image: Image, owners: Mapping[PartitionKey, LogDirectory]
     ) -> Iterator[tuple[PartitionKey, LogDirectory, Log]]:
-        """The logs that were on disk at start and are assigned here; what is a stray is dealt with on the way.
-
-        owners: where the log of each partition is that was taken over before. The caller adds to it as it goes on.
-        """
         for directory in self.online:
             for (topic, index), log in sorted(directory.logs.items()):
                 owner = None if log.topic_id is None else owners.get((log.topic_id, index))
                 if owner is directory:
                     continue
-                if log.topic_id is None and log.log_end_offset > log.log_start_offset:
-                    self._set_aside(directory, topic, index)
+                if log.topic_id is None and log.log_end_offset == 0:
+                    # begun by an incarnation that ended before it could say whose it is
+                    self._env.log("info", "empty-log-removed", topic=topic, partition=index)
+                    self.delete_log(directory, topic, index)
                     continue
                 state = None if log.topic_id is None else image.partition(log.topic_id, index)
                 if log.topic_id is None or state is None or self._broker_id not in state.replicas:
-                    self._env.log("info", "stray-log-deleted", topic=topic, partition=index)
-                    self.delete_log(directory, topic, index)
+                    self.set_aside(directory, topic, index)
                 elif owner is not None or self._belongs_elsewhere(directory, state):
-                    # a copy from before its directory was away: the controller has placed the replica anew since
-                    self._set_aside(directory, topic, index)
+                    # a copy from before its directory was away: the controller has placed the replica elsewhere since
+                    self.set_aside(directory, topic, index)
                 else:
                     yield (log.topic_id, index), directory, log
 
@@ -127,7 +167,10 @@ class LogDirectories:
         named = state.directory_of(self._broker_id)
         return any(other.directory_id == named for other in self._all if other is not directory)
 
-    def _set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
+    def set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
+        """Nothing happens in a directory that is offline."""
+        if directory in self._offline:
+            return
         try:
             path = directory.set_aside(topic, index)
         except OSError as error:

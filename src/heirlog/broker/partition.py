@@ -218,6 +218,8 @@ class Partition:
             known = self.followers
             self.followers = {b: known.get(b) or Follower(b) for b in state.replicas if b != me}
             self.replicas = state.replicas
+        for broker_id, follower in self.followers.items():
+            follower.directory = state.directory_of(broker_id)
         if not keeps_offsets:
             for broker_id, follower in self.followers.items():
                 follower.forget(now_ms if broker_id in state.isr else NEVER_MS)

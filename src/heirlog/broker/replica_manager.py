@@ -138,9 +138,9 @@ class ReplicaManager:
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()
-            self._apply(self._everything())
+            self._apply(self._everything(), is_ordered=False)
         else:
-            self._apply(sorted(changed.partitions))
+            self._apply(sorted(changed.partitions), is_ordered=not changed.is_of_snapshot)
             if changed.configs:
                 # after the partitions: a lower min ISR beside an ISR, or a leadership, of the image before would commit
                 # what the members of the newer one lack
@@ -159,14 +159,15 @@ class ReplicaManager:
         assigned = {(topic_id, index) for topic_id, index, _ in self._image.replicas_on(self._peers.broker_id)}
         return sorted(here | assigned)
 
-    def _apply(self, touched: list[PartitionKey]) -> None:
+    def _apply(self, touched: list[PartitionKey], is_ordered: bool) -> None:
+        """is_ordered: a record of the log made each change; else a snapshot only no longer says what was there."""
         me = self._peers.broker_id
         leaders: list[tuple[PartitionKey, PartitionState]] = []
         followers: list[tuple[PartitionKey, PartitionState]] = []
         for key in touched:
             state = self._image.partition(*key)
             if state is None or me not in state.replicas:
-                self._remove(key)
+                self._remove(key, is_ordered)
             elif state.leader == me:
                 leaders.append((key, state))
             else:
@@ -246,12 +247,15 @@ class ReplicaManager:
         return partition
 
     def _take_over_logs(self) -> None:
-        for key, directory, log in self.directories.take_over(self._image, self._directory_of):
-            log.config = log_config_of(self._image, self._static, log.topic)
+        def config_of(topic: str) -> LogConfig:
+            return log_config_of(self._image, self._static, topic)
+
+        for key, directory, log in self.directories.take_over(self._image, self._directory_of, config_of):
+            log.config = config_of(log.topic)
             watermark = directory.high_watermarks.get((log.topic, log.partition), 0)
             self._add(key, log.topic, directory, log, watermark)
 
-    def _remove(self, key: PartitionKey) -> None:
+    def _remove(self, key: PartitionKey, is_ordered: bool) -> None:
         """No longer assigned here: its topic is deleted, or a reassignment moved it away."""
         partition = self.partition(key)
         if partition is None:
@@ -272,7 +276,10 @@ class ReplicaManager:
         directory = self._directory_of.pop(key)
         self._reports.settle(key)
         self.waits.served_anew(key)
-        self.directories.delete_log(directory, partition.topic, key[1])
+        if is_ordered:
+            self.directories.delete_log(directory, partition.topic, key[1])
+        else:
+            self.directories.set_aside(directory, partition.topic, key[1])
 
     def _on_configs(self, changed: Journal) -> None:
         resources = changed.changed_config_resources()

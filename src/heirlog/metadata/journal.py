@@ -33,6 +33,7 @@ class Journal:
         "configs",
         "controllers",
         "features",
+        "is_of_snapshot",
         "next_producer_id",
         "partitions",
         "topics",
@@ -40,6 +41,8 @@ class Journal:
 
     def __init__(self, image: Image) -> None:
         """Start remembering; pass it to every `image.apply` until it is done with."""
+        self.is_of_snapshot = False
+        """The changes were found by comparing with a snapshot: what is gone was not removed by a record seen here."""
         self._offset = image.offset
         self._epoch = image.epoch
         self._transaction: list[tuple[Any, int]] | None = image.open_transaction

@@ -90,6 +90,7 @@ class Publisher:
 def differences(before: Image, after: Image, collected: Journal) -> Journal:
     """What turned `before` into `after`, on top of what was collected about `before` and not yet handed over."""
     journal = Journal(after)
+    journal.is_of_snapshot = True
     for part in ("topics", "brokers", "controllers", "features"):
         old, new = getattr(before, part), getattr(after, part)
         _compare(old, new, getattr(journal, part))

@@ -2,7 +2,8 @@
 
     running      no file
     stopped      {"version":0,"brokerEpoch":37}, written and flushed after everything else in the directory
-    starting     read first, then unlinked, and the directory synced, before anything is appended or cut
+    starting     read first; it still counts if this start gives up before the broker is registered
+    registered   unlinked, and the directory synced, before anything is appended or cut
 
 An unclean stop is the default assumption: a file that is missing, torn or odd in any way means unclean. The epoch goes
 to the controller with the next registration (KIP-966, "Detection of an unclean shutdown"); -1 there makes the broker
@@ -71,7 +72,7 @@ def write_clean_shutdown(files: Files, path: str, broker_epoch: BrokerEpoch, on_
 
 
 def remove_clean_shutdown(files: Files, path: str, on_durable: OnDurable) -> None:
-    """Raises OSError. Until `on_durable(None)` nothing in the directory may change."""
+    """Raises OSError. Until `on_durable(None)` no log in the directory may change."""
     if files.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
         files.unlink(f"{path}/{CLEAN_SHUTDOWN_FILE}")
     # synced also without a file: the last incarnation may have unlinked it and died before its sync

@@ -82,7 +82,7 @@ class PartitionMetadataFile:
     after a power cut says as little as none.
 
     With a temporary file and a rename after its flush, a kill in between would leave records in a log that nobody
-    knows, and that is deleted as a stray.
+    knows, and that is set aside as a stray.
     """
 
     __slots__ = ("_closed", "_dir_path", "_files", "_turns", "_waiting", "topic_id")

@@ -1,22 +1,25 @@
 """One entry of `log.dirs`: who it belongs to, how it was stopped, and the logs in it.
 
-    open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read; nothing is changed yet: a
-                  node that is killed here is as clean as before
-    load_logs     .kafka_cleanshutdown unlinked and the directory synced; only then logs are opened, cut or repaired
+    open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read
+    load_logs     logs are opened. After a clean stop nothing is changed: a node that ends here, for whatever reason, is
+                  as clean as before. After an unclean stop logs are cut and repaired, which the next start may repeat
+    claim         the broker is registered: .kafka_cleanshutdown is unlinked and the directory synced
     running       create_log, delete_log, write_checkpoints
     close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
     failed        a background write failed: `failure` is set, `on_failure` told once; never closed cleanly
 
 A partition's directory is `<topic>-<partition>`. Deleting renames it to `<topic>-<partition>.<32 hex digits>-delete` at
-once, so that the name is free; the bytes go later (file.delete.delay.ms), or at the next load. The metadata log may
-live here too: it belongs to `raft` and is passed over.
+once, so that the name is free; the bytes go later (file.delete.delay.ms), or at the next claim. Setting aside renames
+it to `<topic>-<partition>.<32 hex digits>-stray`; its bytes stay until an operator removes them, or the metadata know
+the partition again. The metadata log may be in here too: it belongs to `raft` and is skipped.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from heirlog.env import Files
 from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, Uuid
@@ -31,7 +34,7 @@ from heirlog.storage.checkpoints import (
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
-from heirlog.storage.identity import read_meta_properties
+from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
 from heirlog.storage.turns import Turns
 
@@ -40,10 +43,20 @@ Offsets: TypeAlias = dict[TopicPartition, int]
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-"""Kafka's suffix for logs that belong to no known topic; never loaded."""
+"""Kafka's suffix for logs that the metadata do not know."""
+_STRAY_NAME = re.compile(r".*-(\d+)\.[0-9a-f]{32}" + STRAY_SUFFIX)
 _MAX_NAME_LENGTH = 255
 FINISHED_AT_ONCE = 64
 """Logs in a clean stop: each has several files open until they are flushed."""
+
+
+class Stray(NamedTuple):
+    """A log that was set aside."""
+
+    name: str
+    """Of its directory."""
+    topic_id: Uuid
+    partition: int
 
 
 class LogDirectory:
@@ -63,6 +76,9 @@ class LogDirectory:
         self.on_failure: Callable[[OSError], None] | None = None
         self.missing: list[tuple[TopicPartition, int, int]] = []
         """After loading: logs that end below what the clean stop before had flushed, with both ends."""
+        self.strays: list[Stray] = []
+        """After loading: logs that an earlier incarnation set aside."""
+        self._deleted: list[str] = []
         self._files = files
         self._turns = Turns()
         self._loaded = False
@@ -111,20 +127,34 @@ class LogDirectory:
         on_loaded: Callable[[OSError | None], None],
         on_log: Callable[[Log], None] = lambda log: None,
     ) -> None:
-        """Open every log there is, repairing what an unclean stop left. Raises OSError.
+        """Open every log there is, repairing what an unclean stop left.
 
         on_log: told of each log as soon as it is open.
+        """
+        failure: OSError | None = None
+        try:
+            self._load_all(config_for, wall_ms, on_log)
+        except OSError as error:
+            failure = error
+            self._failed(error)
+        on_loaded(failure)
+
+    def claim(self, on_claimed: OnDurable) -> None:
+        """This incarnation is registered and is about to write: the clean stop before it no longer counts.
+
+        Before `on_claimed(None)` no log may be changed, or a crash could pass for a clean stop. Raises OSError.
         """
 
         def synced(error: OSError | None) -> None:
             if error is None:
                 try:
-                    self._load_all(config_for, wall_ms, on_log)
+                    for name in self._deleted:
+                        self._files.rmdir(f"{self.path}/{name}")
+                    self._deleted = []
                 except OSError as failure:
                     error = failure
-            if error is not None:
-                self._failed(error)
-            on_loaded(error)
+            self._background_done(error)
+            on_claimed(error)
 
         remove_clean_shutdown(self._files, self.path, synced)
 
@@ -134,7 +164,10 @@ class LogDirectory:
         for name in self._files.list(self.path):
             dir_path = f"{self.path}/{name}"
             if name.endswith(DELETE_SUFFIX):
-                self._files.rmdir(dir_path)
+                self._deleted.append(name)
+                continue
+            if name.endswith(STRAY_SUFFIX):
+                self._note_stray(name)
                 continue
             key = parse_directory_name(name)
             if key is None or key[0] == METADATA_TOPIC or not self._files.is_dir(dir_path):
@@ -236,14 +269,48 @@ class LogDirectory:
         return remove
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Take a log out whose topic nobody knows, and keep its bytes; the directory's new path. Raises OSError."""
+        """Take a log out that the metadata do not know, and keep its bytes; the directory's new path. Raises OSError.
+
+        Its records are flushed first: nothing else has to have them.
+        """
         log = self.logs.pop((topic, partition))
         self.high_watermarks.pop((topic, partition), None)
-        log.close()
+        log.detach()
         target = self._free_path(log, STRAY_SUFFIX)
         self._files.rename(log.dir_path, target)
         self._files.sync_dir(self.path, self._background_done)
+        log.flush_and_close(self._background_done)
         return target
+
+    def _note_stray(self, name: str) -> None:
+        match = _STRAY_NAME.fullmatch(name)
+        topic_id = PartitionMetadataFile(self._files, f"{self.path}/{name}").topic_id
+        if match is not None and topic_id is not None:
+            self.strays.append(Stray(name, topic_id, int(match[1])))
+
+    def bring_back(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Log:
+        """The metadata know the partition again: its log gets its name back, and every batch is checked.
+
+        Raises OSError.
+        """
+        dir_path = f"{self.path}/{topic}-{stray.partition}"
+        self._files.rename(f"{self.path}/{stray.name}", dir_path)
+        self._files.sync_dir(self.path, self._background_done)
+        self.strays.remove(stray)
+        log = Log.open(
+            self._files,
+            dir_path,
+            topic,
+            stray.partition,
+            config,
+            clean=False,
+            recovery_point=0,
+            log_start_offset=0,
+            wall_ms=wall_ms,
+            turns=self._turns,
+        )
+        self._add((topic, stray.partition), log)
+        return log
 
     def _free_path(self, log: Log, kind: str) -> str:
         """A free name: the same partition may be created and deleted again before the bytes of the first are gone."""

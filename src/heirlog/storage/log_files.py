@@ -282,6 +282,17 @@ class LogFiles:
         self._directory_dirty = True
         self.flush(on_flushed)
 
+    def flush_and_close(self, on_done: OnFlushed) -> None:
+        """Of a detached log: make its records durable, wherever its directory is by now, then give back the files."""
+
+        def flushed(pending: PendingFlush, error: OSError | None) -> None:
+            self.close()
+            on_done(error)
+
+        pending = PendingFlush(self.log_end_offset, flushed)
+        for segment in self._unflushed_segments():
+            self._files.flush(segment.log, pending.part())
+
     def close(self) -> None:
         """Give back the files. Writes nothing: after this alone the log was not stopped cleanly."""
         self.detach()

@@ -18,7 +18,7 @@ from heirlog.cli.format import Disk
 from heirlog.cli.offline.doctor import Examination, examine
 from heirlog.env import Files
 from heirlog.protocol.batch import encode_batch
-from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, Uuid
+from heirlog.protocol.types import BrokerEpoch, Uuid, ZERO_UUID, uuid_text
 from heirlog.server.main import lock_directories
 from heirlog.storage.clean_shutdown import read_clean_shutdown
 from heirlog.storage.config import LogConfig
@@ -264,3 +264,17 @@ def test_a_folder_in_use_is_refused(heirlog: Heirlog, folders: dict[bool, Path],
         os.close(lock)
     assert heirlog("doctor", str(path)).code == 0
     assert heirlog("doctor", str(tmp_path / "nowhere")).code == 2
+
+
+def test_logs_that_were_set_aside_are_listed_with_topic_id_size_and_how_they_come_back(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    write_folder(path, clean=True)
+    aside = f"orders-0.{'0a' * 16}-stray"
+    (path / "orders-0").rename(path / aside)
+    size = sum(file.stat().st_size for file in (path / aside).glob("*.log"))
+    (path / f"__cluster_metadata-0.{'0b' * 16}-stray").mkdir()
+    notes = {finding.kind: finding for finding in examine(str(path)).findings if "stray" in finding.kind}
+    log = notes["stray-log"]
+    assert (log.path, log.values) == (str(path / aside), {"topic_id": uuid_text(b"t" * 16), "bytes": size})
+    assert "used again if the metadata assign" in log.next_start
+    assert "older metadata were accepted" in notes["stray-metadata-log"].sentence

@@ -21,7 +21,7 @@ from heirlog.cli.offline.segments import LogCheck
 from heirlog.protocol.batch import InvalidBatch, decode_records
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.metadata_record import decode_record
-from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID
+from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID, uuid_text
 from heirlog.raft import quorum_state
 from heirlog.raft.bootstrap import BOOTSTRAP_RECORDS, log_directory, read_bootstrap_records
 from heirlog.raft.metadata_log import MetadataLogConfig, MetadataLogLost, open_log
@@ -39,7 +39,7 @@ from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, read_clean_shutd
 from heirlog.storage.cleaning.checkpoint import CLEANER_CHECKPOINT
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
-from heirlog.storage.identity import META_PROPERTIES, PARTITION_METADATA, read_meta_properties
+from heirlog.storage.identity import META_PROPERTIES, PARTITION_METADATA, PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import DELETE_SUFFIX, STRAY_SUFFIX, LogDirectory, parse_directory_name
 from heirlog.storage.segment import Segment
@@ -148,11 +148,29 @@ class Examination:
     def _check_litter(self, names: list[str]) -> None:
         for name in names:
             if name.endswith(STRAY_SUFFIX):
-                self.report.note(
-                    "stray-log", f"{self.path}/{name}", "a log of no known topic, set aside", "nothing: delete it"
-                )
+                self._note_stray(name)
             elif name.endswith(DELETE_SUFFIX):
                 self.report.note("deleted-log", f"{self.path}/{name}", "a deleted partition's log", "it is removed")
+
+    def _note_stray(self, name: str) -> None:
+        path = f"{self.path}/{name}"
+        if name.startswith(METADATA_TOPIC):
+            sentence = "a copy of the metadata log that was set aside when older metadata were accepted"
+            self.report.note("stray-metadata-log", path, sentence, "nothing: remove it once you are sure")
+            return
+        topic_id = PartitionMetadataFile(self._disk, path).topic_id
+        logs = [file for file in self._disk.list(path) if file.endswith(".log")]
+        size = sum(self._disk.open(f"{path}/{file}").size for file in logs)
+        known = "unknown" if topic_id is None else uuid_text(topic_id)
+        self.report.note(
+            "stray-log",
+            path,
+            f"a log of {size} bytes that the metadata did not know (topic id {known}), set aside",
+            "it is used again if the metadata assign the partition of this topic id to this broker and it has no other "
+            "log; else it stays: remove it once you are sure",
+            topic_id=None if topic_id is None else known,
+            bytes=size,
+        )
 
     # the logs of partitions
 
