@@ -18,7 +18,7 @@ from heirlog.cli.format import Disk
 from heirlog.cli.offline.doctor import Examination, examine
 from heirlog.env import Files
 from heirlog.protocol.batch import encode_batch
-from heirlog.protocol.types import BrokerEpoch, Uuid, ZERO_UUID, uuid_text
+from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, Uuid, uuid_text
 from heirlog.server.main import lock_directories
 from heirlog.storage.clean_shutdown import read_clean_shutdown
 from heirlog.storage.config import LogConfig
