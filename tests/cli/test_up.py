@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,6 +100,46 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
         assert process.returncode == 0
+
+
+def test_a_copy_and_a_moved_folder_work_on_their_own_files(tmp_path: Path) -> None:
+    """The copy deleted the topic in the original, and the moved folder was formatted where it had been."""
+    port = free_ports(2)
+    address = f"127.0.0.1:{port}"
+    with up(tmp_path / "a", "--nodes", "1", "--port", str(port)):
+        run("topics", "create", "precious", "-b", address)
+        run("produce", "precious", "-b", address, stdin="hello\n")
+        shutil.copytree(tmp_path / "a", tmp_path / "while-it-ran")
+        second = refused(tmp_path / "a")
+        assert f"another command runs the cluster in {tmp_path / 'a'}" in second
+        copy = refused(tmp_path / "while-it-ran")
+        assert f"port {port} is in use" in copy and "a copy cannot run at the same time" in copy
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    with up(tmp_path / "b"):
+        run("topics", "delete", "precious", "-b", address)
+    (tmp_path / "a").rename(tmp_path / "moved")
+    for data in ("moved", "while-it-ran"):
+        with up(tmp_path / data):
+            assert run("consume", "precious", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
+    assert not (tmp_path / "a").exists()
+
+
+def refused(data: Path, *options: str) -> str:
+    """What `up` says."""
+    command = [sys.executable, "-m", "heirlog", "up", "--data", str(data), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1, done
+    return done.stderr.replace("\n", " ")
+
+
+def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) -> None:
+    port = free_ports(5)
+    with up(tmp_path / "d", "--nodes", "4", "--port", str(port), "--racks", "a,b"):
+        found = json.loads(run("broker", "list", "--json", "-b", f"127.0.0.1:{port}"))
+        assert [(row["broker"], row["rack"]) for row in found] == [(1, "a"), (2, "b"), (3, "a"), (4, "b")]
+    assert "holds a cluster with brokers in racks a,b,a,b" in refused(tmp_path / "d", "--racks", "a,b,c")
+    assert "5 racks for 3 brokers" in refused(tmp_path / "e", "--racks", "a,b,c,d,e")
+    assert "cannot be the name of a rack" in refused(tmp_path / "e", "--racks", "a,,b")
 
 
 def test_three_combined_brokers_say_what_they_set_differently(tmp_path: Path) -> None:

@@ -137,3 +137,15 @@ def test_a_port_in_use_is_refused_with_a_sentence(tmp_path: Path) -> None:
         code, last = Running(tmp_path, port=taken.getsockname()[1]).end()
     assert code == 1
     assert "listener PLAINTEXT cannot listen on 127.0.0.1:" in last
+
+
+def test_a_node_raises_its_limit_of_open_files_to_what_is_allowed() -> None:
+    program = """
+import resource
+from heirlog.server.main import raise_file_limit
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+raise_file_limit()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

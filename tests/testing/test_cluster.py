@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from patience import eventually
@@ -106,10 +108,70 @@ def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> N
         with pytest.raises(ClusterError, match=sentence):
             Cluster(data=tmp_path, **contradiction).open()
     with Cluster(data=tmp_path) as again, BlockingClient(again.bootstrap_servers) as client:
-        with pytest.raises(ClusterError, match=r"of .* is running, started by somebody else"):
+        with pytest.raises(ClusterError, match="another command runs the cluster in"):
             Cluster(data=tmp_path).open()
         assert again.bootstrap_servers == address
         assert [topic.name for topic in client.metadata().topics] == ["kept"]
+
+
+def topics(cluster: Cluster) -> list[str | None]:
+    with BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
+        return [topic.name for topic in client.metadata().topics]
+
+
+def create_topic(cluster: Cluster, name: str, partitions: int = 1) -> None:
+    with BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
+        topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        assert client.admin(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
+
+
+def test_a_copy_of_given_data_works_on_its_own_files_and_never_beside_the_original(tmp_path: Path) -> None:
+    with Cluster(nodes=1, data=tmp_path / "a") as cluster:
+        create_topic(cluster, "kept")
+        for node in cluster.node_ids:
+            cluster.kill(node)
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        with pytest.raises(ClusterError, match=r"port \d+ of the cluster is in use"):
+            Cluster(data=tmp_path / "b").open()
+        assert (tmp_path / "b" / "broker-1" / "ledger").exists(), "of the original's files"
+    before = files_of(tmp_path / "a")
+    with Cluster(data=tmp_path / "b") as copy:
+        copy.wait_until_ready()
+        assert "kept" in topics(copy)
+        create_topic(copy, "in-the-copy")
+        copy.kill(1)
+        copy.kill(100)
+        lost = [copy.lose_unflushed(node) for node in (1, 100)]
+        assert all(str(tmp_path / "b") in cut.path for report in lost for cut in report.cuts)
+        assert all(str(tmp_path / "b") in text for report in lost for text in report.undone)
+        copy.start(100)
+        copy.start(1)
+        copy.wait_until_ready()
+        assert "kept" in topics(copy)
+    assert files_of(tmp_path / "a") == before
+
+
+def files_of(data: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(data)): path.read_bytes() for path in data.rglob("*") if path.is_file()}
+
+
+def test_each_broker_has_the_rack_it_was_given(tmp_path: Path) -> None:
+    with Cluster(racks=["a", "b"], data=tmp_path) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
+        assert {broker.node_id: broker.rack for broker in client.metadata([]).brokers} == {1: "a", 2: "b"}
+    with pytest.raises(ClusterError, match="brokers in racks \\['a', 'b'\\], not \\['b', 'a'\\]"):
+        Cluster(racks=["b", "a"], data=tmp_path).open()
+
+
+@pytest.mark.parametrize(("nodes", "racks"), [(3, ["a", "b"]), (2, ["a", "b", "a"]), (None, []), (None, "ab")])
+def test_racks_of_another_number_than_brokers_are_refused(nodes: int | None, racks: Any) -> None:
+    with pytest.raises(ClusterError, match="one name for each broker"):
+        Cluster(nodes=nodes, racks=racks)
+
+
+@pytest.mark.parametrize("more", [{"racks": ["a", ""]}, {"racks": ["a"], "config": {"broker.rack": "b"}}])
+def test_racks_that_cannot_be_are_refused(more: Any) -> None:
+    with pytest.raises(ClusterError, match=r"rack"):
+        Cluster(**more).open()
 
 
 def test_a_cluster_that_is_not_open_says_so() -> None:

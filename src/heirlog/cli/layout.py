@@ -1,6 +1,7 @@
 """The files of a local cluster: what `heirlog up` and `heirlog.testing.Cluster` write, find again and start.
 
-    <data>/broker-1/server.properties     Kafka's names; written once, then only read, so that edits survive
+    <data>/broker-1/server.properties     Kafka's names; written once, then only read, so that edits survive (but see
+                                          `data_folder` for a folder that was copied or moved)
     <data>/broker-1/log/                  log.dirs
     <data>/broker-1/node.log              what the process printed
     <data>/controller-100/...             the same; absent with combined roles, where broker 1 is the controller too
@@ -20,6 +21,8 @@ from heirlog.cli.errors import CommandError
 CONTROLLER_ID = 100
 HOST = "127.0.0.1"
 """Not `localhost`: clients try its IPv6 address first and report a refused connection."""
+
+RACK = "broker.rack"
 
 OWN_PROPERTIES = (
     "advertised.listeners",
@@ -54,6 +57,11 @@ class NodeLayout:
     @property
     def log_dir(self) -> Path:
         return self.directory / "log"
+
+    @property
+    def rack(self) -> str | None:
+        """Raises CommandError for a file that cannot be read."""
+        return properties.read(self.properties_path).get(RACK)
 
     @property
     def output_path(self) -> Path:
@@ -121,9 +129,11 @@ def create(
     *,
     combined: bool = False,
     config: Mapping[str, str] | None = None,
+    racks: Sequence[str] = (),
 ) -> Layout:
     """Write server.properties for brokers 1..len(ports) and the controller.
 
+    racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
     config: further properties of every node (a controller decides by some that Kafka's documentation lists under
     brokers, such as min.insync.replicas). Raises CommandError for a property that differs from node to node, and for a
     folder that cannot be written.
@@ -131,6 +141,8 @@ def create(
     own = sorted(set(config or ()) & set(OWN_PROPERTIES))
     if own:
         raise CommandError(f"{own[0]} is different on each node of a local cluster and cannot be given for all")
+    if racks and RACK in (config or {}):
+        raise CommandError(f"{RACK} is given for all brokers and for each of them; leave one out")
     common = {
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
@@ -152,6 +164,7 @@ def create(
                 "advertised.listeners": listener,
                 "inter.broker.listener.name": "PLAINTEXT",
                 "log.dirs": str(broker.log_dir),
+                **({RACK: racks[broker.node_id - 1]} if racks else {}),
                 **common,
             },
         )
@@ -169,8 +182,15 @@ def create(
     return layout
 
 
+def refuse_racks(racks: Sequence[str]) -> None:
+    """Names that broker.rack cannot have. Raises CommandError."""
+    for rack in racks:
+        if not rack or rack != rack.strip() or not rack.isprintable() or rack.endswith("\\"):
+            raise CommandError(f"{rack!r} cannot be the name of a rack: give a word")
+
+
 def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
-    comment = "Written when the local cluster was created; from then on this file is only read."
+    comment = "Written when the local cluster was created; edits survive; log.dirs follows the folder."
     try:
         node.directory.mkdir(parents=True, exist_ok=True)
         node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")

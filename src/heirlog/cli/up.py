@@ -5,7 +5,8 @@
                                                         a node dies: said, the others go on
 
 The folder decides: what it holds is started again as it is, with the nodes, ports and properties of its files. Options
-that contradict it are refused rather than ignored.
+that contradict it are refused rather than ignored. A folder that was copied or moved works on its own files
+(`data_folder`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Annotated
 
 import typer
 
+from heirlog.cli import data_folder, properties
 from heirlog.cli import layout as layouts
-from heirlog.cli import properties
 from heirlog.cli.errors import CommandError
 from heirlog.cli.layout import HOST, Layout, NodeLayout
 from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
@@ -53,8 +54,25 @@ def up(
     combined: Annotated[
         bool | None, typer.Option("--combined", help="Broker 1 is the controller too, instead of a process for it.")
     ] = None,
+    racks: Annotated[
+        str | None,
+        typer.Option(
+            help="Racks of the brokers, separated by commas: a,b puts broker 1 into a, 2 into b, 3 into a, and so on."
+        ),
+    ] = None,
 ) -> None:
     """Start a cluster on this machine; Ctrl-C stops it, and its data stay."""
+    held = data_folder.hold(data)
+    try:
+        _run(_prepared(data, nodes, port, combined, racks))
+    finally:
+        os.close(held)
+
+
+def _prepared(
+    data: Path, nodes: int | None, port: int | None, combined: bool | None, racks: str | None
+) -> tuple[Layout, bool]:
+    """The cluster of the folder, formatted, and whether it was there before. Raises CommandError."""
     from heirlog.cli.format import format_cluster
 
     layout = layouts.load(data)
@@ -63,11 +81,36 @@ def up(
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
         _refuse_busy_ports(range(port, port + nodes + 1), data)
         config = {"heirlog.metrics.listener": f"{HOST}:0"}
-        layout = layouts.create(data, range(port, port + nodes), port + nodes, combined=bool(combined), config=config)
+        layout = layouts.create(
+            data,
+            range(port, port + nodes),
+            port + nodes,
+            combined=bool(combined),
+            config=config,
+            racks=_racks(racks, nodes) if racks is not None else (),
+        )
     else:
-        _refuse_contradictions(layout, nodes, port, combined)
-        _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data)
+        _refuse_contradictions(layout, nodes, port, combined, racks)
+        _refuse_busy_ports([port for node in layout.nodes for port in node.ports()], data, known=True)
+        before = data_folder.taken_in(layout)
+        if before is not None:
+            print(f"the folder was copied or moved: log.dirs named {before}, and {layout.data} now", file=sys.stderr)
     format_cluster(layout, {})
+    return layout, known
+
+
+def _racks(given: str, brokers: int) -> list[str]:
+    """Of each broker. Raises CommandError."""
+    names = given.split(",")
+    layouts.refuse_racks(names)
+    if len(names) > brokers:
+        raise CommandError(f"--racks names {len(names)} racks for {brokers} brokers; give one for each at most")
+    return [names[number % len(names)] for number in range(brokers)]
+
+
+def _run(prepared: tuple[Layout, bool]) -> None:
+    """Until a signal comes or no node is left (CommandError)."""
+    layout, known = prepared
     processes = {node.node_id: NodeProcess(node) for node in layout.start_order()}
     with signals_interrupt():
         try:
@@ -102,7 +145,9 @@ def signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _refuse_contradictions(layout: Layout, nodes: int | None, port: int | None, combined: bool | None) -> None:
+def _refuse_contradictions(
+    layout: Layout, nodes: int | None, port: int | None, combined: bool | None, racks: str | None
+) -> None:
     where = f"{layout.data} holds a cluster with"
     instead = "leave the option out to start it, or give another --data folder"
     if nodes is not None and nodes != len(layout.brokers):
@@ -111,9 +156,18 @@ def _refuse_contradictions(layout: Layout, nodes: int | None, port: int | None, 
         raise CommandError(f"{where} a controller in a process of its own; {instead}")
     if port is not None and port not in layout.brokers[0].ports():
         raise CommandError(f"{where} broker 1 on port {layout.brokers[0].ports()[0]}, not {port}; {instead}")
+    if racks is not None and [broker.rack for broker in layout.brokers] != _racks(racks, len(layout.brokers)):
+        there = ",".join(broker.rack or "" for broker in layout.brokers)
+        raise CommandError(f"{where} brokers in racks {there}; {instead}, or edit {layouts.RACK} of each broker")
 
 
-def _refuse_busy_ports(ports: Sequence[int], data: Path) -> None:
+def _refuse_busy_ports(ports: Sequence[int], data: Path, known: bool = False) -> None:
+    instead = (
+        # its nodes have the same ids: they would take the place of the other folder's
+        f"the cluster in {data} keeps its ports, and a copy cannot run at the same time as what it was copied from"
+        if known
+        else f"or start a cluster with another --port and another --data folder than {data}"
+    )
     for port in ports:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             # without it a port counts as busy for a minute after its last connection was closed
@@ -122,8 +176,7 @@ def _refuse_busy_ports(ports: Sequence[int], data: Path) -> None:
                 probe.bind((HOST, port))
             except OSError as error:
                 raise CommandError(
-                    f"port {port} is in use; stop what listens there, or start a cluster with another --port and "
-                    f"another --data folder than {data}"
+                    f"port {port} is in use; stop what listens there{':' if known else ','} {instead}"
                 ) from error
 
 

@@ -333,6 +333,12 @@ def give_up(ledger_path: str, error: Exception) -> str:
     return sentence
 
 
+def forget(ledger_path: str) -> None:
+    """What the files are now counts as flushed. No node of theirs may run."""
+    for path in (ledger_path, ledger_path + ".new", ledger_path + KEEP_SUFFIX, ledger_path + FAILED_SUFFIX):
+        delete(path)
+
+
 def has_failed(ledger_path: str) -> bool:
     return os.path.exists(ledger_path + FAILED_SUFFIX)
 

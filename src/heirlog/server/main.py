@@ -14,11 +14,13 @@ import asyncio
 import fcntl
 import gc
 import os
+import resource
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from heirlog.metadata.config_def import StaticConfig
@@ -58,6 +60,7 @@ def run_node(
     reuse_port: share the ports with a process that keeps them reserved (SO_REUSEPORT).
     on_listening: called once when clients can connect.
     """
+    raise_file_limit()
     unusable: dict[str, str] = {}
     try:
         locks = lock_directories(config.log_dirs, unusable)
@@ -70,6 +73,14 @@ def run_node(
     finally:
         for lock in locks:
             os.close(lock)
+
+
+def raise_file_limit() -> None:
+    """To what the system allows, as a JVM does: each replica keeps a file open, and a shell gives 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # macOS names a hard limit that it does not grant
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int]:

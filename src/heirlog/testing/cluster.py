@@ -15,18 +15,19 @@ ends with the parent. Of a folder that was not given nothing is left in any of t
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from heirlog.cli import data_folder, properties
 from heirlog.cli import layout as layouts
-from heirlog.cli import properties
 from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import CONTROLLER_ID, Layout, NodeLayout
@@ -60,10 +61,11 @@ class ClusterError(Exception):
 class Cluster:
     """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
 
-    nodes: brokers; None: 3, or those that `data` holds.
+    nodes: brokers; None: those that `data` holds, one for each of `racks`, or 3.
     config: further server.properties for every node; values may be str, int or bool.
     data: a directory that outlives the cluster and may hold one already, which is started as it is: other arguments
         that contradict it are refused. None: a temporary one, removed at the end.
+    racks: `broker.rack` of each broker, in the order of their ids.
     elr: False formats the cluster with eligible.leader.replicas.version=0.
     ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
     """
@@ -76,10 +78,14 @@ class Cluster:
         data: str | Path | None = None,
         elr: bool = True,
         ledger: bool = True,
+        racks: Sequence[str] | None = None,
     ) -> None:
         if nodes is not None and not 0 < nodes < CONTROLLER_ID:
             raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
-        self._nodes = nodes
+        if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
+            raise ClusterError(f"racks has one name for each broker, in a list; {racks!r} is not that")
+        self._nodes = nodes if racks is None else len(racks)
+        self._racks = None if racks is None else list(racks)
         self._config = {name: _text(value) for name, value in (config or {}).items()}
         self._combined = combined
         self._elr = elr
@@ -92,6 +98,7 @@ class Cluster:
         self._processes: dict[int, NodeProcess] = {}
         self._remover: subprocess.Popen[bytes] | None = None
         self._is_open = False
+        self._lock: int | None = None
 
     def __enter__(self) -> Cluster:
         self.open()
@@ -111,13 +118,12 @@ class Cluster:
         if not self._keep_data:
             self._remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
         try:
+            self._lock = data_folder.hold(self._data)
             self._layout = self._prepare(self._data)
             self._processes = {
                 node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)
                 for node in self._layout.start_order()
             }
-            if self._keep_data:
-                self._refuse_running()
             self._is_open = True
             for process in self._processes.values():
                 process.start()
@@ -136,10 +142,14 @@ class Cluster:
             for node in layout.nodes:
                 for port in node.ports():
                     self._ports.reserve(port)
+            data_folder.taken_in(layout)
         else:
             ports = [self._ports.reserve() for _ in range(self._nodes or DEFAULT_NODES)]
             controller_port = self._ports.reserve()
-            layout = layouts.create(data, ports, controller_port, combined=self._combined, config=self._config)
+            layouts.refuse_racks(self._racks or ())
+            layout = layouts.create(
+                data, ports, controller_port, combined=self._combined, config=self._config, racks=self._racks or ()
+            )
         format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
         return layout
 
@@ -147,17 +157,14 @@ class Cluster:
         holds = f"{layout.data} holds a cluster with"
         if self._nodes not in (None, len(layout.brokers)):
             raise ClusterError(f"{holds} {len(layout.brokers)} brokers, not {self._nodes}")
+        racks = [broker.rack for broker in layout.brokers]
+        if self._racks not in (None, racks):
+            raise ClusterError(f"{holds} brokers in racks {racks}, not {self._racks}")
         for node in layout.nodes:
             there = properties.read(node.properties_path)
             for name, value in self._config.items():
                 if there.get(name) != value:
                     raise ClusterError(f"{holds} {name}={there.get(name)}, not {value}; edit {node.properties_path}")
-
-    def _refuse_running(self) -> None:
-        """Its ports are shared with whoever reserves them too, and two nodes of one ledger would spoil it."""
-        for process in self._processes.values():
-            if process.listens():
-                raise ClusterError(f"{process.layout.name} of {self.data} is running, started by somebody else")
 
     def close(self) -> None:
         """Stop every node by its own handle. Data that were not given a place are removed."""
@@ -170,6 +177,9 @@ class Cluster:
         for process in self._processes.values():
             process.kill()
         self._ports.release()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
         if not self._keep_data and self._data is not None:
             shutil.rmtree(self._data, ignore_errors=True)
         if self._remover is not None:
