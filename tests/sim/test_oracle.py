@@ -91,6 +91,14 @@ def test_an_answer_is_what_the_disk_holds() -> None:
     assert check({2: WHOLE}, election(2, answer(1, SHORT), answer(2, None))) == ANSWERS
 
 
+def test_a_winner_that_lost_power_after_its_answer_was_chosen_by_its_answer() -> None:
+    chosen = election(1, answer(1, WHOLE), answer(2, SHORT))
+    assert check({1: EMPTY, 2: SHORT}, chosen, down=(1,)) is None
+    assert check({1: EMPTY, 2: SHORT}, chosen) == ANSWERS, "the process that runs never said so"
+    as_it_said = election(1, answer(1, SHORT), answer(2, WHOLE))
+    assert check({1: SHORT, 2: WHOLE}, as_it_said, down=(1,)) == CHOICE
+
+
 def test_the_report_covers_what_the_winner_lacks() -> None:
     held = {1: log(30, (0, 0), (2, 10)), 2: log(35, (0, 0), (2, 10), (5, 30))}
     answers = [answer(broker, its) for broker, its in held.items()]

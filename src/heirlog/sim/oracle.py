@@ -60,7 +60,7 @@ def judge_election(
     ):
         return Finding(ANSWERS, f"broker {election.leader} was elected without an answer of its own")
     winner = witnesses.get(election.leader)
-    if winner is None:
+    if winner is None or _lost_what_it_answered(election, winner):
         return None
     for answer in election.replicas:
         witness = witnesses.get(answer.broker)
@@ -83,6 +83,17 @@ def judge_election(
         if sentence is not None:
             return Finding(T15, sentence)
     return _judge_loss(lineage, election, witnesses, kept_end)
+
+
+def _lost_what_it_answered(election: ElectionBasis, winner: Witness) -> bool:
+    """It lost power between its answer and the election, which no controller can know. It never leads by that election:
+    its next registration is unclean, and the others are asked again.
+    """
+    return not winner.reachable and any(
+        answer.answered and _answer_is_true(answer, winner.log) is not None
+        for answer in election.replicas
+        if answer.broker == election.leader
+    )
 
 
 def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
