@@ -150,6 +150,23 @@ def unclean_recovery(
     _conclude(_played(drill), as_json)
 
 
+@app.command("rack")
+def rack(
+    seed: Annotated[int | None, typer.Option(help="How much of an unflushed tail survives; default: nothing.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
+
+    def drill(_: Stage[Result]) -> Result:
+        from heirlog.testing.cluster import Cluster
+        from heirlog.testing.drill.rack import RACKS, run
+
+        with Cluster(racks=RACKS) as cluster:
+            return run(cluster, seed=seed, say=_said(as_json)).as_json()
+
+    _conclude(_played(drill), as_json)
+
+
 @app.command("stdlib")
 def stdlib(
     records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,

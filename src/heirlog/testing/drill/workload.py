@@ -88,17 +88,26 @@ class Loop:
 
 
 class Writer(Loop):
-    """Writes `<number>:<filler>` to partition 0 of a topic with the given acks, as fast as acknowledgements allow.
+    """Writes `<number>:<filler>` to the first partitions of a topic, as fast as acknowledgements allow.
 
     Not idempotent: a record that was appended but not acknowledged before its leader died may be there twice.
+    partitions: how many get records, in turn.
     flush_s: how long `stop` waits for what is still in flight.
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, *, acks: str, rate_per_s: int = 4_000, flush_s: float = 30.0
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        acks: str,
+        rate_per_s: int = 4_000,
+        flush_s: float = 30.0,
+        partitions: int = 1,
     ) -> None:
         super().__init__()
         self._topic = topic
+        self._partitions = partitions
         self._flush_s = flush_s
         self._batch = max(1, rate_per_s // 100)
         self._number = 0
@@ -125,10 +134,14 @@ class Writer(Loop):
             for _ in range(self._batch):
                 value = f"{self._number}:".encode().ljust(VALUE_BYTES, b".")
                 crc = zlib.crc32(value)
+                partition = self._number % self._partitions
                 self._number += 1
                 self._in_flight += 1
                 self._producer.produce(
-                    self._topic, value, partition=0, on_delivery=lambda e, m, crc=crc: self._delivered(e, m, crc)
+                    self._topic,
+                    value,
+                    partition=partition,
+                    on_delivery=lambda e, m, crc=crc: self._delivered(e, m, crc),
                 )
         self._producer.poll(0.01)
 
@@ -226,12 +239,12 @@ class EndWatch(Loop):
         self._consumer.close()
 
 
-def read_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> Seen:
-    """Everything that a new client finds in partition 0 now. Raises TimeoutError."""
+def read_all(bootstrap: str, topic: str, partition: int = 0, *, timeout_s: float = 60.0) -> Seen:
+    """Everything that a new client finds in the partition now. Raises TimeoutError."""
     consumer = _consumer(bootstrap, **{"enable.partition.eof": True})
     seen = Seen()
     try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
+        consumer.assign([TopicPartition(topic, partition, 0)])
         quiet_s = 0.0
         while quiet_s < timeout_s:
             messages = consumer.consume(2_000, timeout=0.5)
@@ -244,4 +257,4 @@ def read_all(bootstrap: str, topic: str, *, timeout_s: float = 60.0) -> Seen:
                     return seen
     finally:
         consumer.close()
-    raise TimeoutError(f"the end of {topic}-0 was not reached within {timeout_s:g} s without progress")
+    raise TimeoutError(f"the end of {topic}-{partition} was not reached within {timeout_s:g} s without progress")

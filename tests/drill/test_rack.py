@@ -1,0 +1,18 @@
+"""Each rack of three loses power, on real processes, as a person plays it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+
+def test_no_acknowledged_record_is_lost_and_every_partition_is_led_while_a_rack_is_away() -> None:
+    command = [sys.executable, "-m", "heirlog", "drill", "rack", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["passed"] and not found["failures"]
+    assert (found["lost"], found["changed_values"], found["readable"]) == (0, 0, found["acknowledged"])
+    assert [outage["brokers"] for outage in found["outages"]] == [[1, 4], [2, 5], [3, 6]]
+    assert all(outage["acknowledged"] >= 12 * 100 for outage in found["outages"])
