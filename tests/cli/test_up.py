@@ -140,6 +140,7 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
     assert "holds a cluster with brokers in racks a,b,a,b" in refused(tmp_path / "d", "--racks", "a,b,c")
     assert "5 racks for 3 brokers" in refused(tmp_path / "e", "--racks", "a,b,c,d,e")
     assert "cannot be the name of a rack" in refused(tmp_path / "e", "--racks", "a,,b")
+    assert not (tmp_path / "e").exists()
 
 
 def test_three_combined_brokers_say_what_they_set_differently(tmp_path: Path) -> None:

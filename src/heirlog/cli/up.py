@@ -62,9 +62,15 @@ def up(
     ] = None,
 ) -> None:
     """Start a cluster on this machine; Ctrl-C stops it, and its data stay."""
+    data_folder.refuse_name(data)
+    if layouts.load(data) is None:
+        # before anything is written
+        nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
+        _racks(racks, nodes)
+        _refuse_busy_ports(range(port, port + nodes + 1), data)
     held = data_folder.hold(data)
     try:
-        _run(_prepared(data, nodes, port, combined, racks))
+        _run(*_prepared(data, nodes, port, combined, racks))
     finally:
         os.close(held)
 
@@ -79,7 +85,6 @@ def _prepared(
     known = layout is not None
     if layout is None:
         nodes, port = nodes or DEFAULT_NODES, port or DEFAULT_PORT
-        _refuse_busy_ports(range(port, port + nodes + 1), data)
         config = {"heirlog.metrics.listener": f"{HOST}:0"}
         layout = layouts.create(
             data,
@@ -87,7 +92,7 @@ def _prepared(
             port + nodes,
             combined=bool(combined),
             config=config,
-            racks=_racks(racks, nodes) if racks is not None else (),
+            racks=_racks(racks, nodes),
         )
     else:
         _refuse_contradictions(layout, nodes, port, combined, racks)
@@ -99,8 +104,10 @@ def _prepared(
     return layout, known
 
 
-def _racks(given: str, brokers: int) -> list[str]:
-    """Of each broker. Raises CommandError."""
+def _racks(given: str | None, brokers: int) -> list[str]:
+    """Of each broker; empty if no racks were given. Raises CommandError."""
+    if given is None:
+        return []
     names = given.split(",")
     layouts.refuse_racks(names)
     if len(names) > brokers:
@@ -108,9 +115,8 @@ def _racks(given: str, brokers: int) -> list[str]:
     return [names[number % len(names)] for number in range(brokers)]
 
 
-def _run(prepared: tuple[Layout, bool]) -> None:
+def _run(layout: Layout, known: bool) -> None:
     """Until a signal comes or no node is left (CommandError)."""
-    layout, known = prepared
     processes = {node.node_id: NodeProcess(node) for node in layout.start_order()}
     with signals_interrupt():
         try:
