@@ -29,6 +29,7 @@ from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPar
 from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from heirlog.protocol.messages.metadata import MetadataRequest
 from heirlog.protocol.records import (
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
     PartitionRecord,
@@ -193,6 +194,18 @@ def test_metadata_lists_live_brokers_and_all_topics_for_null(node: Any) -> None:
     led, leaderless = response.topics[0].partitions
     assert (led.leader_id, led.leader_epoch, led.error_code) == (1, 4, ErrorCode.NONE)
     assert (leaderless.leader_id, leaderless.error_code) == (-1, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+def test_a_broker_that_is_fenced_like_all_others_shows_itself(node: Any) -> None:
+    """It has come back first: clients keep an answer without brokers for minutes."""
+    changes = [BrokerRegistrationChangeRecord(broker_id=number, broker_epoch=number, fenced=1) for number in (1, 2)]
+    node.image = image_with(*changes)
+    response = ask_metadata(node, 12, None)
+    assert [(found.node_id, found.port) for found in response.brokers] == [(1, 9001)]
+    assert response.controller_id == 1
+    described = describe_cluster.handle(node, DescribeClusterRequest(), context(2))
+    assert [(found.broker_id, found.is_fenced) for found in described.brokers] == [(1, True)]
+    assert described.controller_id == 1
 
 
 def test_an_empty_list_means_all_topics_in_version_0_only(node: Any) -> None:

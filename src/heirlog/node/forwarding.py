@@ -13,6 +13,9 @@ been executed before the connection broke is sent again: every forwarded API ans
 (TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIONS) or does nothing the second time (configurations), as on
 Apache Kafka.
 
+The answer to a change names the offset of its last record: it reaches the client once this broker's own image holds
+that (`read_your_writes`).
+
 What is under way is bounded in number and in bytes; one more is refused as if its time were up. A client that went away
 while its request waited for a controller takes it along.
 """
@@ -20,7 +23,8 @@ while its request waited for a controller takes it along.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from heirlog.context import Context
 from heirlog.env import Buffer, Cancel, Env, Region, SendFailure
@@ -44,6 +48,7 @@ LENGTH_PREFIX_BYTES = 4
 PRINCIPAL_VERSION = b"\0\0"
 NO_TOKEN_NO_TAGS = b"\0\0"
 FORWARDED_CLIENT = "heirlog-forwarder"
+WhenApplied: TypeAlias = Callable[[int, Callable[[], None]], None]
 UNDER_WAY_MAX = 1000
 UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
 """One request alone may be larger."""
@@ -53,9 +58,18 @@ class Forwarder:
     """Sends envelopes to the controller that is active now.
 
     controller: where that is, or None while nobody knows.
+    when_applied: calls a function once this node's image holds the record at an offset (`OwnImage`); by default at
+        once.
     """
 
-    def __init__(self, env: Env, controller: Callable[[], Endpoint | None], time_limit_ms: int) -> None:
+    def __init__(
+        self,
+        env: Env,
+        controller: Callable[[], Endpoint | None],
+        time_limit_ms: int,
+        when_applied: WhenApplied = lambda offset, fn: fn(),
+    ) -> None:
+        self._when_applied = when_applied
         self._env = env
         self._controller = controller
         self._time_limit_ms = time_limit_ms
@@ -81,8 +95,11 @@ class Forwarder:
             request_data=flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
             request_principal=None if context is None else principal_bytes(context.principal),
             client_host_address=UNNAMED_HOST if context is None else host_bytes(context.client_host),
+            wants_metadata_offset=True,
         )
-        wait = _Forwarding(self._env, self._controller, header, envelope, refusal, self._over, self._client_code)
+        wait = _Forwarding(
+            self._env, self._controller, header, envelope, refusal, self._over, self._client_code, self._when_applied
+        )
         if not self._has_room_for(wait):
             wait.pending.complete(refusal(ErrorCode.REQUEST_TIMED_OUT))
             return wait.pending
@@ -125,12 +142,14 @@ class _Forwarding:
         refusal: Callable[[ErrorCode], Any],
         on_over: Callable[[_Forwarding], None],
         client_code: Callable[[ErrorCode], ErrorCode],
+        when_applied: WhenApplied,
     ) -> None:
         """on_over: called once, when nothing of the request is kept any more.
 
         client_code: what a client is told where the controller refused the envelope itself.
         """
         self._client_code = client_code
+        self._when_applied = when_applied
         self._env = env
         self._controller = controller
         self._on_over = on_over
@@ -183,7 +202,7 @@ class _Forwarding:
             _, response = decode_response(
                 self._header.api_key, self._header.api_version, memoryview(answer.response_data)
             )
-            self._complete(response)
+            self._when_applied(answer.metadata_offset, partial(self._complete, response))
 
 
 def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:
@@ -191,9 +210,10 @@ def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:
     return b"".join(part.read() if isinstance(part, Region) else part for part in parts)
 
 
-def seal_envelope(header: RequestHeader, response: Any) -> EnvelopeResponse:
+def seal_envelope(header: RequestHeader, response: Any, metadata_offset: int = -1) -> EnvelopeResponse:
+    """metadata_offset: of the last record that the request has made; -1: none."""
     parts = encode_response(header.api_key, header.api_version, header.correlation_id, response)
-    return EnvelopeResponse(response_data=flat(parts)[LENGTH_PREFIX_BYTES:])
+    return EnvelopeResponse(response_data=flat(parts)[LENGTH_PREFIX_BYTES:], metadata_offset=metadata_offset)
 
 
 def context_of(header: RequestHeader, envelope: EnvelopeRequest, carrier: Context) -> Context:

@@ -32,6 +32,7 @@ from heirlog.node.log_directories import metadata_identity, open_directories
 from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
+from heirlog.node.read_your_writes import EveryBroker, OwnImage
 from heirlog.node.router import Listener, Role, Route
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.pending import Pending
@@ -113,7 +114,11 @@ class Node:
             ),
             lambda records, offset, epoch: self.quorum.snapshot(records, offset, epoch),
         )
-        self._forwarder = Forwarder(env, self.controller_endpoint, config["controller.socket.timeout.ms"])
+        self._own_image = OwnImage(env, lambda: self.image.offset)
+        self.every_broker = EveryBroker(env, lambda: self.controller.image, config.node_id)
+        self._forwarder = Forwarder(
+            env, self.controller_endpoint, config["controller.socket.timeout.ms"], self._own_image.when_applied
+        )
         self._missing_topics = MissingTopics(env, config, self._forwarder)
         self._serves_clients = False
         self._held: list[Callable[[], None]] = []
@@ -200,11 +205,12 @@ class Node:
         return [broker for _, broker in sorted(self.image.brokers.items())]
 
     def any_live_broker(self) -> int:
-        """What clients are told as "controller": a broker that takes their admin requests (KIP-590)."""
-        mine = self.image.brokers.get(self.config.node_id)
-        if mine is not None and not mine.fenced:
-            return mine.id
-        return next((broker.id for broker in self.sorted_brokers() if not broker.fenced), NO_NODE)
+        """What clients are told as "controller": a broker that takes their admin requests (KIP-590).
+
+        This one if it is unfenced, and also where none is (`describe.live_brokers`).
+        """
+        live = [broker.id for broker in self.sorted_brokers() if not broker.fenced]
+        return self.config.node_id if self.config.node_id in live or not live else live[0]
 
     def forward(
         self,
@@ -262,6 +268,7 @@ class Node:
                 cluster_id=self.cluster_id,
                 bootstrap=bootstrap,
             )
+            self._quorum.on_replica_knows = self.every_broker.fetched
         if config.is_broker:
             from heirlog.broker.broker import Broker
 
@@ -336,11 +343,11 @@ class Node:
             # from an empty image clients would learn that their topics are gone
             return self._hold(route, request, context, self._held)
         authorizer = self.authorizer
-        if authorizer is None:
+        if authorizer is None and not route.is_change:
             return route.handle(self, request, context)
-        if not authorizer.is_loaded and not self._is_early(authorizer, context):
+        if authorizer is not None and not authorizer.is_loaded and not self._is_early(authorizer, context):
             return self._hold(route, request, context, self._held_for_acls)
-        return self._serve_guarded(self, authorizer, route, request, context)
+        return self.serve(route, request, context)
 
     def _is_early(self, authorizer: Authorizer, context: Context) -> bool:
         """Served although the ACLs are not known yet: a quorum needs its nodes before it has any."""
@@ -348,7 +355,15 @@ class Node:
         return on_early_listener and authorizer.is_super_user(context.principal)
 
     def serve(self, route: Route, request: Any, context: Context) -> Any:
-        """The handler's answer, as far as the client may have it."""
+        """The handler's answer, as far as the client may have it, and when it may (`read_your_writes`)."""
+        if not route.is_change:
+            return self._serve(route, request, context)
+        first = self.controller.next_offset
+        answer = self._serve(route, request, context)
+        end = self.controller.next_offset
+        return answer if end == first else self.every_broker.knows_first(answer, end)
+
+    def _serve(self, route: Route, request: Any, context: Context) -> Any:
         if self.authorizer is None:
             return route.handle(self, request, context)
         return self._serve_guarded(self, self.authorizer, route, request, context)
@@ -379,6 +394,7 @@ class Node:
         if self._controller is not None:
             self._controller.on_snapshot(records, offset, epoch)
         self._publisher.on_snapshot(records, offset, epoch)
+        self._own_image.applied()
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
         if self.commit_latency is not None and self._controller is not None and self._controller.is_active:
@@ -386,7 +402,9 @@ class Node:
             self.commit_latency.committed(self.env.now_ms(), latency_ms)
         if self._controller is not None:
             self._controller.on_commit(batches)
+            self.every_broker.brokers_changed()
         self._publisher.on_commit(batches)
+        self._own_image.applied()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
         self.controllers_seen += leader_id != NO_NODE

@@ -18,6 +18,7 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
+from heirlog.node.read_your_writes import CHANGES
 from heirlog.protocol.api import (
     API_VERSIONS,
     DESCRIBE_RECOVERY,
@@ -46,6 +47,8 @@ class Route:
     advertised_min: int
     advertised_max: int
     """-1: not advertised at all."""
+    is_change: bool = False
+    """Its answer waits until every broker knows what it has changed."""
     _handle: Callable[[Any, Any, Any], Any] | None = None
 
     @property
@@ -56,9 +59,9 @@ class Route:
         return self._handle
 
 
-def _routes(*rows: tuple[int, str, int, int]) -> Mapping[int, Route]:
+def _routes(*rows: tuple[int, str, int, int], changes: frozenset[int] = frozenset()) -> Mapping[int, Route]:
     return {
-        key: Route(key, module, low, high, 0 if key == PRODUCE else low, _advertised_max(key, high))
+        key: Route(key, module, low, high, 0 if key == PRODUCE else low, _advertised_max(key, high), key in changes)
         for key, module, low, high in rows
     }
 
@@ -141,6 +144,7 @@ ROUTES: Mapping[Role, Mapping[int, Route]] = {
         (67, "allocate_producer_ids", 0, 0),
         (73, "assign_replicas_to_dirs", 0, 0),
         (DESCRIBE_RECOVERY, "describe_recovery", 0, 0),
+        changes=CHANGES,
     ),
 }
 

@@ -242,8 +242,12 @@ class Observer:
         except OSError as error:
             self._disk_failed(error)
             return
-        self._replay.committed_to(min(partition.high_watermark, self._log.end_offset))
+        committed = min(partition.high_watermark, self._log.end_offset)
+        # first the fetch that says so: a client's change is answered once the leader knows that all brokers have it,
+        # and no request of a client comes in between
+        self._replay.will_be_committed_to(committed)
         self._fetch()
+        self._replay.committed_to(committed)
 
     def _truncate(self, leader: Diverging) -> None:
         offset = truncation_offset(leader, self._log.end_offset, self._log.end_offset_for_epoch)

@@ -80,6 +80,8 @@ class Quorum:
         self._role: Leader | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
         self._stopped = False
+        self.on_replica_knows: Callable[[int, int], None] | None = None
+        """Called for each fetch that is served: the replica's id, and the high watermark that it has applied."""
 
     # what others may know
 
@@ -304,6 +306,13 @@ class Quorum:
             return refused
         asked = answers.metadata_partition(request)
         assert asked is not None and isinstance(self._role, Leader), "refusal lets nothing else pass"
+        if self.on_replica_knows is not None:
+            known = asked.high_watermark
+            replica_id = request.replica_state.replica_id
+            self.on_replica_knows(
+                replica_id if replica_id >= 0 else request.replica_id,
+                asked.fetch_offset if known == answers.HIGH_WATERMARK_NOT_SENT else known,
+            )
         return self._role.service.fetch(request, asked)
 
     def fetch_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:

@@ -97,6 +97,10 @@ class Replay:
         if not self._slice_is_coming:
             self._deliver()
 
+    def will_be_committed_to(self, high_watermark: int) -> None:
+        """As `committed_to`, which has to follow at once: it delivers."""
+        self.high_watermark = max(self.high_watermark, high_watermark)
+
     def close(self) -> None:
         self._closed = True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
-from heirlog.node.describe import CLUSTER_OPERATIONS, NOT_ASKED
+from heirlog.node.describe import CLUSTER_OPERATIONS, NOT_ASKED, live_brokers
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
@@ -56,14 +56,14 @@ def _controllers(node: Node, listener: str) -> list[DescribeClusterResponse.Desc
 def _brokers(
     node: Node, request: DescribeClusterRequest, listener: str
 ) -> list[DescribeClusterResponse.DescribeClusterBroker]:
-    brokers = []
-    for broker in node.sorted_brokers():
-        endpoint = broker.endpoint(listener)
-        if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
-            continue
-        brokers.append(
-            DescribeClusterResponse.DescribeClusterBroker(
-                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
-            )
+    if request.include_fenced_brokers:
+        known = [(broker, broker.endpoint(listener)) for broker in node.sorted_brokers()]
+        shown = [(broker, endpoint) for broker, endpoint in known if endpoint is not None]
+    else:
+        shown = live_brokers(node.image, node.config.node_id, listener)
+    return [
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
         )
-    return brokers
+        for broker, endpoint in shown
+    ]

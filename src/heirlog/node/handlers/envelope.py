@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import CLOSE, Context
 from heirlog.node import forwarding
+from heirlog.node.read_your_writes import CHANGES
 from heirlog.pending import Pending
 from heirlog.protocol.api import DESCRIBE_RECOVERY
 from heirlog.protocol.errors import ErrorCode
@@ -53,13 +54,17 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Any:
         inner = decode_request(header, frame, position)
     except Malformed:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    first = node.controller.next_offset
     answer = node.serve(route, inner, client)
+    end = node.controller.next_offset
+    # what the sender's image must hold before its client gets the answer; -1: nothing was changed
+    offset = end - 1 if request.wants_metadata_offset and header.api_key in CHANGES and end > first else -1
     if answer is CLOSE:
         # what a client's connection would be closed for
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not isinstance(answer, Pending):
-        return forwarding.seal_envelope(header, answer)
+        return forwarding.seal_envelope(header, answer, offset)
     sealed: Pending[EnvelopeResponse] = Pending()
-    answer.then(lambda response: sealed.complete(forwarding.seal_envelope(header, response)))
+    answer.then(lambda response: sealed.complete(forwarding.seal_envelope(header, response, offset)))
     sealed.on_abandon = answer.abandon
     return sealed

@@ -22,6 +22,7 @@ from heirlog.node.describe import (
     NOT_ASKED,
     TOPIC_OPERATIONS,
     leader_error,
+    live_brokers,
     offline_replicas,
 )
 from heirlog.protocol.errors import ErrorCode
@@ -67,16 +68,12 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
 
 
 def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataResponseBroker]:
-    found = []
-    for broker in node.sorted_brokers():
-        endpoint = broker.endpoint(listener)
-        if not broker.fenced and endpoint is not None:
-            found.append(
-                MetadataResponse.MetadataResponseBroker(
-                    node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-                )
-            )
-    return found
+    return [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+        )
+        for broker, endpoint in live_brokers(node.image, node.config.node_id, listener)
+    ]
 
 
 def _topics(

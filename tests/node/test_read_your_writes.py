@@ -1,0 +1,120 @@
+"""Whose answer waits for whom, and for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.fakes import FakeEnv, registered
+
+from heirlog.metadata.image import Image
+from heirlog.node.read_your_writes import CHANGES, WAIT_MS, EveryBroker, OwnImage
+from heirlog.node.router import ROUTES, Role
+from heirlog.pending import Pending
+from heirlog.protocol.types import BrokerId
+
+CONTROLLER = 100
+
+
+class World:
+    def __init__(self, *brokers: int, fenced: tuple[int, ...] = ()) -> None:
+        self.env = FakeEnv()
+        self.image = Image()
+        for broker in brokers:
+            self.set(broker, fenced=broker in fenced)
+        self.every_broker = EveryBroker(self.env, lambda: self.image, CONTROLLER)  # type: ignore[arg-type]
+
+    def set(self, broker: int, **more: Any) -> None:
+        self.image.set_broker(BrokerId(broker), registered(broker, **more), None)
+
+    def change(self, end_offset: int, answer: Any = None) -> tuple[list[Any], Pending[Any]]:
+        """What is answered, and the controller's own answer, which is there once the records are committed."""
+        committed: Pending[Any] = Pending()
+        waiting = self.every_broker.knows_first(committed, end_offset)
+        heard: list[Any] = []
+        waiting.then(heard.append)
+        return heard, committed
+
+
+def test_a_change_is_answered_once_every_unfenced_broker_has_applied_it() -> None:
+    world = World(1, 2, 3, fenced=(3,))
+    heard, committed = world.change(10)
+    committed.complete("done")
+    world.every_broker.fetched(1, 10)
+    world.every_broker.fetched(2, 9)
+    world.every_broker.fetched(-1, 99)
+    assert not heard
+    world.every_broker.fetched(2, 10)
+    assert heard == ["done"]
+    world.env.advance(2 * WAIT_MS)
+    assert heard == ["done"]
+
+
+def test_a_broker_that_knows_before_the_controller_has_answered_is_not_waited_for_again() -> None:
+    world = World(1)
+    heard, committed = world.change(10)
+    world.every_broker.fetched(1, 12)
+    assert not heard
+    committed.complete("done")
+    assert heard == ["done"]
+
+
+def test_a_slow_broker_delays_a_change_by_half_a_second_at_most() -> None:
+    world = World(1, 2)
+    heard, committed = world.change(10)
+    world.every_broker.fetched(1, 10)
+    world.env.advance(10 * WAIT_MS)
+    assert not heard, "the time counts from the commit"
+    committed.complete("done")
+    world.env.advance(WAIT_MS - 1)
+    assert not heard
+    world.env.advance(1)
+    assert heard == ["done"]
+
+
+def test_a_broker_that_is_fenced_meanwhile_is_waited_for_no_longer() -> None:
+    world = World(1, 2)
+    heard, committed = world.change(10)
+    committed.complete("done")
+    world.every_broker.fetched(1, 10)
+    world.set(2, fenced=True)
+    world.every_broker.brokers_changed()
+    assert heard == ["done"]
+
+
+def test_the_controllers_own_broker_needs_no_fetch() -> None:
+    world = World(CONTROLLER)
+    assert world.every_broker.knows_first("done", 10) == "done"
+
+
+def test_a_client_that_leaves_takes_its_wait_along() -> None:
+    world = World(1)
+    committed: Pending[Any] = Pending()
+    gone: list[str] = []
+    committed.on_abandon = lambda: gone.append("controller")
+    world.every_broker.knows_first(committed, 10).abandon()
+    assert gone == ["controller"] and committed.done
+    world.every_broker.fetched(1, 10)
+    world.env.advance(WAIT_MS)
+
+
+def test_a_forwarded_answer_waits_for_the_image_of_its_own_broker() -> None:
+    env, applied, heard = FakeEnv(), [4], []
+    own = OwnImage(env, lambda: applied[0])  # type: ignore[arg-type]
+    own.when_applied(4, lambda: heard.append("there"))
+    own.when_applied(5, lambda: heard.append("next"))
+    own.when_applied(9, lambda: heard.append("late"))
+    assert heard == ["there"]
+    applied[0] = 5
+    own.applied()
+    assert heard == ["there", "next"]
+    env.advance(WAIT_MS)
+    assert heard == ["there", "next", "late"]
+    applied[0] = 9
+    own.applied()
+    assert heard == ["there", "next", "late"]
+
+
+def test_changes_of_clients_wait_and_nothing_else_does() -> None:
+    waits = {key for routes in ROUTES.values() for key, route in routes.items() if route.is_change}
+    assert waits == CHANGES
+    assert not any(route.is_change for route in ROUTES[Role.BROKER].values())
