@@ -95,6 +95,7 @@ class Cluster:
         controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self._by_name: dict[str, Machine] = {}
+        self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number == 1 else "broker"
             self._add(f"broker-{number}", number, roles, controller, common)
@@ -118,6 +119,7 @@ class Cluster:
             "log.dirs": LOG_DIR,
             **common,
         }
+        self._properties[name] = properties
         self._by_name[name] = Machine(name, node_id, parse_static(properties))
 
     # names
@@ -181,6 +183,12 @@ class Cluster:
         assert results == [None], f"formatting {machine.name}: {results}"
         self.world.end(env.process, Exit("stopped", 0, "formatted"))
         self.machines.disk(machine.name).settle()
+
+    def configure(self, name: str, changes: Mapping[str, str]) -> None:
+        """Edit the file of one node: counts from its next start."""
+        self.say(f"configure {name} {' '.join(f'{key}={value}' for key, value in changes.items())}")
+        self._properties[name] = {**self._properties[name], **changes}
+        self._by_name[name].config = parse_static(self._properties[name])
 
     def start_all(self) -> None:
         for name in reversed(list(self._by_name)):

@@ -25,7 +25,7 @@ from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.state import PartitionState
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import outages, races
+from heirlog.sim import outages, races, switches
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.disk import BREAKAGES
@@ -425,5 +425,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "wrong-order": Scenario(outages.wrong_order_plan, outages.wrong_order),
     "repeated-batches": Scenario(outages.repeated_plan, outages.repeated_batches),
     "failed-directory": Scenario(outages.failed_directory_plan, outages.failed_directory),
+    "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
 }
