@@ -44,6 +44,8 @@ class Bystander:
         self.losses: list[Loss] = []
         self.operator_elects = False
         """From now on an operator may: elections on a lossy basis are nobody's fault."""
+        self.placed_by_hand: set[str] = set()
+        """Topics whose creator said which brokers get their replicas."""
         self.hurt: set[str] = set()
         """Machines on which a log directory has failed, while it was in use or as it was closed: then one directory has
         no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/design.md, the

@@ -69,6 +69,8 @@ class Checker:
         self._until_sweep = SWEEP_EVENTS
         self._controller: Process | None = None
         """Which was seen last."""
+        self.suspended = False
+        """Controllers with older metadata run. What they say is nobody's truth; only disks are judged."""
         self.world.on_log = self._on_log
         self.world.on_rmdir = self.custody.directory_removed
         cluster.network.on_answer = Promises(self.bystander).answered
@@ -135,6 +137,8 @@ class Checker:
     # nodes
 
     def _look_at(self, machine: Machine, node: Node, *, everything: bool = False) -> None:
+        if self.suspended:
+            return
         if machine.config.is_controller:
             self._count_failover(machine)
             self.truth.observe(node.quorum)

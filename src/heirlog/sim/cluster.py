@@ -11,7 +11,7 @@ seconds of virtual time; what is short in proportion stays so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.control import Voter
+from heirlog.sim.disk import SimDisk
 from heirlog.sim.env import SimEnv
 from heirlog.sim.machines import Machines, Runnable
 from heirlog.sim.network import Network
@@ -84,7 +85,9 @@ class Cluster:
         elr: bool = True,
         wire: bool = False,
         config: Mapping[str, str] | None = None,
+        racks: Sequence[str] = (),
     ) -> None:
+        """racks: brokers are in them in turn."""
         self.world = world
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
@@ -95,10 +98,12 @@ class Cluster:
         controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self._by_name: dict[str, Machine] = {}
+        self._backups: dict[str, SimDisk] = {}
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number == 1 else "broker"
-            self._add(f"broker-{number}", number, roles, controller, common)
+            rack = {"broker.rack": racks[number % len(racks)]} if racks else {}
+            self._add(f"broker-{number}", number, roles, controller, {**common, **rack})
         if not combined:
             self._add(controller, CONTROLLER_ID, "controller", controller, common)
         self._features = {**DEFAULT_FEATURES, ELR_VERSION: 1 if elr else 0}
@@ -239,6 +244,26 @@ class Cluster:
 
     def resume(self, name: str) -> None:
         self.machines.resume(name)
+
+    # disks
+
+    def back_up(self, name: str) -> None:
+        """Keep a copy of its disk for `restore`, in place of any before."""
+        self._backups[name] = self.machines.back_up(name)
+
+    def restore(self, name: str) -> None:
+        """A machine that is down gets what its disk held when it was backed up."""
+        assert not self.is_up(name), f"{name} still runs"
+        self.say(f"restore {name}")
+        self.machines.disk(name).copy_from(self._backups[name])
+
+    def fill_disk(self, name: str) -> None:
+        """Nothing can be written there until it is repaired."""
+        self.say(f"disk of {name} is full")
+        self.machines.disk(name).break_at("", "full")
+
+    def repair_disk(self, name: str) -> None:
+        self.machines.disk(name).repair()
 
     # network
 

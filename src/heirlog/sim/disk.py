@@ -176,6 +176,18 @@ class _Directory(_Flushable["list[tuple[str, _Inode | None]]"]):
 
 _Inode: TypeAlias = _Content | _Directory
 
+
+def _copy(directory: _Directory) -> _Directory:
+    copied = _Directory()
+    for name, inode in directory.entries.items():
+        if isinstance(inode, _Directory):
+            copied.entries[name] = _copy(inode)
+        else:
+            content = copied.entries[name] = _Content()
+            content.data, content.modified_ms = bytearray(inode.data), inode.modified_ms
+    return copied
+
+
 BREAKAGES = ("full", "read", "flush", "dead")
 
 
@@ -277,6 +289,10 @@ class SimDisk:
         else:
             for name in sorted(inode.entries):
                 yield from self._contents_of(inode.entries[name], f"{path}/{name}")
+
+    def copy_from(self, other: SimDisk) -> None:
+        """Hold, durably, what `other` shows now and nothing else."""
+        self.root = _copy(other.root)
 
     def settle(self) -> None:
         """Make everything durable at once, as after formatting: a `sync` of the whole disk."""

@@ -9,7 +9,7 @@ most `down_max` brokers are down or cut off at the same time, and every fault en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -89,9 +89,9 @@ DRIFTS_PPM = (-50_000, -5_000, -100, 100, 5_000, 50_000)
 WALL_STEP_MS = 600_000
 
 
-def draw_mix(random: Random) -> Mix:
-    """A seed's own mix."""
-    weights = {kind: (0, 0, 1, 2, 5)[random.randrange(0, 5)] for kind in KINDS}
+def draw_mix(random: Random, besides: Sequence[str] = ()) -> Mix:
+    """A seed's own mix. besides: kinds that a swarm gets from its `others`."""
+    weights = {kind: (0, 0, 1, 2, 5)[random.randrange(0, 5)] for kind in (*KINDS, *besides)}
     if not any(weights.values()):
         weights["kill"] = 1
     return Mix(
@@ -111,9 +111,15 @@ class Swarm:
         self._mix = mix
         self._random = random
         self._stopped = False
-        self._busy: dict[str, str] = {}
+        self.busy: dict[str, str] = {}
         """Which node a fault has hold of: one at a time each."""
-        self._bag = [kind for kind in KINDS for _ in range(mix.weights[kind])]
+        self._bag = [kind for kind, weight in mix.weights.items() for _ in range(weight)]
+        self.others: dict[str, Callable[[str], None]] = {}
+        """Kinds that are not drawn from this module, with what strikes them."""
+
+    @property
+    def is_over(self) -> bool:
+        return self._stopped
 
     def start(self) -> None:
         self._again()
@@ -137,7 +143,9 @@ class Swarm:
         if self._stopped:
             return
         kind = self._bag[self._random.randrange(0, len(self._bag))]
-        if kind.startswith("controller"):
+        if kind in self.others:
+            self.others[kind](kind)
+        elif kind.startswith("controller"):
             self._hurt_controller(kind)
         elif kind in ("drift", "wall-clock"):
             self._hurt_clock(kind)
@@ -146,22 +154,22 @@ class Swarm:
         self._again()
 
     def _hurt_controller(self, kind: str) -> None:
-        names = [name for name in self._target.controller_names if name not in self._busy and self._target.is_up(name)]
+        names = [name for name in self._target.controller_names if name not in self.busy and self._target.is_up(name)]
         if names:
             name = names[self._random.randrange(0, len(names))]
             self._take_down(name, power_cut=kind == "controller-power-cut", low_ms=100, high_ms=1500)
 
     def _hurt_broker(self, kind: str) -> None:
         if kind == "rolling":
-            if not self._busy:
+            if not self.busy:
                 self._roll(list(self._target.broker_names))
             return
         if kind == "ladder":
-            if not self._busy:
+            if not self.busy:
                 self._ladder()
             return
-        free = [name for name in self._target.broker_names if name not in self._busy and self._target.is_up(name)]
-        if not free or len(self._busy) >= self._mix.down_max:
+        free = [name for name in self._target.broker_names if name not in self.busy and self._target.is_up(name)]
+        if not free or len(self.busy) >= self._mix.down_max:
             return
         name = free[self._random.randrange(0, len(free))]
         if kind in ("kill", "power-cut"):
@@ -225,20 +233,20 @@ class Swarm:
         self._until_end(name, low_ms, high_ms, lambda: self._target.start(name))
 
     def _until_end(self, name: str, low_ms: int, high_ms: int, end: Callable[[], None]) -> None:
-        self._busy[name] = name
+        self.busy[name] = name
 
         def over() -> None:
-            self._busy.pop(name, None)
+            self.busy.pop(name, None)
             if not self._stopped:
                 end()
 
         self._target.after(self._random.randrange(low_ms, high_ms), f"end of fault {name}", over)
 
     def _stop_and_start(self, name: str, down_ms: int, then: Callable[[], None]) -> None:
-        self._busy[name] = name
+        self.busy[name] = name
 
         def restart() -> None:
-            self._busy.pop(name, None)
+            self.busy.pop(name, None)
             if not self._stopped:
                 self._target.start(name)
                 then()
@@ -276,7 +284,7 @@ class Swarm:
             order.append(order.pop(0))
         at_ms = 0
         for name in names:
-            self._busy[name] = name
+            self.busy[name] = name
             self._target.after(at_ms, "ladder down", self._rung_down(name))
             at_ms += self._random.randrange(200, 2500)
         at_ms += 1500
@@ -303,7 +311,7 @@ class Swarm:
                 return
             if self._target.is_up(name):  # still stopping
                 self._target.kill(name)
-            self._busy.pop(name, None)
+            self.busy.pop(name, None)
             self._target.start(name)
 
         return up

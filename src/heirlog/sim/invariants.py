@@ -13,6 +13,7 @@ has (`Partition` with its log), and what was told to clients.
     T8   what is committed stays; who gives it up, and when       T16  disks lose a log only by a committed removal
     R1   committed metadata stay                                  T17  a success says that records are committed
     R2   one leader per partition and leader epoch                T18  a start that fails changes nothing
+                                                                  T19  new partitions use the racks
 
 *True high watermark*: the highest one that a leader exposed in the current lineage; a lossy-basis election starts a
 lineage at the winner's log end, or where the winner's log had left the one before.
@@ -335,6 +336,20 @@ def t18_start_changed_nothing(
             f"broker {broker} stopped cleanly; {starts} starts without a registration have changed "
             f"{', '.join(changed[:3])}{' and others' if len(changed) > 3 else ''}"
         )
+    return None
+
+
+def t19_replicas_use_the_racks(replicas: Collection[int], rack_of: Mapping[int, str | None]) -> str | None:
+    """Of a new partition that the controller placed. rack_of: of every registered broker.
+
+    Its replicas are in as many racks as possible, and no rack has two more than another one that has a broker left.
+    """
+    count = {rack: sum(rack_of.get(broker) == rack for broker in replicas) for rack in rack_of.values()}
+    free = {rack_of[broker] for broker in rack_of if broker not in replicas}
+    for rack, replicas_there in count.items():
+        poorer = sorted(str(other) for other in free if count[other] < replicas_there - 1)
+        if poorer:
+            return f"replicas {tuple(replicas)}: {replicas_there} are in rack {rack}, fewer in {poorer}"
     return None
 
 

@@ -83,6 +83,12 @@ class Machines:
         number = self.world.host(name).incarnations
         self._disks[name] = SimDisk(self.world, self.world.host(name), self.world.stream(f"disk {name} {number}"))
 
+    def back_up(self, name: str) -> SimDisk:
+        """A copy of what the disk of that machine holds now."""
+        copied = SimDisk(self.world, self.world.host(name), self.world.stream(f"copy {name}"))
+        copied.copy_from(self.disk(name))
+        return copied
+
     def pause(self, name: str) -> None:
         process = self.running(name)
         if process is not None:

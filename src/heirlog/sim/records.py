@@ -66,6 +66,7 @@ class RecordJudge:
         lineage = self._seen.lineage(key)
         min_isr = min_isr_of(image, self._seen.static, key[0], after)
         if before is None:
+            self._check_racks(key, after)
             lineage.elected[after.leader_epoch] = after.leader
             # whoever was fenced when the topic was made is no member yet
             lineage.min_isr = min(min_isr, len(after.isr))
@@ -93,6 +94,16 @@ class RecordJudge:
             partition = node.broker.replicas.partition(key)
             if partition is not None:
                 self._seen.check_member(BrokerId(machine.node_id), node, after, partition, lineage)
+
+    def _check_racks(self, key: Key, state: PartitionState) -> None:
+        """T19, of a new partition."""
+        image = self._seen.image
+        racks = {int(broker.id): broker.rack for broker in image.brokers.values()}
+        if image.topics[key[0]].name in self._seen.placed_by_hand or len(set(racks.values())) < 2:
+            return
+        self._seen.world.counters["placed_in_racks"] += 1
+        sentence = invariants.t19_replicas_use_the_racks(state.replicas, racks)
+        self._seen.must_not("T19", sentence, self._seen.lineage(key).name)
 
     def _succeeds(self, key: Key, lineage: Lineage, event: succession.Event) -> None:
         self._count(event.before, event.after, event.min_isr)

@@ -10,7 +10,7 @@ Scenarios act between `begin` and `heal`. Waiting too long anywhere is a violati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -28,6 +28,7 @@ from heirlog.sim.clients.admin import (
     StrategyChanger,
     TopicChurn,
     TopicMaker,
+    TopicSower,
 )
 from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
@@ -45,6 +46,8 @@ from heirlog.sim.world import World
 TOPIC = "t"
 COMPACTED = "c"
 REMADE = "r"
+MANY = "m"
+MANY_INTERVAL_MS = 15_000
 GROUP = "g"
 COMPACTED_CONFIG = {
     "cleanup.policy": "compact",
@@ -60,6 +63,7 @@ DELETION_LIMIT_MS = 10_000
 REPORT_LIMIT_MS = 10_000
 START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
+SUPERVISOR_MS = 1000
 AUDIT_LIMIT_MS = 20_000
 
 
@@ -69,7 +73,11 @@ class Plan:
 
     elr: bool = True
     brokers: int = 3
+    racks: Sequence[str] = ()
+    """Brokers are in them in turn; then topics are created whose replicas the controller places."""
     partitions: int = 2
+    many: int = 0
+    """Partitions of a topic besides that is hardly ever written."""
     min_isr: int = 2
     config: Mapping[str, str] = field(default_factory=dict)
     wire: bool = False
@@ -112,6 +120,7 @@ class Stage:
             self.world,
             brokers=plan.brokers,
             elr=plan.elr,
+            racks=plan.racks,
             wire=plan.wire,
             config={
                 "min.insync.replicas": str(plan.min_isr),
@@ -140,6 +149,7 @@ class Stage:
         self.world.observer = self.checker.observe
         self.cluster.start_all()
         self.wait("brokers are unfenced", self.all_unfenced, START_LIMIT_MS)
+        self.cluster.back_up(self.cluster.controller.name)
         self._make_topics()
         self._start_clients()
 
@@ -155,6 +165,8 @@ class Stage:
             topics[COMPACTED] = 1
         if self.plan.remade:
             topics[REMADE] = 1
+        if self.plan.many:
+            topics[MANY] = self.plan.many
         return topics
 
     def _make_topics(self) -> None:
@@ -163,6 +175,7 @@ class Stage:
             TOPIC: {"min.insync.replicas": str(self.plan.min_isr), **self.plan.topic_config},
             COMPACTED: COMPACTED_CONFIG,
         }
+        self.checker.bystander.placed_by_hand.update(assignments)
         maker = self.cluster.run_client(
             "admin", lambda env: TopicMaker(env, "admin", self.cluster.bootstrap, assignments, configs)
         )
@@ -170,7 +183,7 @@ class Stage:
 
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
-        written = [topic for topic in self.topics() if topic != COMPACTED]
+        written = [topic for topic in self.topics() if topic not in (COMPACTED, MANY)]
         self._produce("producer-1", written, ACKS_ALL, 0, plan.interval_ms, idempotent=False)
         if plan.idempotent:
             self._produce("producer-2", [TOPIC], ACKS_ALL, 1_000_000, plan.interval_ms, idempotent=True)
@@ -180,7 +193,9 @@ class Stage:
             self._produce("producer-3", [TOPIC], 1, 2_000_000, plan.interval_ms * 2, idempotent=False)
         if plan.compacted:
             self._produce("producer-4", [COMPACTED], ACKS_ALL, 3_000_000, 2 * plan.interval_ms, idempotent=True)
-        self.consumers.append(self._reader("consumer-1"))
+        if plan.many:
+            self._produce("producer-6", [MANY], ACKS_ALL, 5_000_000, MANY_INTERVAL_MS)
+        self.consumers.append(self._reader("consumer-1", [topic for topic in self.topics() if topic != MANY]))
         for number in range(1, plan.members + 1):
             self.members.append(self._member(f"member-{number}"))
         if plan.remade:
@@ -189,6 +204,8 @@ class Stage:
                 "churn", lambda env: TopicChurn(env, "churn", bootstrap, REMADE, replicas)
             )
             self._admins.append(self.churn)
+        if plan.racks:
+            self._admins.append(self.cluster.run_client("sower", lambda env: TopicSower(env, "sower", bootstrap, [])))
         if plan.min_isr_changes:
             self._admins.append(
                 self.cluster.run_client("min-isr", lambda env: MinIsrChanger(env, "min-isr", bootstrap, [TOPIC]))
@@ -209,12 +226,10 @@ class Stage:
             name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.book, self.history.now_ms)
         )
 
-    def _reader(self, name: str) -> Consumer:
-        """Of everything."""
+    def _reader(self, name: str, topics: list[str]) -> Consumer:
         remade = [REMADE, TOPIC] if self.plan.made_again else [REMADE]
         return self.cluster.run_client(
-            name,
-            lambda env: Consumer(env, name, self.cluster.bootstrap, list(self.topics()), self.history, remade=remade),
+            name, lambda env: Consumer(env, name, self.cluster.bootstrap, topics, self.history, remade=remade)
         )
 
     def _produce(
@@ -283,7 +298,25 @@ class Stage:
         clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
         if clears_lists or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
             self._elect_the_forgotten()
-        self.wait("every partition is led and every ISR is whole", self.all_led_and_whole, HEAL_LIMIT_MS)
+        self.wait(
+            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_whole), HEAL_LIMIT_MS
+        )
+
+    def _supervised(self, done: Callable[[], bool]) -> Callable[[], bool]:
+        """`done`; meanwhile nodes whose start gave up are started again, as a supervisor does."""
+        names = [*self.cluster.controller_names, *self.cluster.broker_names]
+        next_ms = 0
+
+        def checked() -> bool:
+            nonlocal next_ms
+            now_ms = self.world.now_us // 1000
+            if now_ms >= next_ms:
+                next_ms = now_ms + SUPERVISOR_MS
+                for name in names:
+                    self.cluster.start(name)
+            return done()
+
+        return checked
 
     def _elect_the_forgotten(self) -> None:
         """Where nobody may lead until an operator says so.
@@ -298,7 +331,7 @@ class Stage:
             "operator", lambda env: Operator(env, "operator", self.cluster.bootstrap, [])
         )
         # a controller that is new may take an incarnation that has ended for one that lives
-        self.wait("the brokers that run are unfenced", self._all_registered, HEAL_LIMIT_MS)
+        self.wait("the brokers that run are unfenced", self._supervised(self._all_registered), HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
             self.cluster.run_for(2000)
             forgotten = self._forgotten()
@@ -359,7 +392,7 @@ class Stage:
             raise Violation("T14", self.checker.misplaced() or "")
         if not self.cluster.run_until(lambda: unreported(self.checker.bystander) is None, REPORT_LIMIT_MS):
             raise Violation("loss-report", unreported(self.checker.bystander) or "")
-        auditor = self._reader(AUDITOR)
+        auditor = self._reader(AUDITOR, list(self.topics()))
         ends = self._ends()
         self.wait(
             "everything was read",

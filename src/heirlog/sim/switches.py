@@ -1,8 +1,8 @@
 """Scripts in which the rule by which leaders are recovered changes while losses are open.
 
-    manager-switch     b loses its disk's tail and comes back, a dies with everything: LastKnownELR names b alone. The
-                       recovery manager is switched off, by the feature or (which must have no effect) in the
-                       controller's file; a comes back; b may not lead by itself. Switched on again, a recovery finds a
+manager-switch     b loses its disk's tail and comes back, a dies with everything: LastKnownELR names b alone. The
+                   recovery manager is switched off, by the feature or (which must have no effect) in the
+                   controller's file; a comes back; b may not lead by itself. Switched on again, a recovery finds a
 """
 
 from __future__ import annotations

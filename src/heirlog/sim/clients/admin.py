@@ -126,6 +126,29 @@ class TopicChurn(Client):
             self._pause()
 
 
+class TopicSower(Client):
+    """Creates a topic now and then, whose replicas the controller places."""
+
+    def start(self) -> None:
+        self._number = 0
+        self._pause()
+
+    def _pause(self) -> None:
+        self.env.call_later(self.env.random.randrange(1000, 6000), self._create)
+
+    def _create(self) -> None:
+        if self.stopped:
+            return
+        self._number += 1
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=f"sown-{self._number}",
+            num_partitions=self.env.random.randrange(1, 5),
+            replication_factor=self.env.random.randrange(2, 4),
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+        self.env.send(self.any_endpoint(), "admin", request, lambda _: self._pause(), REQUEST_TIMEOUT_MS)
+
+
 class MinIsrChanger(Client):
     """Sets min.insync.replicas of a topic to something else, again and again."""
 

@@ -1,0 +1,178 @@
+"""Swarms: each seed draws its own cluster, its own clients and its own mix of faults.
+
+swarm            a mix of everything in `heirlog.sim.faults`
+moves            a swarm while replicas are reassigned, and disks replaced
+feature-levels   a swarm while the ELR is switched off and on
+outages          a swarm with faults of the whole cluster and starts that fail (`heirlog.sim.blackouts`); racks, in
+                 which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
+                 of partitions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from heirlog.controller.recovery.strategy import TIMEOUT
+from heirlog.metadata.topic_name import OFFSETS_TOPIC
+from heirlog.sim.blackouts import KINDS, Blackouts
+from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
+from heirlog.sim.clients.mover import Mover
+from heirlog.sim.cluster import RECOVERY_MANAGER
+from heirlog.sim.faults import Mix, Swarm, draw_mix
+from heirlog.sim.stage import Plan, Stage
+
+SWARM_MS = 20_000
+OUTAGES_MS = 40_000
+MOVES_MS = 2000
+"""Between two moments at which a disk may be replaced."""
+REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
+MANY_MIN, MANY_MAX = 150, 400
+OTHER_CONFIGS = (
+    {RECOVERY_MANAGER: "false"},
+    {RECOVERY_MANAGER: "true"},
+    {STRATEGY: AGGRESSIVE},
+    {STRATEGY: NONE},
+    {"min.insync.replicas": "1"},
+    {"unclean.leader.election.enable": "true"},
+)
+"""What one broker's file may say, and no other one's."""
+
+
+def swarm_plan(random: Random) -> Plan:
+    plan = Plan(
+        partitions=random.randrange(1, 4),
+        min_isr=(1, 2, 2, 2, 3)[random.randrange(0, 5)],
+        idempotent=bool(random.randrange(0, 2)),
+        leader_acks=bool(random.randrange(0, 2)),
+        batch_records=random.randrange(5, 20),
+        interval_ms=random.randrange(100, 300),
+        members=(0, 2, 3)[random.randrange(0, 3)],
+        compacted=not random.randrange(0, 2),
+        remade=not random.randrange(0, 3),
+        min_isr_changes=not random.randrange(0, 3),
+    )
+    _draw_recovery(plan, random)
+    return plan
+
+
+def _draw_recovery(plan: Plan, random: Random) -> None:
+    """Three runs of four have the recovery manager; what its topic's strategy is, and how patient recoveries are."""
+    plan.manager = bool(random.randrange(0, 4))
+    if not plan.manager:
+        return
+    drawn = random.randrange(0, 8)
+    plan.topic_config = {STRATEGY: (BALANCED, BALANCED, BALANCED, BALANCED, AGGRESSIVE, AGGRESSIVE, NONE)[drawn % 7]}
+    plan.strategy_changes = drawn == 7
+    plan.config = {**plan.config, TIMEOUT: str((1000, 4000, 300_000)[random.randrange(0, 3)])}
+
+
+def swarm(stage: Stage) -> None:
+    random = stage.world.stream("faults")
+    in_a_swarm(stage, draw_mix(random), random, lambda: stage.cluster.run_for(SWARM_MS))
+
+
+def in_a_swarm(stage: Stage, mix: Mix, random: Random, meanwhile: Callable[[], None]) -> None:
+    """`meanwhile` runs the cluster while faults strike."""
+    disturb(stage, mix)
+    swarm = Swarm(stage.cluster, mix, random)
+    blackouts = Blackouts(stage.cluster, random, swarm)
+    swarm.others = dict.fromkeys(KINDS, blackouts.strike)
+    swarm.start()
+    meanwhile()
+    swarm.stop()
+    blackouts.end()
+    calm(stage)
+
+
+def disturb(stage: Stage, mix: Mix) -> None:
+    """The network loses messages and resets connections, as the mix says."""
+    names = stage.cluster.all_machines
+    for one in names:
+        for other in names:
+            if one is not other:
+                link = stage.cluster.network.link(one.name, other.name)
+                link.loss, link.reset = mix.loss, mix.reset
+
+
+def calm(stage: Stage) -> None:
+    """It does so no longer."""
+    for one in stage.cluster.all_machines:
+        for other in stage.cluster.all_machines:
+            if one is not other:
+                link = stage.cluster.network.link(one.name, other.name)
+                link.loss = link.reset = 0.0
+
+
+# replicas that move
+
+
+def moves_plan(random: Random) -> Plan:
+    plan = swarm_plan(random)
+    plan.brokers = random.randrange(4, 6)
+    return plan
+
+
+def moves(stage: Stage) -> None:
+    """A swarm while operators move replicas, and brokers that are down come back with empty disks."""
+    cluster, random = stage.cluster, stage.random
+    topics = [*stage.topics(), *(OFFSETS_TOPIC for _ in stage.members[:1])]
+    brokers = list(range(1, stage.plan.brokers + 1))
+    mover = cluster.run_client("mover", lambda env: Mover(env, "mover", cluster.bootstrap, topics, brokers))
+    replaces = not random.randrange(0, 3)
+
+    def meanwhile() -> None:
+        for _ in range(SWARM_MS // MOVES_MS):
+            cluster.run_for(MOVES_MS)
+            down = [name for name in cluster.broker_names if not cluster.is_up(name)]
+            if replaces and down and not random.randrange(0, 3):
+                stage.replace_disk(down[random.randrange(0, len(down))])
+
+    faults = stage.world.stream("faults")
+    in_a_swarm(stage, draw_mix(faults), faults, meanwhile)
+    mover.stop()
+
+
+# features that come and go
+
+
+def feature_plan(random: Random) -> Plan:
+    plan = swarm_plan(random)
+    plan.feature_changes = True
+    return plan
+
+
+def feature_levels(stage: Stage) -> None:
+    """A swarm in which no broker loses power: without the ELR that loses records, by Kafka's rule."""
+    random = stage.world.stream("faults")
+    mix = draw_mix(random)
+    weights = {**mix.weights, "power-cut": 0, "ladder": 0, "kill": mix.weights["kill"] + mix.weights["power-cut"] + 1}
+    in_a_swarm(stage, replace(mix, weights=weights), random, lambda: stage.cluster.run_for(SWARM_MS))
+
+
+# the whole cluster
+
+
+def outages_plan(random: Random) -> Plan:
+    plan = swarm_plan(random)
+    plan.pipelined = bool(random.randrange(0, 2))
+    if not random.randrange(0, 3):
+        plan.brokers = random.randrange(4, 7)
+        plan.racks = ("a", "b", "c")[: random.randrange(2, 4)]
+    if not random.randrange(0, 20):
+        plan.many = random.randrange(MANY_MIN, MANY_MAX)
+    plan.config = {**plan.config, REGISTRATION_TIMEOUT: str(random.randrange(1500, 6000))}
+    return plan
+
+
+def outages(stage: Stage) -> None:
+    random = stage.world.stream("faults")
+    for name in stage.cluster.broker_names:
+        if not random.randrange(0, 4):
+            # of what the cluster has one answer to, the file of a broker is none
+            stage.cluster.configure(name, OTHER_CONFIGS[random.randrange(0, len(OTHER_CONFIGS))])
+    mix = draw_mix(random, KINDS)
+    if not any(mix.weights[kind] for kind in KINDS):
+        mix = replace(mix, weights={**mix.weights, KINDS[random.randrange(0, len(KINDS))]: 3})
+    in_a_swarm(stage, mix, random, lambda: stage.cluster.run_for(OUTAGES_MS))
