@@ -24,7 +24,6 @@ def stage() -> Stage:
     stage = Stage(1, Plan(partitions=1, idempotent=False, leader_acks=False))
     stage.begin()
     stage.cluster.run_for(1000)
-    stage.cluster.on_start = stage.checker.custody.started
     return stage
 
 

@@ -73,6 +73,7 @@ class Checker:
         """Controllers with older metadata run. What they say is nobody's truth; only disks are judged."""
         self.world.on_log = self._on_log
         self.world.on_rmdir = self.custody.directory_removed
+        cluster.on_start = self.custody.started
         cluster.network.on_answer = Promises(self.bystander).answered
 
     @property
