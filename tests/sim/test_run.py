@@ -23,6 +23,8 @@ SUITE = {
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
     "whole-power-cut": (1, 16),
+    "wrong-order": (1, 2),
+    "failed-directory": (1, 2),
     "repeated-batches": range(1, 3),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
@@ -52,6 +54,7 @@ MUST_HAPPEN = (
     "topic.remade",
     "disk.log-removed",
     "produce.duplicate",
+    "start.failed",
 )
 
 
