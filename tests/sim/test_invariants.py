@@ -259,3 +259,13 @@ def test_t18_fires_on_a_file_that_is_gone_new_or_another_one() -> None:
     assert invariants.t18_start_changed_nothing(1, 1, before, dict(before)) is None
     for now in ({"/data/log/a": 1}, {**before, "/data/log/c": 3}, {**before, "/data/log/b": 9}):
         assert "have changed /data/log/" in (invariants.t18_start_changed_nothing(1, 1, before, now) or "")
+
+
+def test_t19_fires_on_replicas_that_leave_a_rack_unused() -> None:
+    racks = {1: "a", 2: "b", 3: "a", 4: "b", 5: "c"}
+    for replicas in ((1, 2, 5), (3, 4), (5, 1), (1, 2, 5, 3), (1, 2, 3, 4, 5)):
+        assert invariants.t19_replicas_use_the_racks(replicas, racks) is None
+    assert "2 are in rack a, fewer in ['b', 'c']" in (invariants.t19_replicas_use_the_racks((1, 3), racks) or "")
+    assert invariants.t19_replicas_use_the_racks((1, 3, 2), racks) is not None, "rack c is free"
+    assert invariants.t19_replicas_use_the_racks((1, 3, 2, 5), {**racks, 6: "a"}) is None
+    assert invariants.t19_replicas_use_the_racks((1, 3), {1: None, 3: None}) is None

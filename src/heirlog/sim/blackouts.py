@@ -14,6 +14,7 @@ touches. It ends by itself, by starting whatever is down.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Protocol
@@ -44,10 +45,12 @@ class Blackouts:
         self._random = random
         self._swarm = swarm
         self._busy = swarm.busy
+        self.struck: Counter[str] = Counter()
 
     def strike(self, kind: str) -> None:
         if self._busy:
             return
+        self.struck[f"fault.{kind}"] += 1
         if kind == "blackout":
             self._cut_all()
         elif kind == "wrong-order":

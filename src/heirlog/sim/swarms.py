@@ -83,6 +83,7 @@ def in_a_swarm(stage: Stage, mix: Mix, random: Random, meanwhile: Callable[[], N
     meanwhile()
     swarm.stop()
     blackouts.end()
+    stage.world.counters.update(blackouts.struck)
     calm(stage)
 
 
