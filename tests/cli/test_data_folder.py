@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,21 @@ def test_a_link_that_leads_out_is_refused_since_a_copy_would_share_it(
 def test_another_place_of_the_same_folder_is_an_edit(made: Layout) -> None:
     edit(made.brokers[0], f"log.dirs={made.brokers[0].log_dir}", f"log.dirs={made.data}/disk-1")
     assert data_folder.taken_in(made) is None
+
+
+def test_a_node_of_a_copied_folder_refuses_the_originals_logs(made: Layout, tmp_path: Path) -> None:
+    shutil.copytree(made.data, tmp_path / "b")
+    copy = found(tmp_path / "b").brokers[0].properties_path
+    done = subprocess.run(
+        [sys.executable, "-m", "heirlog", "node", "--config", str(copy)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert f"names its log directory {made.brokers[0].log_dir}" in done.stderr
+    assert f"heirlog up --data {tmp_path / 'b'}" in done.stderr
+    original = made.brokers[0].properties_path
+    properties.refuse_copied(str(original), properties.read_static(original))
+    data_folder.taken_in(found(tmp_path / "b"))
+    properties.refuse_copied(str(copy), properties.read_static(copy))
 
 
 @pytest.mark.parametrize(("name", "sentence"), [("a,b", "a comma separates directories"), ("a\nb", "on a line")])

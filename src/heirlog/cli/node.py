@@ -58,6 +58,7 @@ def run_node(options: NodeOptions) -> int:
 
     try:
         config = properties.read_static(options.config)
+        properties.refuse_copied(options.config, config)
     except CommandError as error:
         print(f"heirlog: {error}", file=sys.stderr)
         return EXIT_FAILED

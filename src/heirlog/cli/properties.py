@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,3 +68,20 @@ def read_static(path: str | Path) -> StaticConfig:
         return parse_static(read(path))
     except ConfigError as error:
         raise CommandError(f"{path}: {error}") from error
+
+
+def refuse_copied(path: str, config: StaticConfig) -> None:
+    """A node of a data folder that was copied, and that `heirlog up` has not started since, names the original's logs.
+
+    The node would work on them. Raises CommandError where the original is there, with such a node.
+    """
+    node_dir, name = os.path.split(os.path.realpath(path))
+    data, node = os.path.split(node_dir)
+    for log_dir in config.log_dirs:
+        original, found, rest = os.path.realpath(log_dir).rpartition(f"/{node}/")
+        theirs = f"{original}/{node}/{name}"
+        if found and original != data and os.path.isdir(f"{node_dir}/{rest}") and os.path.exists(theirs):
+            raise CommandError(
+                f"{path} is a copy of {theirs} and names its log directory {log_dir}: this node would work on the "
+                f"original's files. Run heirlog up --data {data} once, which corrects it, or correct log.dirs"
+            )
