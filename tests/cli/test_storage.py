@@ -55,7 +55,11 @@ def test_format_writes_meta_properties_of_the_right_node(heirlog: Heirlog, broke
     identity = properties.read(broker.log_dir / "meta.properties")
     assert (identity["version"], identity["cluster.id"], identity["node.id"]) == ("1", CLUSTER, "1")
     assert not (broker.log_dir / "__cluster_metadata-0").exists()
-    assert features(broker) == {"metadata.version": 27, "eligible.leader.replicas.version": 1}
+    assert features(broker) == {
+        "metadata.version": 27,
+        "eligible.leader.replicas.version": 1,
+        "heirlog.recovery.version": 1,
+    }
 
 
 def test_a_standalone_controller_names_itself_the_only_voter(heirlog: Heirlog, controller: NodeLayout) -> None:
@@ -135,7 +139,20 @@ def test_release_version_and_feature_choose_levels(heirlog: Heirlog, broker: Nod
         "--release-version", "4.0-IV3", "--feature", "eligible.leader.replicas.version=0",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
-    assert features(broker) == {"metadata.version": 25}
+    assert features(broker) == {"metadata.version": 25, "heirlog.recovery.version": 1}
+
+
+@pytest.mark.parametrize(
+    ("configured", "options", "level"),
+    [("true", [], 1), ("false", [], 0), ("true", ["--feature", "heirlog.recovery.version=0"], 0)],
+)
+def test_the_configuration_or_feature_says_whether_the_recovery_manager_begins_on(
+    heirlog: Heirlog, broker: NodeLayout, configured: str, options: list[str], level: int
+) -> None:
+    with open(broker.properties_path, "a", encoding="utf-8") as file:
+        file.write(f"unclean.recovery.manager.enabled={configured}\n")
+    assert heirlog("storage", "format", "-c", broker.properties_path, "-t", CLUSTER, *options).code == 0
+    assert features(broker)["heirlog.recovery.version"] == level
 
 
 def test_a_formatted_directory_is_left_alone(heirlog: Heirlog, broker: NodeLayout) -> None:

@@ -80,6 +80,8 @@ class FakeEnv:
         return self._now_ms
 
     def log(self, level: str, event: str, /, **values: object) -> None:
+        # what the server's log lines have already; a node that repeats them dies of a TypeError
+        assert not values.keys() & {"event", "level", "logger", "node_id", "timestamp"}, values
         self.events.append((event, values))
 
     def send(self, *args: Any) -> None:

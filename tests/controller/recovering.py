@@ -11,7 +11,7 @@ from controller.fakes import FakeEnv, Harness
 
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.env import SendFailure
-from heirlog.metadata.features import REGISTERED_FEATURES
+from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
 from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -20,6 +20,7 @@ from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
+from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 
 MANAGER = "unclean_recovery_manager_enabled"
 STRATEGY = "unclean.recovery.strategy"
@@ -85,7 +86,7 @@ class Cluster:
                 BrokerRegistrationRequest.Feature(
                     name=name, min_supported_version=levels.min_version, max_supported_version=levels.max_version
                 )
-                for name, levels in REGISTERED_FEATURES.items()
+                for name, levels in SUPPORTED_FEATURES.items()
             ],
             listeners=[BrokerRegistrationRequest.Listener(name="PLAINTEXT", host=f"broker-{broker}", port=9092)],
             **more,
@@ -202,6 +203,14 @@ class Cluster:
         request = AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=1000)
         (told,) = self.harness.ask("alter_partition_reassignments", request, 0).responses
         return ErrorCode(told.partitions[0].error_code).name
+
+    def switch(self, on: bool, **more: Any) -> tuple[str, str]:
+        """The recovery manager, on or off: error and sentence of the answer."""
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature="heirlog.recovery.version", max_version_level=int(on), upgrade_type=1 if on else 2
+        )
+        told = self.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=[update], **more), 2)
+        return ErrorCode(told.error_code).name, told.error_message or ""
 
     def describe(self, **more: Any) -> Any:
         request = DescribeRecoveryRequest(**({"topics": [DescribeRecoveryRequest.TopicRequest(name="foo")]} | more))

@@ -19,7 +19,25 @@ def test_bootstrapping_without_elr_writes_no_config() -> None:
     image = Image()
     formatted = format_records({"metadata.version": 29, "eligible.leader.replicas.version": 0, "kraft.version": 1})
     image.apply_all(bootstrap_records(static(), formatted), 0, 1)
-    assert image.features == {"metadata.version": 29} and not image.configs
+    assert image.features == {"metadata.version": 29, "heirlog.recovery.version": 1} and not image.configs
+
+
+@pytest.mark.parametrize(("given", "level"), [("true", 1), ("false", 0)])
+def test_the_configuration_of_the_first_controller_says_whether_the_recovery_manager_begins_on(
+    given: str, level: int
+) -> None:
+    image = Image()
+    image.apply_all(bootstrap_records(static(unclean_recovery_manager_enabled=given)), 0, 1)
+    assert image.features["heirlog.recovery.version"] == level
+
+
+def test_a_formatted_level_of_the_recovery_manager_counts_for_more_than_the_configuration() -> None:
+    for level in (0, 1):
+        formatted = format_records({"metadata.version": 29, "heirlog.recovery.version": level})
+        image = Image()
+        given = str(level == 0).lower()
+        image.apply_all(bootstrap_records(static(unclean_recovery_manager_enabled=given), formatted), 0, 1)
+        assert image.features["heirlog.recovery.version"] == level
 
 
 @pytest.mark.parametrize(

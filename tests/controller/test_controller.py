@@ -14,11 +14,13 @@ from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from heirlog.protocol.records import (
+    AbortTransactionRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     EndTransactionRecord,
     NoOpRecord,
     RegisterControllerRecord,
+    TopicRecord,
 )
 
 
@@ -45,8 +47,25 @@ def test_the_first_leader_of_an_empty_log_writes_the_bootstrap_transaction() -> 
     assert isinstance(records[0], BeginTransactionRecord)
     assert isinstance(records[-2], EndTransactionRecord) and isinstance(records[-1], RegisterControllerRecord)
     image = harness.controller.image
-    assert image.features == {"metadata.version": 27, "eligible.leader.replicas.version": 1}
+    assert image.features == {
+        "metadata.version": 27,
+        "eligible.leader.replicas.version": 1,
+        "heirlog.recovery.version": 1,
+    }
     assert image.config(4, "", "min.insync.replicas") == "2"
+
+
+def test_a_metadata_transaction_whose_controller_is_gone_is_aborted() -> None:
+    harness = leading()
+    harness.lose()
+    topic = TopicRecord(name="half", topic_id=b"half of a change")
+    harness.load([BeginTransactionRecord(name="interrupted"), topic])
+    assert harness.controller.image.open_transaction is not None
+    harness.lead()
+    assert [type(record) for record in harness.commit()][:1] == [AbortTransactionRecord]
+    assert harness.controller.image.open_transaction is None
+    assert create(harness).error_code == ErrorCode.NONE
+    assert harness.controller.image.topic_named("half") is None
 
 
 def test_a_second_leader_does_not_bootstrap_again() -> None:

@@ -229,4 +229,8 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
         (told,) = named(client, [lost], {(TOPIC, 4): 0})
         assert "the election of broker 3" in told.recovery and "basis designated" in told.recovery
 
+    page.run("Switch the recovery manager")
+    levels = {row["feature"]: row["level"] for row in json.loads(heirlog("features", "describe", "--json").out)}
+    assert levels["heirlog.recovery.version"] == 1
+
     assert sorted(page.ran) == sorted(command for commands in COMMANDS.values() for command in commands)

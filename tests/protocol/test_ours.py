@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.client.handshake import Handshake, common_version
-from heirlog.metadata.features import REGISTERED_FEATURES
+from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.node.router import ROUTES, Role
 from heirlog.node.wire import _api_keys_of
 from heirlog.protocol.frames import (
@@ -160,7 +160,7 @@ def test_who_shows_the_feature_is_spoken_to_in_our_versions() -> None:
         ApiVersionsResponse.SupportedFeatureKey(
             name=name, min_version=levels.min_version, max_version=levels.max_version
         )
-        for name, levels in REGISTERED_FEATURES.items()
+        for name, levels in SUPPORTED_FEATURES.items()
     ]
     heirlog = Handshake().answered(ApiVersionsResponse(api_keys=keys, supported_features=features))
     assert heirlog is not None

@@ -31,7 +31,7 @@ from enum import Enum
 from heirlog.broker.followers import Peers
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import REGISTERED_FEATURES
+from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -168,7 +168,7 @@ class Lifecycle:
                 BrokerRegistrationRequest.Feature(
                     name=name, min_supported_version=levels.min_version, max_supported_version=levels.max_version
                 )
-                for name, levels in sorted(REGISTERED_FEATURES.items())
+                for name, levels in sorted(SUPPORTED_FEATURES.items())
             ],
             rack=self._static["broker.rack"],
             log_dirs=list(self._directory_ids),

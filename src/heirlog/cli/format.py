@@ -16,8 +16,8 @@ from heirlog.cli import properties
 from heirlog.cli.errors import CommandError
 from heirlog.cli.layout import Layout
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named
-from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION
+from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named, recovery_level
+from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
 from heirlog.node import format as node_format
 from heirlog.node.format import Format
 from heirlog.protocol.types import BrokerId, Uuid, endpoint_from_text, uuid_from_text, uuid_text
@@ -39,9 +39,9 @@ def new_uuid() -> Uuid:
             return made
 
 
-def features_wanted(release_version: str | None, given: Sequence[str]) -> dict[str, int]:
+def features_wanted(config: StaticConfig, release_version: str | None, given: Sequence[str]) -> dict[str, int]:
     """The defaults, changed by --release-version and --feature. Raises CommandError."""
-    features = dict(DEFAULT_FEATURES)
+    features = {**DEFAULT_FEATURES, RECOVERY_VERSION: recovery_level(config)}
     if release_version is not None:
         try:
             features[METADATA_VERSION] = metadata_version_named(release_version)

@@ -53,7 +53,7 @@ def format_directories(
 
     static = properties.read_static(config)
     voters = formatting.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
-    features = formatting.features_wanted(release_version, feature or [])
+    features = formatting.features_wanted(static, release_version, feature or [])
     for line in formatting.format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
         print(line)
 

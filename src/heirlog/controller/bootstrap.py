@@ -3,6 +3,9 @@
     storage format     feature levels, written beside the log (`format_records`)
     first leader       one transaction: those levels, and what they need (`bootstrap_records`)
 
+heirlog.recovery.version is written down at any level: the configuration of who formats, or else of the first active
+controller, says whether the recovery manager begins switched on.
+
 With ELR on, the cluster-wide `min.insync.replicas` is written down too, so that no node falls back to its own file.
 kraft.version is not here: it lives in the quorum's control records.
 
@@ -15,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.features import DEFAULT_FEATURES, ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
-from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION
+from heirlog.metadata.features import DEFAULT_FEATURES, ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES, recovery_level
+from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.protocol.records import (
     BeginTransactionRecord,
@@ -39,7 +42,9 @@ def format_records(features: Mapping[str, int]) -> list[Any]:
             raise ValueError(f"{name} can be {supported.min_version} to {supported.max_version}, not {level}")
     if features.get(ELR_VERSION, 0) and features.get(METADATA_VERSION, 0) < ELR_NEEDS_METADATA_VERSION:
         raise ValueError(f"{ELR_VERSION} needs {METADATA_VERSION} {ELR_NEEDS_METADATA_VERSION} or later")
-    written = {name: level for name, level in features.items() if level and name != KRAFT_VERSION}
+    written = {
+        name: level for name, level in features.items() if name != KRAFT_VERSION and (level or name == RECOVERY_VERSION)
+    }
     return [
         FeatureLevelRecord(name=name, feature_level=written[name])
         for name in sorted(written, key=lambda name: (name != METADATA_VERSION, name))
@@ -52,7 +57,14 @@ def bootstrap_records(static: StaticConfig, formatted: Iterable[Any] | None = No
     records = [record for record in formatted or () if not isinstance(record, NoOpRecord)]
     if not records:
         records = format_records(DEFAULT_FEATURES)
+    if not any(isinstance(record, FeatureLevelRecord) and record.name == RECOVERY_VERSION for record in records):
+        records.append(first_recovery_level(static))
     if any(isinstance(r, FeatureLevelRecord) and r.name == ELR_VERSION and r.feature_level for r in records):
         value = str(static.int(MIN_ISR))
         records.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_ISR, value=value))
     return [BeginTransactionRecord(name=_NAME), *records, EndTransactionRecord()]
+
+
+def first_recovery_level(static: StaticConfig) -> FeatureLevelRecord:
+    """For a log in which no controller has said yet whether the recovery manager is on."""
+    return FeatureLevelRecord(name=RECOVERY_VERSION, feature_level=recovery_level(static))

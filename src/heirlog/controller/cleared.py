@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from heirlog.controller.outcome import all_or_none
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import MIN_ISR
@@ -26,7 +25,7 @@ _NAME: Final = "Changes of min.insync.replicas"
 
 def with_losses(image: Image, static: StaticConfig, records: Sequence[Any], max_records: int) -> list[Any]:
     """`records` of configuration changes, and behind them what their ClearElr records must not let be forgotten."""
-    losses = _losses(image, static, records) if static[MANAGER_ENABLED] else ()
+    losses = _losses(image, static, records) if image.recovery_manager_enabled else ()
     return all_or_none(_NAME, [*records, *losses], max_records)
 
 

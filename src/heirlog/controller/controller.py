@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from heirlog.controller.bootstrap import bootstrap_records
+from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.heartbeat import fence
 from heirlog.controller.leadership import Changes, Leadership
@@ -46,7 +46,8 @@ from heirlog.env import Cancel, Env
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.deprecated_configs import DEPRECATED
-from heirlog.metadata.image import Image
+from heirlog.metadata.features import MANAGER_ENABLED, recovery_level
+from heirlog.metadata.image import RECOVERY_VERSION, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState
 from heirlog.metadata.survey import Survey
@@ -142,6 +143,8 @@ class Controller:
         self._waiting: deque[_Waiting] = deque()
         self.recovery = RecoveryManager(env, static, self._elect_recovered)
         self.requests = Requests(env, static, cluster_id, self)
+        self._has_compared_manager = False
+        """The log has said that this node's configuration and the cluster differ."""
         self._timers: dict[str, Cancel] = {}
         self._committed_offset = -1
 
@@ -204,6 +207,7 @@ class Controller:
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
                 self._appended.popleft()
             self._committed_offset = batch.last_offset
+        self._compare_manager()
         self._answer_committed()
 
     def on_leader_change(self, leader_id: int, epoch: int, is_me: bool) -> None:
@@ -225,8 +229,13 @@ class Controller:
         if self.image.open_transaction is not None:
             # its controller died before the end: nothing of it counts, and whatever came next would be held with it
             self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
+        if self.image.open_transaction is not None:
+            # its controller is gone, and nothing would count before it ends
+            self._append([AbortTransactionRecord(reason="The controller that began it is not active any more.")])
         if self.image.metadata_version == 0:
             self._append(bootstrap_records(self._static, self._bootstrap))
+        elif RECOVERY_VERSION not in self.image.features:
+            self._append([first_recovery_level(self._static)])
         registration = own_registration(self.image, self._static, self._incarnation_id)
         if registration is not None:
             self._append([registration])
@@ -337,6 +346,16 @@ class Controller:
             instead=deprecated.instead,
             meaning=deprecated.meaning,
         )
+
+    def _compare_manager(self) -> None:
+        """Say once that this node's configuration of the recovery manager is not what the cluster runs with."""
+        level = self.image.features.get(RECOVERY_VERSION)
+        if self._has_compared_manager or level is None or MANAGER_ENABLED not in self._static.given:
+            return
+        configured = recovery_level(self._static)
+        if level != configured:
+            self._has_compared_manager = True
+            self._env.log("warning", "recovery-manager-config-ignored", configured=configured, finalized=level)
 
     def _elect_recovered(self, changes: Changes) -> None:
         self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))

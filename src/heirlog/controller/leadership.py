@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from heirlog.controller.election import Acceptable, Elected, Election
 from heirlog.controller.partition_change import Built, PartitionChange
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED, UNCLEAN_ELECTION_ENABLE, Strategy, strategy_of
+from heirlog.controller.recovery.strategy import UNCLEAN_ELECTION_ENABLE, Strategy, strategy_of
 from heirlog.metadata.basis import Basis, ReplicaAnswer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import topic_value
@@ -46,7 +46,8 @@ class Changes:
 class Leadership:
     """Makes partition changes against one image. Cheap to create, and only good until records are applied."""
 
-    def __init__(self, image: Image, static: StaticConfig) -> None:
+    def __init__(self, image: Image, static: StaticConfig, *, manager_enabled: bool | None = None) -> None:
+        """manager_enabled: by whose rules, where these are about to change; None: as the image says."""
         self._image = image
         self._static = static
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
@@ -54,7 +55,7 @@ class Leadership:
         self._allows_unclean: dict[Uuid, bool] = {}
         self._elr_enabled = image.elr_enabled
         self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
-        self.manager_enabled = bool(static[MANAGER_ENABLED])
+        self.manager_enabled = image.recovery_manager_enabled if manager_enabled is None else manager_enabled
         self._strategy: dict[Uuid, Strategy] = {}
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
         self._acceptable: dict[tuple[Ids, tuple[Uuid, ...]], Ids] = {}
@@ -133,6 +134,7 @@ class Leadership:
         leaving: BrokerId | None = None,
         joining: BrokerId | None = None,
         unregistered: BrokerId | None = None,
+        last_known: Ids | None = None,
         chosen: Elected | None = None,
         answers: Collection[ReplicaAnswer] = (),
     ) -> Built:
@@ -154,6 +156,7 @@ class Leadership:
             removing=removing,
             lost=lost,
             unregistered=unregistered,
+            last_known=last_known,
             chosen=chosen,
             answers=answers,
             keeps_all_lost=self.manager_enabled,

@@ -82,6 +82,8 @@ class PartitionChange:
     """Where the replicas lie that there are: one for each, in their order."""
     unregistered: BrokerId | None = None
     """A broker that is no member of the cluster any more: no list names it."""
+    last_known: Ids | None = None
+    """What LastKnownELR says from now on, where its meaning changes (recovery/switch.py)."""
     keeps_all_lost: bool = False
     """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
     bumps_on_shrink: bool = False
@@ -110,6 +112,8 @@ class _Build:
         self.adding = before.adding if change.adding is None else change.adding
         self.removing = before.removing if change.removing is None else change.removing
         self.directories = before.directories if change.directories is None else change.directories
+        self.remembered = before if change.last_known is None else before._replace(last_known_elr=change.last_known)
+        """The state before, with the LastKnownELR that this change begins with."""
         self.elr: Ids = ()
         self.last_known: Ids = ()
         self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
@@ -190,7 +194,7 @@ class _Build:
         """Who may be elected as the last known leader."""
         if not self.change.elr_enabled or self.change.keeps_all_lost:
             return ()
-        return last_known_after(self.before, None, self.replicas)
+        return last_known_after(self.remembered, None, self.replicas)
 
     def _last_known(self, elected: Elected) -> Ids:
         change, before = self.change, self.before
@@ -199,9 +203,9 @@ class _Build:
         if change.keeps_all_lost:
             if elected.basis is not None and elected.basis.is_lossy:
                 return ()
-            return all_lost_after(before, self.isr, self.elr, self.replicas, self.min_isr, change.lost)
+            return all_lost_after(self.remembered, self.isr, self.elr, self.replicas, self.min_isr, change.lost)
         named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
-        return last_known_after(before, named, self.replicas)
+        return last_known_after(self.remembered, named, self.replicas)
 
     def _write_lists(self, elected: Elected) -> None:
         before, record = self.before, self.record

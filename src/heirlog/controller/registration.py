@@ -35,7 +35,7 @@ from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import METADATA_VERSION, Image, merged
+from heirlog.metadata.image import METADATA_VERSION, RECOVERY_VERSION, Image, merged
 from heirlog.metadata.state import (
     MIGRATING_DIRECTORY,
     RESERVED_DIRECTORIES,
@@ -228,7 +228,8 @@ def _check_features(image: Image, request: BrokerRegistrationRequest) -> None:
     supported = {feature.name: feature for feature in request.features}
     if METADATA_VERSION not in supported:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "the broker names no range for metadata.version")
-    for name in sorted(image.features):
+    # a broker that cannot answer a recovery may join: it counts as one that has not answered
+    for name in sorted(image.features.keys() - {RECOVERY_VERSION}):
         level, feature = image.features[name], supported.get(name)
         if feature is None or not feature.min_supported_version <= level <= feature.max_supported_version:
             raise KafkaError(

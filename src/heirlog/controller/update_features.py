@@ -17,7 +17,11 @@ The ELR changes more than its level, in one batch:
             election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
             a member that stops uncleanly while it is off would be eligible again after the next upgrade
 
-Partitions that have neither list then have no replica known to be complete. Dry run and answer name them, and say who
+heirlog.recovery.version switches the recovery manager: in one batch its level and, behind it, every LastKnownELR in its
+new meaning (recovery/switch.py). A broker need not support the level: without it, it counts as one that has not
+answered. Every controller must, since one of them may lead next.
+
+Where a downgrade leaves a partition without a replica known to be complete, dry run and answer name it, and say who
 decides there: the recovery manager, by the strategy of the topic, or an operator.
 
 Source: KIP-584, KIP-778, KIP-1022; KIP-966.
@@ -31,15 +35,24 @@ from typing import Any, Final
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, all_or_none
 from heirlog.controller.recovery.strategy import Strategy
+from heirlog.controller.recovery.switch import switched, without_candidates
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
-from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, Image
+from heirlog.metadata.image import (
+    BROKER_RESOURCE,
+    ELR_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    RECOVERY_VERSION,
+    Image,
+)
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import SupportedFeature
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
-from heirlog.protocol.types import Uuid
+from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
+from heirlog.protocol.types import PartitionKey, Uuid
 
 UPGRADE: Final = 1
 SAFE_DOWNGRADE: Final = 2
@@ -58,12 +71,12 @@ def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesR
     except KafkaError as error:
         refusal = update_features_answer(names, error.code, error.message)
         return Outcome(lambda base_offset: refusal)
-    changes = Changes()
-    records = all_or_none(_NAME, list(_records(image, static, levels, changes)))
-    response = update_features_answer(names, ErrorCode.NONE, _warning(image, static, levels))
+    change = _Change(image, static, levels)
+    records = all_or_none(_NAME, list(change.records()))
+    response = update_features_answer(names, ErrorCode.NONE, change.warning())
     if request.validate_only:
         return Outcome(lambda base_offset: response)
-    return Outcome(lambda base_offset: response, records, changes.elections)
+    return Outcome(lambda base_offset: response, records, change.elections)
 
 
 def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
@@ -124,7 +137,7 @@ def _reason_against(image: Image, feature: str, level: int, kind: int) -> str | 
         return f"The controller does not support the feature {feature}."
     if level not in supported:
         return f"The controller supports versions {supported.min_version}-{supported.max_version} of it only."
-    for node, features in _nodes(image):
+    for node, features in _nodes(image, feature):
         lowest, highest = _range(features, feature)
         if not lowest <= level <= highest:
             return f"{node} supports versions {lowest}-{highest} of it only. Upgrade or unregister it first."
@@ -140,8 +153,9 @@ def _reason_against(image: Image, feature: str, level: int, kind: int) -> str | 
     return None
 
 
-def _nodes(image: Image) -> Iterator[tuple[str, tuple[SupportedFeature, ...]]]:
-    for broker_id in sorted(image.brokers):
+def _nodes(image: Image, feature: str) -> Iterator[tuple[str, tuple[SupportedFeature, ...]]]:
+    """Who has to support a level of the feature."""
+    for broker_id in sorted(image.brokers) if feature != RECOVERY_VERSION else ():
         yield f"Broker {broker_id}", image.brokers[broker_id].features
     for controller_id in sorted(image.controllers):
         yield f"Controller {controller_id}", image.controllers[controller_id].features
@@ -155,24 +169,65 @@ def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]
     return 0, 0
 
 
-def _records(image: Image, static: StaticConfig, levels: Mapping[str, int], changes: Changes) -> Iterator[Any]:
-    for feature in sorted(levels, key=lambda name: (name != METADATA_VERSION, name)):
-        level, current = levels[feature], finalized_level(image, feature)
-        if level == current and feature in (METADATA_VERSION, KRAFT_VERSION):
-            continue
-        record = FeatureLevelRecord(name=feature, feature_level=level)
-        if feature != ELR_VERSION:
-            yield record
-        elif level:
-            yield from _one_min_isr_for_all(image, static)
-            yield record
-        elif not current:
-            yield record
+class _Change:
+    """The records of one request that was not refused, and what its answer has to say of them."""
+
+    def __init__(self, image: Image, static: StaticConfig, levels: Mapping[str, int]) -> None:
+        self._image = image
+        self._static = static
+        self._levels = levels
+        self.elections: list[Basis] = []
+        self._manager_after = bool(levels.get(RECOVERY_VERSION, image.recovery_manager_enabled))
+        self._elr_after = bool(levels.get(ELR_VERSION, image.elr_enabled))
+        self._switch = Changes()
+        if self._manager_after != image.recovery_manager_enabled and self._elr_after:
+            self._switch = switched(image, static, self._manager_after)
+
+    def records(self) -> Iterator[Any]:
+        image = self._image
+        for feature in sorted(self._levels, key=lambda name: (name != METADATA_VERSION, name)):
+            level, current = self._levels[feature], finalized_level(image, feature)
+            if level == current and feature in (METADATA_VERSION, KRAFT_VERSION):
+                continue
+            record = FeatureLevelRecord(name=feature, feature_level=level)
+            if feature == RECOVERY_VERSION:
+                yield record
+                yield from self._partition_changes(self._switch)
+            elif feature != ELR_VERSION:
+                yield record
+            elif level:
+                yield from _one_min_isr_for_all(image, self._static)
+                yield record
+            elif not current:
+                yield record
+            else:
+                yield from self._partition_changes(_eligible_as_isr(image, self._static))
+                yield record
+                yield ClearElrRecord(topic_name="")
+
+    def _partition_changes(self, changes: Changes) -> list[PartitionChangeRecord]:
+        self.elections += changes.elections
+        return changes.records
+
+    def warning(self) -> str | None:
+        """Which partitions are left without a replica known to be complete, and who decides there."""
+        image = self._image
+        if image.elr_enabled and not self._elr_after:
+            why, stuck = f"Without {ELR_VERSION}", _without_members(image)
+        elif image.recovery_manager_enabled and not self._manager_after:
+            why, stuck = "With the recovery manager off", without_candidates(image, self._switch)
         else:
-            _eligible_as_isr(image, static, changes)
-            yield from changes.records
-            yield record
-            yield ClearElrRecord(topic_name="")
+            return None
+        leadership = Leadership(image, self._static, manager_enabled=self._manager_after)
+        names: dict[str, list[str]] = {}
+        for topic_id, partition in stuck:
+            name = f"{image.topics[topic_id].name}-{partition}"
+            names.setdefault(_what_decides(leadership, topic_id), []).append(name)
+        if not names:
+            return None
+        return f"{why} these partitions have no replica known to be complete. " + " ".join(
+            f"{what}: {_some_of(found)}." for what, found in sorted(names.items())
+        )
 
 
 def _one_min_isr_for_all(image: Image, static: StaticConfig) -> Iterator[ConfigRecord]:
@@ -185,30 +240,20 @@ def _one_min_isr_for_all(image: Image, static: StaticConfig) -> Iterator[ConfigR
             yield ConfigRecord(resource_type=kind, resource_name=name, name=MIN_ISR, value=None)
 
 
-def _eligible_as_isr(image: Image, static: StaticConfig, changes: Changes) -> None:
-    leadership = Leadership(image, static)
+def _eligible_as_isr(image: Image, static: StaticConfig) -> Changes:
+    leadership, changes = Leadership(image, static), Changes()
     for topic_id, partition in image.leaderless():
         state = image.partitions[topic_id][partition]
         if state.elr and not state.isr:
             changes.add(leadership.change(topic_id, partition, isr=state.elr))
+    return changes
 
 
-def _warning(image: Image, static: StaticConfig, levels: Mapping[str, int]) -> str | None:
-    """Which partitions a downgrade of the ELR leaves without a replica known to be complete, and who decides there."""
-    if not image.elr_enabled or levels.get(ELR_VERSION, 1):
-        return None
-    leadership = Leadership(image, static)
-    stuck: dict[str, list[str]] = {}
+def _without_members(image: Image) -> Iterator[PartitionKey]:
     for topic_id, partition in image.leaderless():
         state = image.partitions[topic_id][partition]
         if not state.isr and not state.elr:
-            name = f"{image.topics[topic_id].name}-{partition}"
-            stuck.setdefault(_what_decides(leadership, topic_id), []).append(name)
-    if not stuck:
-        return None
-    return f"Without {ELR_VERSION} these partitions have neither in-sync nor eligible replicas. " + " ".join(
-        f"{what}: {_some_of(names)}." for what, names in sorted(stuck.items())
-    )
+            yield topic_id, partition
 
 
 def _what_decides(leadership: Leadership, topic_id: Uuid) -> str:

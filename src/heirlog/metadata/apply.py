@@ -17,6 +17,7 @@ from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
     LEADER_UNCHANGED,
     RECOVERY_STATE_UNCHANGED,
+    RECOVERY_VERSION,
     TOPIC_RESOURCE,
     BrokerState,
     ControllerState,
@@ -48,7 +49,7 @@ from heirlog.protocol.records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.protocol.types import NO_LEADER, BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 
 if TYPE_CHECKING:
     from heirlog.metadata.image import Image
@@ -151,6 +152,7 @@ def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal
         leader_recovery_state=record.leader_recovery_state,
         basis=_read_basis(record.election_basis),
         earlier=tuple(each for each in map(_read_basis, record.earlier_elections or ()) if each is not None),
+        last_leader=BrokerId(record.last_leader),
     )
     image.set_partition(Uuid(record.topic_id), record.partition_id, state, journal)
 
@@ -180,7 +182,14 @@ def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) 
         leader_recovery_state=before.leader_recovery_state if recovery == RECOVERY_STATE_UNCHANGED else recovery,
         basis=before.basis if record.election_basis is None else _read_basis(record.election_basis),
         earlier=before.earlier if record.election_basis is None else _with_basis(before),
+        last_leader=_last_leader(before, record.leader),
     )
+
+
+def _last_leader(before: PartitionState, named: int) -> BrokerId:
+    if named == LEADER_UNCHANGED or (named == NO_LEADER and not before.has_leader):
+        return before.last_leader
+    return before.leader if named == NO_LEADER else NO_LEADER
 
 
 def _with_basis(before: PartitionState) -> tuple[ElectionBasis, ...]:
@@ -235,8 +244,10 @@ def _apply_config(image: Image, record: ConfigRecord, offset: int, journal: Jour
 
 
 def _apply_feature_level(image: Image, record: FeatureLevelRecord, offset: int, journal: Journal | None) -> None:
-    # level 0 of metadata.version does not exist; of every other feature it means "off", which is no entry
-    image.set_feature(record.name, record.feature_level or None, journal)
+    # level 0 of metadata.version does not exist; of every other feature it means "off", which is no entry. Except of
+    # the recovery manager: no entry means that the log is older than the feature, and its level is still to be written
+    off = 0 if record.name == RECOVERY_VERSION else None
+    image.set_feature(record.name, record.feature_level or off, journal)
 
 
 def _apply_producer_ids(image: Image, record: ProducerIdsRecord, offset: int, journal: Journal | None) -> None:

@@ -63,6 +63,7 @@ def partition_record(topic_id: Uuid, partition: int, state: PartitionState) -> P
         last_known_elr=list(state.last_known_elr) or None,
         election_basis=None if state.basis is None else _basis_in_snapshot(state.basis),
         earlier_elections=[_basis_in_snapshot(basis) for basis in state.earlier] or None,
+        last_leader=state.last_leader,
     )
 
 

@@ -35,7 +35,7 @@ auto.create.topics.enable  Whether a topic is created when a client asks for it.
 delete.topic.enable  Whether topics can be deleted.
 min.insync.replicas  How many in-sync replicas a record needs to be committed; below that acks=all is refused.
 unclean.leader.election.enable  Whether a replica that may lack committed records may lead when nobody else can.
-unclean.recovery.manager.enabled  Whether the controller asks what replicas hold before it elects an unclean one.
+unclean.recovery.manager.enabled  First level of the feature heirlog.recovery.version; without effect afterwards.
 unclean.recovery.strategy  How long an unclean recovery waits for replicas, or that it waits for an operator.
 unclean.recovery.timeout.ms  How long an unclean recovery waits for replicas outside its quorum.
 compression.type  The codec in which batches are stored; producer keeps what the producer chose.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.state import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
 
 
@@ -27,12 +28,12 @@ SUPPORTED_FEATURES: Final[Mapping[str, Range]] = {
     METADATA_VERSION: Range(23, 29),
     KRAFT_VERSION: Range(0, 1),
     ELR_VERSION: Range(0, 1),
+    RECOVERY_VERSION: Range(0, 1),
 }
-"""metadata.version 23 (4.0-IV1) is the first that can write an ELR down, 29 (4.2-IV1) the newest read here."""
-
-REGISTERED_FEATURES: Final[Mapping[str, Range]] = {**SUPPORTED_FEATURES, RECOVERY_VERSION: Range(0, 1)}
-"""What a broker registers and ApiVersions shows. The last one is not for finalizing: it says that this node answers
-GetReplicaLogInfo (10093), DescribeRecovery (10094) and ElectLeaders 3, which no ApiVersions advertises."""
+"""What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
+29 (4.2-IV1) the newest read here. A node that supports heirlog.recovery.version answers GetReplicaLogInfo (10093),
+DescribeRecovery (10094) and ElectLeaders 3, which no ApiVersions advertises; its level switches the recovery manager.
+"""
 
 DEFAULT_METADATA_VERSION: Final = 27
 """4.1-IV1: the production level of Kafka 4.1."""
@@ -42,7 +43,16 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = {
     ELR_VERSION: 1,
     KRAFT_VERSION: 1,
 }
-"""What a new cluster is formatted with. kraft.version lives in the quorum's control records, not in FeatureLevel."""
+"""What a new cluster is formatted with. kraft.version is in the quorum's control records, not in FeatureLevel. The
+level of heirlog.recovery.version follows from the configuration of who formats (`recovery_level`)."""
+
+MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"
+
+
+def recovery_level(static: StaticConfig) -> int:
+    """The first level of heirlog.recovery.version; afterwards the configuration counts for nothing."""
+    return int(bool(static[MANAGER_ENABLED]))
+
 
 NO_BUMP_ON_SHRINK: Final = 12
 """3.6-IV0: from here on a leader epoch does not end with a member's leaving the ISR (KAFKA-15021)."""

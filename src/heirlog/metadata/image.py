@@ -32,6 +32,7 @@ from heirlog.metadata.state import (
     LEADER_UNCHANGED,
     METADATA_VERSION,
     RECOVERY_STATE_UNCHANGED,
+    RECOVERY_VERSION,
     TOPIC_RESOURCE,
     BrokerState,
     ControllerState,
@@ -59,6 +60,7 @@ __all__ = [
     "LEADER_UNCHANGED",
     "METADATA_VERSION",
     "RECOVERY_STATE_UNCHANGED",
+    "RECOVERY_VERSION",
     "TOPIC_RESOURCE",
     "ConfigKey",
     "Image",
@@ -100,6 +102,11 @@ class Image:
     @property
     def elr_enabled(self) -> bool:
         return self.features.get(ELR_VERSION, 0) >= 1
+
+    @property
+    def recovery_manager_enabled(self) -> bool:
+        """Whether the unclean recovery manager is on: everywhere, or nowhere."""
+        return self.features.get(RECOVERY_VERSION, 0) >= 1
 
     @property
     def metadata_version(self) -> int:

@@ -40,7 +40,8 @@ METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 KRAFT_VERSION: Final = "kraft.version"
 RECOVERY_VERSION: Final = "heirlog.recovery.version"
-"""Ours, and never finalized: a node that names it takes part in unclean recovery."""
+"""Ours: a node that supports it takes part in unclean recovery; its finalized level says whether the recovery manager
+is on (1) or off (0)."""
 
 TOPIC_RESOURCE: Final = 2
 BROKER_RESOURCE: Final = 4
@@ -75,6 +76,8 @@ class PartitionState(NamedTuple):
     """Of the newest election that may have lost records; None if there was none."""
     earlier: tuple[ElectionBasis, ...] = ()
     """Of those before it, newest first, at most EARLIER_MAX: nobody may have reported them yet."""
+    last_leader: BrokerId = NO_LEADER
+    """Whose leadership ended when the partition lost its leader; NO_LEADER if it has one, or that is not known."""
 
     @property
     def has_leader(self) -> bool:

@@ -22,7 +22,7 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim import invariants, succession
 from heirlog.sim.autopsy import HeldLog, log_on_disk
 from heirlog.sim.bystander import Bystander, Key
-from heirlog.sim.cluster import RECOVERY_MANAGER, Machine
+from heirlog.sim.cluster import Machine
 from heirlog.sim.custody import Custody
 from heirlog.sim.faults import DRIFTS_PPM
 from heirlog.sim.lineage import Lineage
@@ -37,7 +37,7 @@ class RecordJudge:
     def __init__(self, bystander: Bystander, custody: Custody) -> None:
         self._seen = bystander
         self._custody = custody
-        self._rules = succession.Rules(bool(bystander.static[RECOVERY_MANAGER]), bystander.is_whole)
+        self._rules = succession.Rules(bystander.image.recovery_manager_enabled, bystander.is_whole)
         self._cleared: dict[Key, PartitionState] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
         self._handed_over: list[Key] = []
@@ -47,6 +47,7 @@ class RecordJudge:
 
     def on_record(self, record: Any, offset: int, journal: Journal) -> None:
         image = self._seen.image
+        self._rules.manager = image.recovery_manager_enabled
         clears_elr = isinstance(record, ClearElrRecord)
         for key, before in journal.partitions.items():
             after = image.partition(*key)

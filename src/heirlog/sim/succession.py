@@ -29,7 +29,7 @@ class Rules:
     """What holds for a run, and what a bystander knows."""
 
     manager: bool
-    """The recovery manager is on."""
+    """The recovery manager is on as of the record that is judged."""
     is_whole: Callable[[BrokerId], bool]
     """Its disk has lost nothing since it was registered."""
 

@@ -224,24 +224,6 @@ def test_a_member_that_goes_while_the_others_are_asked_is_waited_for_and_its_ans
     assert cluster.leader() == 1
 
 
-def test_without_the_manager_the_shipped_rules_hold_and_a_longer_list_elects_nobody() -> None:
-    cluster = back(lost(), 1)
-    records = list(cluster.image.records())
-    off = Cluster(manager=False)
-    off.harness.lose()
-    off.harness.controller.on_snapshot(records, cluster.image.offset, 1)
-    off.harness.quorum.log_end_offset = cluster.image.offset + 1
-    off.harness.lead()
-    off.harness.commit()
-    assert state_of(off.harness).last_known_elr == (3, 2, 1)
-    for broker in (1, 2, 3):
-        heartbeat(off.harness, broker)
-    assert off.leader() == -1 and off.asked() == []
-    assert off.described().state == "ManualElectionRequired"
-    assert off.outcome(1) == ("NONE", "")
-    assert off.leader() == 1
-
-
 def test_with_the_elr_feature_off_the_last_in_sync_replica_is_waited_for() -> None:
     cluster = Cluster()
     cluster.topic(min_insync_replicas="2")
@@ -269,26 +251,6 @@ def test_with_the_elr_feature_off_the_last_in_sync_replica_is_waited_for() -> No
     cluster.advance(5_000)
     state = state_of(fresh)
     assert (state.leader, state.isr) == (3, (3,))
-
-
-def test_what_was_lost_before_the_manager_was_switched_on_is_made_up_for_by_asking_everybody() -> None:
-    off = Cluster(manager=False)
-    off.topic(min_insync_replicas="2")
-    off.lose_everything()
-    assert len(state_of(off.harness).last_known_elr) == 1
-    on = Cluster()
-    on.harness.lose()
-    on.harness.controller.on_snapshot(list(off.image.records()), off.image.offset, 1)
-    on.harness.quorum.log_end_offset = off.image.offset + 1
-    on.lives = dict(off.lives)
-    on.harness.lead()
-    on.harness.commit()
-    back(on, 1, 2)
-    assert on.leader() == -1 and on.described().state == "WaitingForQuorum"
-    back(on, 3)
-    for broker, end in ((1, 10), (2, 30), (3, 20)):
-        on.reply(broker, 0, end)
-    assert on.leader() == 2
 
 
 def test_lists_that_a_downgrade_left_behind_decide_nothing() -> None:

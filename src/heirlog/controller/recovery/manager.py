@@ -15,8 +15,8 @@ the same turn: between check and record nothing can change.
 All partitions of one turn are judged first and elected in one list of records. Where there are very many, a turn takes
 some of them and the next one follows.
 
-With the manager off (`unclean.recovery.manager.enabled`) nothing recovers and nobody is elected here; replicas are
-still asked when an operator wants to know what they hold.
+With the manager off (level 0 of the feature `heirlog.recovery.version`) nothing recovers and no leader is elected here;
+replicas are still asked when an operator wants to know what they hold.
 
 Source: KIP-966, "Unclean recovery".
 """
@@ -35,7 +35,7 @@ from heirlog.controller.partition_change import Built
 from heirlog.controller.recovery.answers import Answer, counts
 from heirlog.controller.recovery.book import Book
 from heirlog.controller.recovery.sender import PARTITIONS_MAX, RecoverySender
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED, STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
+from heirlog.controller.recovery.strategy import STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
 from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.basis import Basis
@@ -93,7 +93,6 @@ class RecoveryManager:
         self._image = Image()
         self._runs = False
         self.sender = RecoverySender(env, self)
-        self.enabled = bool(static[MANAGER_ENABLED])
         self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
         self.book = Book()
         self.failures: dict[BrokerId, Failure] = {}
@@ -132,6 +131,10 @@ class RecoveryManager:
         self._cancel_timer = self._cancel_pause = None
 
     @property
+    def enabled(self) -> bool:
+        return self._image.recovery_manager_enabled
+
+    @property
     def elects_many(self) -> bool:
         """Many partitions get a leader one after another; what can wait should."""
         return self._env.now_ms() < self._elects_many_until_ms
@@ -148,6 +151,9 @@ class RecoveryManager:
                 self.failures.pop(broker, None)
                 self.sender.broker_changed(broker)
             self._judge_replicas_of(set(changed.brokers))
+        if not self.enabled and RECOVERY_VERSION in changed.features:
+            # what operators asked of it, and what it was doing, ends with it
+            self.book.recoveries.clear()
         if changed.features or any(key in _CONFIGS for _, _, key in changed.configs):
             self._judge_configured(changed)
 

@@ -22,7 +22,6 @@ from heirlog.metadata.image import Image
 
 STRATEGY: Final = "unclean.recovery.strategy"
 UNCLEAN_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
-MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"
 TIMEOUT: Final = "unclean.recovery.timeout.ms"
 
 

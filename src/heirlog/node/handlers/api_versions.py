@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
-from heirlog.metadata.features import REGISTERED_FEATURES
+from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.image import KRAFT_VERSION
 from heirlog.node.wire import api_keys
 from heirlog.protocol.errors import ErrorCode
@@ -35,7 +35,7 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
             ApiVersionsResponse.SupportedFeatureKey(
                 name=name, min_version=levels.min_version, max_version=levels.max_version
             )
-            for name, levels in sorted(REGISTERED_FEATURES.items())
+            for name, levels in sorted(SUPPORTED_FEATURES.items())
             if levels.min_version > 0 or context.api_version >= 4
         ],
         finalized_features_epoch=image.offset,

@@ -15,6 +15,8 @@ _unpack_b = _Shape(">b").unpack_from
 _pack_b = _Shape(">b").pack
 _unpack_biiqiq = _Shape(">biiqiq").unpack_from
 _pack_biiqiq = _Shape(">biiqiq").pack
+_unpack_i = _Shape(">i").unpack_from
+_pack_i = _Shape(">i").pack
 _unpack_iu = _Shape(">i16s").unpack_from
 _pack_iu = _Shape(">i16s").pack
 _unpack_iii = _Shape(">iii").unpack_from
@@ -41,6 +43,7 @@ class PartitionRecord(Message):
         "last_known_elr",
         "election_basis",
         "earlier_elections",
+        "last_leader",
     )
     API_KEY = 3
     MIN_VERSION = 0
@@ -116,6 +119,7 @@ class PartitionRecord(Message):
         last_known_elr: list[int] | None = None,
         election_basis: PartitionRecord.ElectionBasis | None = None,
         earlier_elections: list[PartitionRecord.ElectionBasis] | None = None,
+        last_leader: int = -1,
     ) -> None:
         self.partition_id: int = partition_id
         self.topic_id: bytes = topic_id
@@ -132,6 +136,7 @@ class PartitionRecord(Message):
         self.last_known_elr: list[int] | None = last_known_elr
         self.election_basis: PartitionRecord.ElectionBasis | None = election_basis
         self.earlier_elections: list[PartitionRecord.ElectionBasis] | None = earlier_elections
+        self.last_leader: int = last_leader
 
 
 def _read_replica_answer(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[PartitionRecord.ReplicaAnswer], int]:
@@ -195,6 +200,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.last_known_elr = None
             x.election_basis = None
             x.earlier_elections = None
+            x.last_leader = -1
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -289,6 +295,11 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
                         if pos != end:
                             raise p.bad_tag("EarlierElections")
+                    elif tag == 10002:
+                        (x.last_leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("LastLeader")
                     else:
                         pos = end
             items.append(x)
@@ -300,6 +311,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.last_known_elr = None
             x.election_basis = None
             x.earlier_elections = None
+            x.last_leader = -1
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -372,6 +384,11 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
                         if pos != end:
                             raise p.bad_tag("EarlierElections")
+                    elif tag == 10002:
+                        (x.last_leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("LastLeader")
                     else:
                         pos = end
             items.append(x)
@@ -384,6 +401,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
             x.last_known_elr = None
             x.election_basis = None
             x.earlier_elections = None
+            x.last_leader = -1
             (x.partition_id, x.topic_id) = _unpack_iu(buf, pos)
             pos += 20
             n = buf[pos] - 1
@@ -447,6 +465,11 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Par
                             x.earlier_elections, pos = _read_election_basis(buf, pos, n, version)
                         if pos != end:
                             raise p.bad_tag("EarlierElections")
+                    elif tag == 10002:
+                        (x.last_leader,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("LastLeader")
                     else:
                         pos = end
             items.append(x)
@@ -485,7 +508,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None or x.earlier_elections is not None:
+            if x.leader_recovery_state != 0 or x.eligible_leader_replicas is not None or x.last_known_elr is not None or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -520,6 +543,10 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     if earlier_elections:
                         _write_election_basis(inner, earlier_elections, version)
                     tagged.append((10001, inner))
+                if x.last_leader != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.last_leader))
+                    tagged.append((10002, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -552,7 +579,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if directories:
                 w(p.uuids(directories))
-            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None:
+            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -571,6 +598,10 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     if earlier_elections:
                         _write_election_basis(inner, earlier_elections, version)
                     tagged.append((10001, inner))
+                if x.last_leader != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.last_leader))
+                    tagged.append((10002, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -598,7 +629,7 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
             if adding_replicas:
                 w(p.int32s(adding_replicas))
             w(_pack_iii(x.leader, x.leader_epoch, x.partition_epoch))
-            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None:
+            if x.leader_recovery_state != 0 or x.election_basis is not None or x.earlier_elections is not None or x.last_leader != -1:
                 tagged = []
                 if x.leader_recovery_state != 0:
                     inner = Out()
@@ -617,6 +648,10 @@ def _write(out: Out, items: Sequence[PartitionRecord], version: int) -> None:
                     if earlier_elections:
                         _write_election_basis(inner, earlier_elections, version)
                     tagged.append((10001, inner))
+                if x.last_leader != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.last_leader))
+                    tagged.append((10002, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")

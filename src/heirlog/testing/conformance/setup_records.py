@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heirlog.controller.recovery.strategy import MANAGER_ENABLED
 from heirlog.metadata.config_def import StaticConfig, parse_static
-from heirlog.metadata.features import REGISTERED_FEATURES
+from heirlog.metadata.features import MANAGER_ENABLED, SUPPORTED_FEATURES
 from heirlog.metadata.image import BROKER_RESOURCE, METADATA_VERSION, TOPIC_RESOURCE
 from heirlog.metadata.state import RECOVERED, RECOVERING
 from heirlog.protocol.records import (
@@ -97,8 +96,8 @@ def broker_record(broker: Members) -> RegisterBrokerRecord:
 
 def broker_features() -> dict[str, tuple[int, int]]:
     """What every broker here supports. From the oldest metadata.version on that there is: a setup may begin there."""
-    ranges = {name: (levels.min_version, levels.max_version) for name, levels in REGISTERED_FEATURES.items()}
-    return ranges | {METADATA_VERSION: (7, REGISTERED_FEATURES[METADATA_VERSION].max_version)}
+    ranges = {name: (levels.min_version, levels.max_version) for name, levels in SUPPORTED_FEATURES.items()}
+    return ranges | {METADATA_VERSION: (7, SUPPORTED_FEATURES[METADATA_VERSION].max_version)}
 
 
 def partition_record(partition: Members, topic_id: Uuid) -> PartitionRecord:

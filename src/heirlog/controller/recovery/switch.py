@@ -1,0 +1,63 @@
+"""What a switch of the recovery manager does to LastKnownELR, whose meaning changes with it.
+
+`heirlog.recovery.version` is 1 (on) or 0 (off) for the whole cluster. The list has a form for each (eligible.py):
+
+    off    the last known leader, which may be elected by itself
+    on     everyone lost, and a list that is long enough says whom Balanced must hear
+
+Read by the other rule a list is dangerous. A follower that was lost would be elected as if it had led last; and a list
+of one leader would hide the replicas that were lost before it.
+
+    on -> off    the last leader stays on the list, where the image knows it (PartitionState.last_leader). Else the list
+                 is emptied. What the shipped rules elect then is elected in the same batch; a partition without ISR,
+                 ELR and last leader waits for an operator
+    off -> on    no record says who was lost. So wherever the ISR is below min ISR the list names every assigned replica
+                 outside ISR and ELR: each of them may have been lost, and has to answer. As ever, the list is emptied
+                 when the ISR reaches min ISR
+
+Without the ELR feature there are no lists, and nothing is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from heirlog.controller.leadership import Changes, Leadership
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image, merged
+from heirlog.metadata.state import Ids, PartitionState
+from heirlog.protocol.types import PartitionKey, Uuid
+
+
+def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
+    """Every LastKnownELR in its new meaning. Looks at every partition; meant to be applied as one."""
+    leadership, changes = Leadership(image, static, manager_enabled=on), Changes()
+    for topic_id in sorted(image.partitions):
+        for partition, state in sorted(image.partitions[topic_id].items()):
+            min_isr = min(leadership.min_isr(topic_id), len(state.replicas))
+            listed = _who_may_be_lost(state, min_isr) if on else _last_leader(state)
+            if listed != state.last_known_elr or not state.has_leader:
+                changes.add(leadership.change(topic_id, partition, last_known=listed))
+    return changes
+
+
+def without_candidates(image: Image, changes: Changes) -> Iterator[PartitionKey]:
+    """The partitions which `changes` of a switch to off leave without a replica known to be complete."""
+    changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
+    for topic_id, partition in image.leaderless():
+        state, record = image.partitions[topic_id][partition], changed.get((topic_id, partition))
+        after = state if record is None else merged(image, state, record)
+        if not (after.has_leader or after.isr or after.elr or after.last_known_elr):
+            yield topic_id, partition
+
+
+def _last_leader(state: PartitionState) -> Ids:
+    return tuple([replica for replica in state.last_known_elr if replica == state.last_leader])
+
+
+def _who_may_be_lost(state: PartitionState, min_isr: int) -> Ids:
+    """Those first of whom it is known."""
+    if len(state.isr) >= min_isr:
+        return ()
+    members = {*state.isr, *state.elr}
+    return tuple([each for each in dict.fromkeys((*state.last_known_elr, *state.replicas)) if each not in members])
