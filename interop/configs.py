@@ -25,7 +25,6 @@ SET = 0
 DIFFERENT = {
     "listeners": "needs a restart",
     "listener.security.protocol.map": "needs a restart; a list here",
-    "metric.reporters": "none here",
     "broker.id": "has no default here",
     "ssl.keystore.type": "Kafka then looks for the store",
     "ssl.truststore.type": "Kafka then looks for the store",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import answers.play
 import clients
 import clock
 import configs
@@ -72,6 +73,7 @@ CHECKS: list[Check] = [
     ("group of kcat", clients.kcat_group),
     ("group of Java clients", clients.java_group),
     ("metrics beside Kafka's", exported.check),
+    ("answers beside Apache Kafka's", answers.play.check),
     ("permissions beside Apache Kafka's", permissions.check),
     ("Kafka's tools", tools.check),
     ("Java client, kafka-topics, files, kafka-dump-log", clients.java_client_and_files),

@@ -181,11 +181,11 @@ def test_each_partition_is_answered_for_itself(leader: Rig) -> None:
     ]
 
 
-def test_a_partition_given_twice_is_answered_twice(leader: Rig) -> None:
-    waiting = Waiting(ask(leader, (0, 3), (0, 4)))
+def test_a_partition_given_twice_is_cut_once_where_the_last_item_says(leader: Rig) -> None:
+    waiting = Waiting(ask(leader, (0, 4), (0, 3)))
     for replica in (2, 3):
-        follower_fetches(leader, replica, 10, 4)
-    assert waiting.outcomes == [("NONE", 4), ("NONE", 4)]
+        follower_fetches(leader, replica, 10, 3)
+    assert waiting.outcomes == [("NONE", 3)]
 
 
 def test_a_topic_that_deletes_nothing_is_refused(alone: Rig) -> None:

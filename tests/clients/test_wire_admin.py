@@ -374,7 +374,6 @@ def test_describe_configs(world: World, version: int) -> None:
         {"resource_type": 2, "resource_name": "nowhere", "configuration_keys": None},
         {"resource_type": 2, "resource_name": "no good", "configuration_keys": None},
         {"resource_type": 4, "resource_name": "2", "configuration_keys": None},
-        {"resource_type": 77, "resource_name": "x", "configuration_keys": None},
     ]
     with world.broker(1) as stranger:
         answer = stranger.ask("describe_configs", version, resources=resources, include_synonyms=True)
@@ -387,7 +386,7 @@ def test_describe_configs(world: World, version: int) -> None:
     assert {one.name for one in two.configs} < {one.name for one in everything.configs}
     assert "log.dirs" in {one.name for one in broker.configs}
     codes = [one.error_code.name for one in refused]
-    assert codes == ["unknown_topic_or_partition", "invalid_topic_exception", "invalid_request", "invalid_request"]
+    assert codes == ["unknown_topic_or_partition", "invalid_topic_exception", "invalid_request"]
     assert all(one.error_message for one in refused)
 
 
@@ -416,7 +415,7 @@ def test_elections_that_are_not_needed_or_not_possible(world: World, topic: str,
     # leaders that other tests have moved come home first, as soon as they are in sync again
     def nobody_moves() -> bool:
         answer = world.ask("elect_leaders", version, topic_partitions=None, timeout=5000)
-        return bool(answer.replica_election_results == ())
+        return all(one.partition_result == () for one in answer.replica_election_results)
 
     world.eventually(nobody_moves)
 
@@ -458,7 +457,11 @@ def test_a_replica_goes_becomes_eligible_and_is_given_its_partition_back(world: 
         body = [{"topic": name, "partitions": [{"partition": 0, "partition_max_bytes": 1000, "fetch_offset": 2}]}]
         poll = waiting.send("fetch", 12, max_bytes=1000, max_wait=FOREVER_MS, min_bytes=1, topics=body)
         elected = world.ask("elect_leaders", 2, election_type=0, topic_partitions=None, timeout=5000)
-        found = {one.topic: one.partition_result[0].error_code.name for one in elected.replica_election_results}
+        found = {
+            one.topic: one.partition_result[0].error_code.name
+            for one in elected.replica_election_results
+            if one.partition_result
+        }
         assert found[name] == "none"
         told = waiting.answer(poll).responses[0].partitions[0]
     assert (told.error_code.name, told.current_leader.leader_id) == ("not_leader_or_follower", 3)

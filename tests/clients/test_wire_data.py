@@ -163,7 +163,7 @@ REFUSED_BATCHES = {
     "no batch": (b"", "invalid_record"),
     "null": (None, "invalid_record"),
     "a message of format 1": (damaged(batch(), 16, ">b", 1), "invalid_record"),
-    "half a batch": (batch()[:-3], "corrupt_message"),
+    "half a batch": (batch()[:-3], "invalid_record"),
     "half a header": (batch()[:30], "corrupt_message"),
     "a length of nothing": (damaged(batch(), 8, ">i", 0), "corrupt_message"),
     "a negative length": (damaged(batch(), 8, ">i", -1), "corrupt_message"),

@@ -55,7 +55,7 @@ class Cluster:
         return len(outcome.records), outcome.respond(0).filter_results
 
 
-OK = (ErrorCode.NONE, None)
+OK = (ErrorCode.NONE, "")
 
 
 def test_what_exists_or_is_given_twice_is_created_once() -> None:
@@ -115,5 +115,5 @@ def test_a_filter_with_an_unknown_number_removes_nothing_and_the_others_theirs()
     assert [(result.error_code, result.error_message) for result in results] == [
         (ErrorCode.INVALID_REQUEST, "Unknown patternFilter."),
         (ErrorCode.INVALID_REQUEST, "Unknown entryFilter."),
-        OK,
+        (ErrorCode.NONE, None),
     ]

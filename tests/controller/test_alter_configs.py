@@ -173,7 +173,7 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
             "greater than or equal to group.consumer.min.session.timeout.ms",
         ),
         (8, "1", ("root", SET, "DEBUG"), "INVALID_REQUEST", "resource type 8"),
-        (99, "1", ("x", SET, "y"), "INVALID_REQUEST", "resource type 99"),
+        (99, "1", ("x", SET, "y"), "UNSUPPORTED_VERSION", "resource type 99"),
     ],
 )
 def test_what_is_refused(

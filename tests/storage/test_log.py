@@ -61,7 +61,7 @@ def test_what_a_producer_may_not_write_is_refused_with_kafkas_code(files: Memory
     old = batch("a")
     old[16] = 1
     refused(log, damaged, ErrorCode.CORRUPT_MESSAGE)
-    refused(log, batch("a")[:-1], ErrorCode.CORRUPT_MESSAGE)
+    refused(log, batch("a")[:-1], ErrorCode.INVALID_RECORD)
     refused(log, batch("x" * 1000), ErrorCode.MESSAGE_TOO_LARGE)
     refused(log, wrong_count, ErrorCode.INVALID_RECORD)
     refused(log, old, ErrorCode.INVALID_RECORD)

@@ -88,9 +88,13 @@ class DeleteRecordsHandler:
         """A response, or `Pending` while followers have older records."""
         response = DeleteRecordsResponse()
         wait = _LowWatermarkWait(self._peers, response)
+        # a partition that is named twice is cut once, where the last of its items says, as on Apache Kafka
+        cuts: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
         for topic in request.topics:
-            answers = [self._answer(topic.name, asked, wait) for asked in topic.partitions]
-            response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+            cuts.setdefault(topic.name, {}).update((asked.partition_index, asked) for asked in topic.partitions)
+        for name, partitions in cuts.items():
+            answers = [self._answer(name, asked, wait) for asked in partitions.values()]
+            response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=answers))
         if not wait.keys:
             return response
         waits = self._replicas.waits.delete_records

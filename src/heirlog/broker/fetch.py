@@ -47,6 +47,7 @@ _TOPIC_ID_VERSION = 13
 _CURRENT_LEADER_VERSION = 12
 _NODE_ENDPOINTS_VERSION = 16
 _READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _NAMES_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -165,6 +166,8 @@ class FetchHandler:
     def fetch(self, request: FetchRequest, context: Context) -> Any:
         """A response, or `Pending` for a long poll."""
         fetch = _Fetch(self, request, context)
+        if request.isolation_level not in _ISOLATION_LEVELS:
+            return self._refused_whole(request, context, ErrorCode.INVALID_REQUEST)
         try:
             fetch.session = self._sessions.open(
                 request,
@@ -190,6 +193,22 @@ class FetchHandler:
         if fetch.from_follower:
             self._replicas.waits.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
+
+    def _refused_whole(self, request: FetchRequest, context: Context, code: ErrorCode) -> FetchResponse:
+        """With the error at each partition as well: the first versions have no other place for it."""
+        response = FetchResponse(error_code=code)
+        if context.api_version < _TOPIC_ID_VERSION:
+            for topic in filter(lambda each: each.partitions, request.topics):
+                partitions = [
+                    FetchResponse.PartitionData(
+                        partition_index=asked.partition, error_code=code, high_watermark=-1, records=b""
+                    )
+                    for asked in topic.partitions
+                ]
+                response.responses.append(
+                    FetchResponse.FetchableTopicResponse(topic=topic.topic, partitions=partitions)
+                )
+        return response
 
     def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
         return self._replicas.waits.follower_fetch if fetch.from_follower else self._replicas.waits.consumer_fetch
@@ -312,7 +331,12 @@ class FetchHandler:
 
     def _fail(self, fetch: _Fetch, entry: FetchEntry, error: KafkaError) -> None:
         entry.data = FetchResponse.PartitionData(
-            partition_index=entry.asked.partition, error_code=error.code, high_watermark=-1, records=b""
+            partition_index=entry.asked.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            # null of a partition that is here, as Apache Kafka has it
+            aborted_transactions=[] if entry.partition is None else None,
+            records=b"",
         )
         entry.size = 0
         entry.final = fetch.has_final = True

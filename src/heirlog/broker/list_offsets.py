@@ -8,7 +8,7 @@
 
 Each name has a version of the API that brought it; in an older one, or for any other negative number, the answer is
 UNSUPPORTED_VERSION. A client takes that for "this broker cannot", and does not use offset -1 as a position.
-A partition that is asked for twice is INVALID_REQUEST.
+A partition that is asked for twice is INVALID_REQUEST, once; an unknown isolation level is, for every partition.
 
 Trap: a new leader's high watermark may be lower than the one its predecessor showed. Until it has reached the start of
 the leader's own epoch, "latest" would go back before a client's eyes; the answer is OFFSET_NOT_AVAILABLE, which clients
@@ -41,24 +41,27 @@ _SINCE_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 _NEVER = 1 << 15
+_ISOLATION_LEVELS = (0, 1)
 
 _Answer = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
 def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
-    topics = []
     times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    topics: dict[str, dict[int, _Answer]] = {}
     for topic in request.topics:
         partitions = replicas.partitions_named(topic.name)
-        answers = []
+        answers = topics.setdefault(topic.name, {})
         for asked in topic.partitions:
             partition = partitions.get(asked.partition_index)
             try:
+                if request.isolation_level not in _ISOLATION_LEVELS:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level} is unknown")
                 if times[topic.name, asked.partition_index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name}-{asked.partition_index} is named twice")
+                _check_supported(asked.timestamp, context.api_version)
                 if partition is None:
                     raise replicas.no_partition(topic.name, asked.partition_index)
-                _check_supported(asked.timestamp, context.api_version)
                 answer = offset_for(partition, asked.timestamp, asked.current_leader_epoch, request.replica_id >= 0)
             except KafkaError as error:
                 answer = _Answer(error_code=_code_for(error.code, context.api_version))
@@ -67,9 +70,14 @@ def list_offsets(replicas: ReplicaManager, request: ListOffsetsRequest, context:
                 replicas.storage_failed(partition, error)
                 answer = _Answer(error_code=ErrorCode.KAFKA_STORAGE_ERROR)
             answer.partition_index = asked.partition_index
-            answers.append(answer)
-        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+            answers[asked.partition_index] = answer
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=list(answers.values()))
+            for name, answers in topics.items()
+            if answers
+        ]
+    )
 
 
 def _code_for(code: ErrorCode, version: int) -> ErrorCode:

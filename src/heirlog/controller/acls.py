@@ -59,7 +59,7 @@ def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Out
         if acl not in existing:
             existing.add(acl)
             records.append(acl_record(_new_id(image, ids, random), acl))
-        results.append(Created(error_message=None))
+        results.append(Created(error_message=""))
     if len(records) > MAX_RECORDS:
         sentence = "Unable to perform excessively large batch operation."
         return answer(_created_none(request, ErrorCode.POLICY_VIOLATION, sentence))
@@ -133,7 +133,7 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
             Deleted(
                 error_message=None,
                 matching_acls=[
-                    MatchingAcl(error_message=None, **pattern_members(acl), **entry_members(acl)) for _, acl in matching
+                    MatchingAcl(error_message="", **pattern_members(acl), **entry_members(acl)) for _, acl in matching
                 ],
             )
         )

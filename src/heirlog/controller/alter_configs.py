@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 from heirlog.controller.cleared import with_losses
 from heirlog.controller.configs import alter_configs as alter_resource
+from heirlog.controller.configs import check_resource_type
 from heirlog.controller.outcome import Outcome
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, ConfigType, Definition
@@ -95,6 +96,7 @@ def _alter(
         try:
             if times[kind, name] > 1:
                 raise _invalid("Each resource must appear at most once.")
+            check_resource_type(kind)
             made = alter_resource(image, static, kind, name, changes_of(image, resource))
             if len(records) + len(made) > MAX_RECORDS:
                 raise KafkaError(

@@ -32,6 +32,8 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 from heirlog.protocol.types import BrokerId
 
+_NOT_HERE = (8, 16)
+"""Loggers belong to their nodes, and client metrics do not exist yet. Other types are unknown to Apache Kafka too."""
 CLUSTER_DEFAULT = ""
 """Name of the broker resource that stands for all brokers."""
 
@@ -55,9 +57,15 @@ def alter_configs(
         return _alter_topic(image, name, changes)
     if kind == BROKER_RESOURCE:
         return _alter_broker(image, name, changes)
-    if kind == GROUP_RESOURCE:
-        return _alter_group(image, static, name, changes)
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"resource type {kind} has no configurations here")
+    check_resource_type(kind)
+    return _alter_group(image, static, name, changes)
+
+
+def check_resource_type(kind: int) -> None:
+    """Raises KafkaError: resources of this type have no configurations here."""
+    if kind not in (TOPIC_RESOURCE, BROKER_RESOURCE, GROUP_RESOURCE):
+        code = ErrorCode.INVALID_REQUEST if kind in _NOT_HERE else ErrorCode.UNSUPPORTED_VERSION
+        raise KafkaError(code, f"resource type {kind} has no configurations here")
 
 
 def _alter_topic(image: Image, topic: str, changes: Mapping[str, str | None]) -> list[Any]:

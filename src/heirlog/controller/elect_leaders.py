@@ -18,8 +18,9 @@ request. They are not needed if anyone leads. A recovery takes its time: where i
 ELIGIBLE_LEADERS_NOT_AVAILABLE with a sentence that says for whom it waits, and it goes on; DescribeRecovery tells how.
 
 A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing, of
-whatever type. One request serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for
-again. Each partition is its own change: records may span several batches.
+whatever type. Every topic is in the answer, also without a partition, as on Apache Kafka. One request serves 1000
+partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. Each partition is its own change:
+records may span several batches.
 
 The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
 of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
@@ -106,7 +107,8 @@ def elect_leaders(
     if not known and request.topic_partitions != []:
         return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
     handling = _Handling(image, static, request, recovery)
-    topics: dict[str, TopicResult] = {}
+    named = image.topic_ids if request.topic_partitions is None else [t.topic for t in request.topic_partitions]
+    topics = {name: TopicResult(topic=name) for name in sorted(named)}
     wanted: dict[tuple[str, int], list[_Asked]] = {}
     for asked in _asked(image, request):
         wanted.setdefault((asked.topic, asked.partition), []).append(asked)
@@ -115,7 +117,7 @@ def elect_leaders(
         if request.topic_partitions is None and code is ErrorCode.ELECTION_NOT_NEEDED:
             continue
         result = Result(partition_id=asked.partition, error_code=code, error_message=sentence or _SENTENCES.get(code))
-        topics.setdefault(asked.topic, TopicResult(topic=asked.topic)).partition_result.append(result)
+        topics[asked.topic].partition_result.append(result)
     response = ElectLeadersResponse(replica_election_results=list(topics.values()))
     return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 

@@ -135,12 +135,12 @@ def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) ->
 
 def _automatic(image: Image, static: StaticConfig, asked: Asked, random: Random) -> list[Ids]:
     partitions, factor = asked.num_partitions, asked.replication_factor
-    if partitions != _DEFAULT and partitions < 1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     if factor != _DEFAULT and factor < 1:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default."
         )
+    if partitions != _DEFAULT and partitions < 1:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     partitions = static.int("num.partitions") if partitions == _DEFAULT else partitions
     factor = static.int("default.replication.factor") if factor == _DEFAULT else factor
     return place(image.brokers.values(), partitions, factor, random)
@@ -203,7 +203,10 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
 
 
 def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome:
-    """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST."""
+    """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST.
+
+    What has neither is answered as often as it is there.
+    """
     given = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
     asked = Counter(given + [(name, ZERO_UUID) for name in request.topic_names])
     targets = Counter(_target(image, name, topic_id) for name, topic_id in asked)
@@ -220,7 +223,7 @@ def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsReque
             records.append(RemoveTopicRecord(topic_id=topic.id))
         else:
             result.error_message = _DELETION_SENTENCES[code]
-        results.append(result)
+        results += [result] * (times if (name, topic_id) == (None, ZERO_UUID) else 1)
     response = DeleteTopicsResponse(responses=results)
     return Outcome(lambda base_offset: response, records)
 

@@ -85,7 +85,7 @@ def update_features_answer(names: list[str], code: ErrorCode, message: str | Non
         error_code=code,
         error_message=message,
         results=[
-            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message=None)
+            UpdateFeaturesResponse.UpdatableFeatureResult(feature=name, error_message=ErrorCode.NONE.name)
             for name in names
             if code is ErrorCode.NONE
         ],

@@ -25,7 +25,7 @@ from heirlog.metadata.config_docs import documentation
 from heirlog.metadata.definition import ConfigType, Definition, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 NAMES_OF_THE_NODE = ("broker.id", "node.id")
@@ -120,7 +120,7 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
         levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
         entry = _entry(definition, _told(definition, [synonym for synonym, _ in levels]), read_only=False)
         if levels and levels[0][0].value is not None:
-            entry = replace(entry, value=_scaled(levels[0][0].value, levels[0][1]))
+            entry = replace(entry, value=definition.canonical(_scaled(levels[0][0].value, levels[0][1])))
         entries.append(entry)
     return entries
 
@@ -153,6 +153,8 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
         if definition.is_internal:
             continue
         levels = tuple(_server_levels(image, static, int(broker), name))
+        if name in SHOWN_WHERE_SET and all(level.source is Source.DEFAULT for level in levels):
+            continue
         entries.append(_entry(definition, levels, read_only=definition.update is Update.READ_ONLY))
     return entries
 
@@ -186,16 +188,16 @@ def _definition(name: str) -> Definition:
 
 def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool) -> ConfigEntry:
     strongest = levels[0] if levels else Synonym(definition.name, definition.default, Source.DEFAULT)
-    hidden = definition.is_sensitive
+    hidden = definition.is_sensitive or definition.name in AUTHORIZERS
     return ConfigEntry(
         name=definition.name,
-        value=None if hidden else strongest.value,
+        value=None if hidden or strongest.value is None else definition.canonical(strongest.value),
         source=strongest.source,
-        type=definition.type,
+        type=ConfigType.UNKNOWN if definition.name in AUTHORIZERS else definition.type,
         read_only=read_only,
         sensitive=hidden,
         synonyms=tuple(Synonym(s.name, None, s.source) for s in levels) if hidden else levels,
-        documentation=documentation(definition),
+        documentation="" if definition.name in AUTHORIZERS else documentation(definition),
     )
 
 

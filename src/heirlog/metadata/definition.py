@@ -33,6 +33,7 @@ class ConfigError(KafkaError):
 class ConfigType(IntEnum):
     """Numbers on the wire (DescribeConfigs v3+)."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -93,6 +94,20 @@ class Definition:
     def is_internal(self) -> bool:
         """For tests: it can be set and is never shown."""
         return self.name.startswith("internal.")
+
+    def canonical(self, text: str) -> str:
+        """As Apache Kafka describes the value: without spaces around it, numbers and booleans in one spelling."""
+        text = text.strip()
+        if self.type is ConfigType.BOOLEAN:
+            return text.lower()
+        if self.type is ConfigType.LIST:
+            return ",".join(part.strip() for part in text.split(","))
+        if self.type in (ConfigType.SHORT, ConfigType.INT, ConfigType.LONG):
+            try:
+                return str(int(text))
+            except ValueError:
+                return text
+        return text
 
     def parse(self, text: str) -> Any:
         """The typed value. Raises ConfigError."""

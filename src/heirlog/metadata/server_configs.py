@@ -49,7 +49,7 @@ _IDENTITY = (
     list_of("advertised.listeners", None),
     list_of(
         "listener.security.protocol.map",
-        "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
     ),
     string("inter.broker.listener.name", None),
     string("security.inter.broker.protocol", "PLAINTEXT", choices=("PLAINTEXT",)),
@@ -245,7 +245,7 @@ _COORDINATORS = (
 
 _OBSERVATION = (
     string("heirlog.metrics.listener", ""),
-    list_of("metric.reporters", "", update=CLUSTER),
+    list_of("metric.reporters", "org.apache.kafka.common.metrics.JmxReporter", update=CLUSTER),
     integer("metrics.num.samples", 2, 1),
     long("metrics.sample.window.ms", 30_000, 1),
     string(
@@ -279,3 +279,16 @@ SERVER_CONFIGS: Final[Mapping[str, Definition]] = {
 
 SECURITY_PREFIXES: Final = ("ssl.", "sasl.", "listener.name.", "security.")
 """Families that belong to TLS and SASL, which this version does not have; `listener.name.` is one of open names."""
+
+AUTHORIZERS: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
+"""Apache Kafka knows these by its authorizer only, and takes what it does not know for sensitive."""
+SHOWN_WHERE_SET: Final = AUTHORIZERS | frozenset(
+    (
+        *("controlled.shutdown.max.retries", "controlled.shutdown.retry.backoff.ms"),
+        *("leader.replication.throttled.rate", "follower.replication.throttled.rate"),
+        *("replica.alter.log.dirs.io.max.bytes.per.second", "leader.imbalance.per.broker.percentage"),
+        *("log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"),
+        *("unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable"),
+    )
+)
+"""Broker configurations whose defaults Apache Kafka does not describe."""

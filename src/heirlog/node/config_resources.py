@@ -14,12 +14,15 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from heirlog.metadata import dynamic_changes
-from heirlog.metadata.image import BROKER_RESOURCE, Image
+from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node
+
+KNOWN_RESOURCES = (TOPIC_RESOURCE, BROKER_RESOURCE, 8, 16, GROUP_RESOURCE)
+"""Loggers and client metrics among them: Apache Kafka knows these types."""
 
 
 def answer_with(
@@ -57,9 +60,12 @@ def refusal(
     node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]], response_class: Any
 ) -> Any:
     """Of this broker, instead of the controller's answer; None: it has nothing against it."""
-    if resource.resource_type != BROKER_RESOURCE:
+    if resource.resource_type not in KNOWN_RESOURCES:
+        reason: str | None = f"Unknown resource type {resource.resource_type}"
+    elif resource.resource_type == BROKER_RESOURCE:
+        reason = _reason_against(node, resource, changes_of)
+    else:
         return None
-    reason = _reason_against(node, resource, changes_of)
     if reason is None:
         return None
     return response_class.AlterConfigsResourceResponse(

@@ -29,6 +29,7 @@ def asks_for_metadata(request: DescribeQuorumRequest) -> bool:
 def unknown(request: DescribeQuorumRequest) -> Answer:
     """Each partition of a request that asks for another one than the metadata's, or for nothing."""
     return Answer(
+        error_message="",
         topics=[
             Answer.TopicData(
                 topic_name=topic.topic_name,
@@ -42,7 +43,7 @@ def unknown(request: DescribeQuorumRequest) -> Answer:
                 ],
             )
             for topic in request.topics
-        ]
+        ],
     )
 
 
@@ -55,7 +56,7 @@ def not_leader(leadership: Leadership) -> Answer:
         leader_epoch=leadership.epoch,
         high_watermark=-1,
     )
-    return Answer(topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
+    return Answer(error_message="", topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
 
 
 def described(
@@ -74,6 +75,7 @@ def described(
     observers = [_state(key.id, key.directory_id, p) for key, p in progress.observers(voters, wall_ms)]
     partition = Answer.PartitionData(
         partition_index=0,
+        error_message="",
         leader_id=leadership.leader_id,
         leader_epoch=leadership.epoch,
         high_watermark=high_watermark,
@@ -81,7 +83,9 @@ def described(
         observers=observers,
     )
     return Answer(
-        topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])], nodes=[_node(v) for v in voters]
+        error_message="",
+        topics=[Answer.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[_node(v) for v in voters],
     )
 
 

@@ -183,7 +183,7 @@ def _check_timestamps(first: int, largest: int, config: LogConfig, wall_ms: int)
 def _wrong_size(header: BatchHeader, available: int) -> LogError:
     if header.size > available:
         return LogError(
-            ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes of which only {available} have arrived"
+            ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes of which only {available} have arrived"
         )
     return LogError(ErrorCode.INVALID_RECORD, "a Produce request has exactly one record batch per partition")
 

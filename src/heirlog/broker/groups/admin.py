@@ -1,8 +1,8 @@
 """ListGroups, DescribeGroups and DeleteGroups: what an operator sees of groups.
 
 A group that is not there is described as Dead, as on Apache Kafka; from DescribeGroups 6 on with GROUP_ID_NOT_FOUND
-besides. Subscriptions and assignments are shown of a Stable group only: in between there is no agreed one. A group
-with members is not deleted (NON_EMPTY_GROUP).
+besides. Subscriptions are shown of a Stable group only: in between there is no agreed protocol. Assignments are those
+of the last generation until the next one has its own. A group with members is not deleted (NON_EMPTY_GROUP).
 
 Source: KIP-229, KIP-518 (states filter), KIP-848 (types filter), KIP-1043 (DescribeGroups 6).
 """
@@ -100,7 +100,7 @@ def _members(group: Group) -> list[DescribeGroupsResponse.DescribedGroupMember]:
             client_id=member.client_id,
             client_host=member.client_host,
             member_metadata=member.subscription(group.protocol) if stable else b"",
-            member_assignment=member.assignment if stable else b"",
+            member_assignment=member.assignment,
         )
         for member in group.members.values()
     ]

@@ -34,4 +34,4 @@ def handle(node: Node, request: DescribeAclsRequest, context: Context) -> Any:
         if place not in resources:
             resources[place] = Resource(**pattern_members(acl))
         resources[place].acls.append(Description(**entry_members(acl)))
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))

@@ -27,7 +27,6 @@ def handle(node: Node, request: DescribeClusterRequest, context: Context) -> Des
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"this is a listener of {what}, and describes them (endpoint type {mine})",
-            endpoint_type=mine,
         )
     shown = _controllers(node, context.listener) if mine == CONTROLLERS else _brokers(node, request, context.listener)
     return DescribeClusterResponse(

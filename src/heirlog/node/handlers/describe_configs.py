@@ -15,6 +15,7 @@ from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.metadata.topic_name import topic_name_error
 from heirlog.node.broker_loggers import BROKER_LOGGER, check_is_me
+from heirlog.node.config_resources import KNOWN_RESOURCES
 from heirlog.node.log_levels import LOGGERS
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -30,6 +31,21 @@ Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
     # once each, however often it is named: a request of a megabyte could ask for gigabytes of the same
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}.values()
+    unknown = next((one.resource_type for one in resources if one.resource_type not in KNOWN_RESOURCES), None)
+    if unknown is not None:
+        # as by Apache Kafka, which then describes nothing
+        refused = f"Unexpected resource type {unknown}; topics (2), brokers (4), loggers (8), groups (32) have some"
+        return DescribeConfigsResponse(
+            results=[
+                Result(
+                    error_code=ErrorCode.INVALID_REQUEST,
+                    error_message=refused,
+                    resource_type=one.resource_type,
+                    resource_name=one.resource_name,
+                )
+                for one in resources
+            ]
+        )
     return DescribeConfigsResponse(results=[_result(node, one, request) for one in resources])
 
 
@@ -43,7 +59,7 @@ def _result(
         result.error_code, result.error_message = error.code, str(error)
         return result
     asked = set(resource.configuration_keys or ())
-    result.error_message = None
+    result.error_message = ""
     if resource.resource_type == BROKER_LOGGER:
         entries = _loggers(node)
     else:
@@ -99,7 +115,7 @@ def _entry(
         config_source=entry.source,
         is_sensitive=entry.sensitive,
         config_type=entry.type,
-        documentation=entry.documentation if with_documentation else None,
+        documentation=entry.documentation or None if with_documentation else None,
         synonyms=[Synonym(name=synonym.name, value=synonym.value, source=synonym.source) for synonym in entry.synonyms]
         if with_synonyms
         else [],

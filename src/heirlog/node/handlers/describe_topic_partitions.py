@@ -92,7 +92,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitio
     return Topic(
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if malformed else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
-        topic_authorized_operations=NOT_ASKED if malformed else TOPIC_OPERATIONS,
+        topic_authorized_operations=TOPIC_OPERATIONS if name else NOT_ASKED,
     )
 
 

@@ -1,6 +1,7 @@
 """FindCoordinator (key 10): who coordinates a group or a transactional id.
 
 v0 groups, v1 key types and messages, v3 flexible, v4 several keys at once, v5-6 nothing that changes the fields.
+Without an error the message is "NONE", and empty from v4 on, as on Apache Kafka.
 A group's coordinator leads its partition of `__consumer_offsets`. The first question creates that topic; until it has
 leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again. A transactional id gets INVALID_REQUEST, which
 no client retries: transactions are not there yet.
@@ -34,6 +35,8 @@ def handle(node: Node, request: FindCoordinatorRequest, context: Context) -> Fin
     if context.api_version >= BATCHED:
         return FindCoordinatorResponse(coordinators=found)
     (only,) = found
+    if context.api_version > 0 and only.error_code == ErrorCode.NONE:
+        only.error_message = ErrorCode.NONE.name
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
@@ -71,4 +74,4 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoor
     leader = node.image.brokers[state.leader]
     endpoint = leader.endpoint(listener)
     assert endpoint is not None, "leader_error has looked"
-    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message=None)
+    return Coordinator(key=key, node_id=leader.id, host=endpoint.host, port=endpoint.port, error_message="")

@@ -1,0 +1,277 @@
+"""The differences that are meant: each with the row of docs/compatibility.md that says so.
+
+A difference has one name at most, the first that applies; `examples` show each in every run, so that a name that
+nothing needs any more is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from answers.players import Difference
+from answers.shape import Plan
+from answers.world import Batch
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
+UNKNOWN_SERVER_ERROR, INVALID_REQUEST, NOT_COORDINATOR = -1, 42, 16
+INVALID_RECORD, INVALID_ACKS, GROUP_NOT_FOUND = 87, 21, 69
+TRANSACTIONAL_ID_FORBIDDEN = 53
+OWN_CONFIGS = ("unclean.recovery.", "heirlog.", "log.level", "eligible.leader.replicas.enabled")
+NEEDS_A_RESTART = ("listeners", "advertised.listeners", "listener.security.protocol.map")
+OURS = "heirlog.recovery.version"
+DESCRIBED = frozenset((15, 32, 61, 43))
+"""These are answered once for each name."""
+CONFIGURED = frozenset((19, 32))
+A, B = "shown-a", "shown-b"
+
+
+@dataclass(frozen=True)
+class Deviation:
+    name: str
+    row: str
+    """How the row begins."""
+    applies: Callable[[Difference], bool]
+    examples: tuple[Plan, ...] = ()
+    is_harmless: bool = True
+    """The nodes hold the same afterwards: the sequence continues with the same names."""
+
+
+def _at(difference: Difference, *ends: str) -> bool:
+    return difference.path.endswith(ends)
+
+
+def _missing_here(difference: Difference) -> bool:
+    return bool(difference.ours == "not there")
+
+
+def _own_config(difference: Difference) -> bool:
+    ours = difference.ours
+    return (
+        difference.plan.key in CONFIGURED
+        and difference.theirs == "not there"
+        and isinstance(ours, dict)
+        and str(ours.get("name")).startswith(OWN_CONFIGS)
+    )
+
+
+def _restart(difference: Difference) -> bool:
+    return difference.plan.key == 32 and any(
+        f"[['{name}']].{what}" in difference.path for name in NEEDS_A_RESTART for what in ("read_only", "config_type")
+    )
+
+
+def _twice(difference: Difference) -> bool:
+    """A name that comes again, or what its place has in an order."""
+    return (
+        difference.plan.key in DESCRIBED
+        and _missing_here(difference)
+        and difference.path.endswith("]")
+        and ("#" in difference.path.rpartition("[")[2])
+    )
+
+
+def _meaningless(difference: Difference) -> bool:
+    plan = difference.plan
+    if (
+        plan.key == 1
+        and isinstance(difference.answer, dict)
+        and difference.answer["error_code"] == UNKNOWN_SERVER_ERROR
+    ):
+        return True
+    if plan.key in (1, 2) and plan.version >= 2:
+        return plan.fields["isolation_level"] not in (0, 1)
+    return plan.key == 44 and difference.theirs == UNKNOWN_SERVER_ERROR
+
+
+def _holds_nothing(difference: Difference) -> bool:
+    """A group to which only offsets that were refused have been committed."""
+    key, theirs, ours = difference.plan.key, difference.theirs, difference.ours
+    if key == 16:
+        return isinstance(theirs, dict) and theirs["group_state"] in ("", "Empty") and _missing_here(difference)
+    if key == 15:
+        return (
+            (theirs, ours) == ("Empty", "Dead")
+            or (ours == GROUP_NOT_FOUND and theirs == 0)
+            or (ours == "a text" and theirs is None)
+        )
+    return key == 42 and (theirs, ours) == (0, GROUP_NOT_FOUND)
+
+
+def _transactions(difference: Difference) -> bool:
+    plan = difference.plan
+    if plan.key == 22:
+        return plan.fields.get("transactional_id") is not None
+    if plan.key == 10:
+        return plan.fields.get("key_type") == 1
+    batches = [part["records"] for topic in plan.fields.get("topic_data", ()) for part in topic["partition_data"]]
+    return plan.key == 0 and any(batch.transactional for batch in batches if isinstance(batch, Batch))
+
+
+def _produced(difference: Difference) -> list[tuple[Any, int]]:
+    if difference.plan.key != 0:
+        return []
+    by = "topic_id" if difference.plan.version >= 13 else "name"
+    return [
+        (topic[by], part["index"]) for topic in difference.plan.fields["topic_data"] for part in topic["partition_data"]
+    ]
+
+
+def _new_topics(*topics: dict[str, Any]) -> Plan:
+    return Plan(19, 7, {"topics": list(topics), "timeout_ms": 20_000, "validate_only": False})
+
+
+def _topic(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+
+
+def _asked(partition: int) -> dict[str, int]:
+    return {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
+
+
+def _described(kind: int, name: str, *keys: str) -> dict[str, Any]:
+    return {"resource_type": kind, "resource_name": name, "configuration_keys": list(keys) or None}
+
+
+DEVIATIONS: list[Deviation] = [
+    Deviation(
+        "texts of errors",
+        "texts of errors",
+        lambda d: _at(d, ".error_message") and d.ours == "a text" and d.theirs in (None, ""),
+        (Plan(32, 4, {"resources": [_described(2, "nobody")]}),),
+    ),
+    Deviation(
+        "configurations of our own",
+        "own names",
+        _own_config,
+        (_new_topics(_topic(A), _topic(B)),),
+    ),
+    Deviation(
+        "configurations that need a restart",
+        "changing a broker's configuration at run time",
+        _restart,
+        (Plan(32, 4, {"resources": [_described(4, "0")]}),),
+    ),
+    Deviation(
+        "answered once",
+        "a name that a request has twice",
+        _twice,
+        (Plan(15, 5, {"groups": [A, A]}),),
+    ),
+    Deviation(
+        "what Apache Kafka fails at",
+        "a number without a meaning",
+        _meaningless,
+        (Plan(2, 5, {"replica_id": -1, "isolation_level": 2, "topics": [{"name": A, "partitions": [_asked(0)]}]}),),
+    ),
+    Deviation(
+        "a group that holds nothing",
+        "a group to which nothing was committed",
+        _holds_nothing,
+        (
+            Plan(
+                8,
+                5,
+                {
+                    "group_id": "shown-g",
+                    "topics": [
+                        {
+                            "name": A,
+                            "partitions": [
+                                {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m" * 5000}
+                            ],
+                        }
+                    ],
+                },
+            ),
+            Plan(15, 5, {"groups": ["shown-g"]}),
+            Plan(42, 2, {"groups_names": ["shown-g"]}),
+        ),
+    ),
+    Deviation(
+        "a feature or a partition to reassign twice",
+        "a name that a request has twice",
+        lambda d: d.plan.key in (45, 57) and d.ours == INVALID_REQUEST,
+        (
+            Plan(
+                57,
+                1,
+                {"feature_updates": [{"feature": "x", "max_version_level": 1}] * 2, "validate_only": True},
+            ),
+        ),
+    ),
+    Deviation(
+        "APIs that are not there",
+        "APIs and features of what is not there yet",
+        lambda d: d.plan.key == 18 and ("api_keys" in d.path or "features" in d.path),
+        (Plan(18, 3, {"client_software_name": "a", "client_software_version": "1"}),),
+    ),
+    Deviation(
+        "features that are not there",
+        "APIs and features of what is not there yet",
+        lambda d: (d.plan.key == 57 and d.theirs in (0, None)) or (d.plan.key == 57 and ".results" in d.path),
+        (
+            Plan(
+                57,
+                1,
+                {"feature_updates": [{"feature": "group.version", "max_version_level": 1}], "validate_only": True},
+            ),
+        ),
+    ),
+    Deviation(
+        "a batch and acks that are both wrong",
+        "`acks` and records that are both wrong",
+        lambda d: d.plan.key == 0 and d.theirs == INVALID_RECORD and d.ours == INVALID_ACKS,
+        (
+            Plan(
+                0,
+                9,
+                {
+                    "acks": 2,
+                    "topic_data": [{"name": A, "partition_data": [{"index": 0, "records": Batch(damage="empty")}]}],
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "transactions",
+        "22 | InitProducerId",
+        _transactions,
+        (Plan(22, 4, {"transactional_id": "t", "transaction_timeout_ms": 1000}),),
+        is_harmless=False,
+    ),
+    Deviation(
+        "a partition twice in a Produce",
+        "a partition that a Produce has twice",
+        lambda d: len(_produced(d)) > len(set(_produced(d))),
+        (
+            Plan(
+                0,
+                9,
+                {
+                    "acks": -1,
+                    "timeout_ms": 5000,
+                    "topic_data": [{"name": B, "partition_data": [{"index": 0, "records": Batch()}] * 2}],
+                },
+            ),
+        ),
+        is_harmless=False,
+    ),
+]
+
+
+def explained(difference: Difference) -> Deviation | None:
+    return next((each for each in DEVIATIONS if each.applies(difference)), None)
+
+
+def examples_of() -> Iterator[Plan]:
+    for deviation in DEVIATIONS:
+        yield from deviation.examples
+
+
+def rowless() -> list[str]:
+    """Deviations without a row."""
+    text = DOCUMENT.read_text()
+    return [each.name for each in DEVIATIONS if f"| {each.row}" not in text]

@@ -1,0 +1,316 @@
+"""One random sequence after another on three nodes, for a limited time, and what differs.
+
+    python interop/run.py "answers beside"                 a new seed, which is printed
+    ANSWERS_SEED=123 python interop/run.py "answers ..."   the same sequences again
+    ANSWERS_SEED=123/45 python interop/run.py "answers..." only the sequence 45 of them
+
+Each sequence has topics, groups and producers of its own, and leaves nothing behind. A difference does not end it: what
+only reads is compared further, and after a difference in an answer to what changes something the sequence continues
+with new names, for nodes that answered differently may hold different things from then on.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import jars
+from apache_kafka import started
+from suites import nodes
+
+from answers import admin_requests, data_requests, group_requests
+from answers.deviations import DEVIATIONS, examples_of, explained, rowless
+from answers.mutations import mutated
+from answers.players import WAITING, Difference, Player, Table
+from answers.scene import CLIENTS, NODE_ID, Scene
+from answers.shape import Plan, kind_of, request_of
+from answers.wire import Server
+from heirlog.node.router import ROUTES, Role
+from heirlog.testing import Cluster
+from heirlog.testing.apache_kafka import ApacheKafkaNode
+
+SECONDS = 60
+STEPS = (12, 30)
+MUTATED = 0.3
+SHOWN = 700
+"""Characters."""
+ON_CONTROLLER = 0.15
+RELEASE = "4.1-IV1"
+"""The metadata version that heirlog formats with."""
+CONFIG = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "auto.create.topics.enable": "false",
+}
+ADMIN, DATA, GROUPS = admin_requests.BUILDERS, data_requests.BUILDERS, group_requests.BUILDERS
+BUILDERS = ADMIN | DATA | GROUPS
+ELECT_LEADERS_SHIPPED = 2
+READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 66, 74, 75))
+"""These may be asked again: brokers follow their controller."""
+CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
+"""Brokers take these in later."""
+AGAIN, AGAIN_S = 12, 0.08
+PRODUCE, FETCH, JOIN, ALTER_CONFIGS = 0, 1, 11, 33
+DYNAMIC = (2, 3)
+"""Configuration sources of a broker and of the cluster."""
+
+
+class Sequence:
+    def __init__(self, table: Table, seed: str) -> None:
+        self._table = table
+        self._rng = random.Random(seed)
+        self._name = f"s{seed.rpartition('/')[2]}"
+        self._restarts = 0
+        self._waiting: dict[int, Plan] = {}
+        self.log: list[str] = []
+        self.differences: list[Difference] = []
+
+    def play(self, plans: Iterable[Plan] = ()) -> None:
+        self._begin()
+        for plan in plans:
+            self.step(plan)
+        family = self._rng.choice((ADMIN, ADMIN, DATA, DATA, GROUPS, GROUPS, BUILDERS))
+        for _ in range(self._rng.randint(*STEPS)):
+            self.step(self._plan(BUILDERS if self._scene.happens(0.15) else family))
+        self.end()
+
+    def _begin(self) -> None:
+        suffix = f"r{self._restarts}" if self._restarts else ""
+        self._scene = Scene(self._rng, self._name + suffix)
+        a, b, _ = self._scene.topics
+        new = {"replication_factor": 1, "assignments": [], "configs": []}
+        topics = [{"name": a, "num_partitions": 3, **new}, {"name": b, "num_partitions": 1, **new}]
+        self.step(Plan(19, 7, {"topics": topics, "timeout_ms": 20_000, "validate_only": False}))
+
+    def _plan(self, family: dict[int, Any]) -> Plan:
+        scene = self._scene
+        free = [client for client in range(CLIENTS) if client not in self._waiting]
+        for _ in range(100):
+            key = scene.rng.choice(list(family))
+            fields = family[key](scene)
+            client = fields.pop("client", free[0] if free else 0)
+            if client in free:
+                break
+        routes = ROUTES[Role.CONTROLLER]
+        on_controller = key in routes and key in CONTROLLED | {29, 32, 46, 55, 60} and scene.happens(ON_CONTROLLER)
+        route = routes[key] if on_controller else ROUTES[Role.BROKER][key]
+        high = min(route.max_version, ELECT_LEADERS_SHIPPED) if key == 43 else route.max_version
+        version = fields.pop("version", None) or scene.rng.randint(route.min_version, high)
+        plan = Plan(key, version, fields, client, on_controller, fields.pop("keeps", None))
+        changed = mutated(plan, scene.rng) if scene.happens(MUTATED) else plan
+        return plan if _hangs(changed) else changed
+
+    def step(self, plan: Plan) -> None:
+        if plan.client in self._waiting:
+            return
+        self.log.append(str(plan))
+        answer, found = self._table.ask(plan)
+        for _ in range(AGAIN if found and plan.key in READS else 0):
+            time.sleep(AGAIN_S)
+            answer, found = self._table.ask(plan)
+            if not found:
+                break
+        if answer is WAITING:
+            self._waiting[plan.client] = plan
+        else:
+            self._take_in(plan, answer)
+        self._note(found)
+        if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
+            self._table.settle()
+        found += self._late_answers()
+        if any(_divides(difference) for difference in found):
+            self._continue_anew()
+
+    def _take_in(self, plan: Plan, answer: Any) -> None:
+        if not isinstance(answer, dict):
+            return
+        if plan.key == JOIN and not answer["error_code"]:
+            self._scene.generations[plan.fields["group_id"]] = answer["generation_id"]
+        elif plan.key == FETCH and answer["session_id"]:
+            self._scene.sessions[plan.client] = max(plan.fields["session_epoch"], 0) + 1
+        elif plan.key == FETCH:
+            self._scene.sessions.pop(plan.client, None)
+        elif plan.key == 22 and not answer["error_code"] and plan.keeps not in self._scene.producers:
+            self._scene.producers.append(plan.keeps)
+
+    def _late_answers(self) -> list[Difference]:
+        """Of members whose group had to wait for this request."""
+        found: list[Difference] = []
+        for client, plan in list(self._waiting.items()):
+            answer, different = self._table.receive(plan)
+            if answer is not WAITING or different:
+                del self._waiting[client]
+                self.log.append(f"answered now: {plan}")
+                self._take_in(plan, answer)
+                self._note(different)
+                found += different
+        return found
+
+    def _note(self, found: list[Difference]) -> None:
+        for difference in found:
+            self.differences.append(difference)
+
+    def _continue_anew(self) -> None:
+        self.end()
+        self._restarts += 1
+        if self._restarts < 30:
+            self.log.append("continued with new names")
+            self._begin()
+
+    def end(self) -> None:
+        """Leaves nothing that another sequence could see."""
+        self._waiting.clear()
+        self._table.disconnect()
+        for player in self._table.players:
+            _tidy(player, self._name)
+        self._table.settle()
+
+
+def _hangs(plan: Plan) -> bool:
+    """Whether Apache Kafka does not answer: a resource twice in AlterConfigs, null for records."""
+    if plan.key == PRODUCE:
+        return any(not part["records"] for topic in plan.fields["topic_data"] for part in topic["partition_data"])
+    named = [(resource["resource_type"], resource["resource_name"]) for resource in plan.fields.get("resources", ())]
+    return plan.key == ALTER_CONFIGS and len(set(named)) < len(named)
+
+
+def _divides(difference: Difference) -> bool:
+    """Whether the nodes may hold different things after it."""
+    deviation = explained(difference)
+    return difference.plan.key not in READS and not (deviation and deviation.is_harmless)
+
+
+def _tidy(player: Player, name: str) -> None:
+    def ask(key: int, version: int, **fields: Any) -> Any:
+        return player.server.ask(request_of(Plan(key, version, fields), player.world), version)
+
+    groups = [group.group_id for group in ask(16, 4, states_filter=[]).groups if group.group_id.startswith(name)]
+    for group in ask(15, 5, groups=groups).groups:
+        members = [{"member_id": member.member_id} for member in group.members]
+        if members:
+            ask(13, 5, group_id=group.group_id, members=members)
+    if groups:
+        ask(42, 2, groups_names=groups)
+    topics = [topic.name for topic in ask(3, 12, topics=None).topics if not topic.name.startswith("__")]
+    if topics:
+        ask(20, 5, topic_names=topics, timeout_ms=20_000)
+    anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+    ask(31, 3, filters=[anything])
+    configured = [{"resource_type": 32, "resource_name": group} for group in groups]
+    configured += [{"resource_type": 4, "resource_name": broker} for broker in ("", str(NODE_ID))]
+    asked = [resource | {"configuration_keys": None} for resource in configured]
+    changes = []
+    for result in ask(32, 4, resources=asked).results:
+        own = DYNAMIC if result.resource_type == 4 else (8,)
+        wanted = DYNAMIC[1:] if result.resource_name == "" else DYNAMIC[:1]
+        names = [c.name for c in result.configs if c.config_source in (own if result.resource_type == 32 else wanted)]
+        if names:
+            configs = [{"name": each, "config_operation": 1, "value": None} for each in names]
+            changes.append(
+                {"resource_type": result.resource_type, "resource_name": result.resource_name, "configs": configs}
+            )
+    if changes:
+        ask(44, 1, resources=changes)
+
+
+@contextmanager
+def three_nodes() -> Iterator[Table]:
+    with ExitStack() as stack:
+        homes = {}
+        for name in ("kafka", "control", "heirlog"):
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=f"answers-{name}-")))
+            homes[name] = (directory, *prepare(directory))
+        kafkas: list[tuple[ApacheKafkaNode, int]] = []
+        for name in ("kafka", "control"):
+            directory, broker, _ = homes[name]
+            home = directory / f"broker-{nodes.NODE_ID}"
+            kafkas.append((stack.enter_context(started(home, "--release-version", RELEASE)), broker))
+        stack.enter_context(Cluster(data=homes["heirlog"][0], ledger=False))
+        for node, broker in kafkas:
+            node.wait_until_it_knows({nodes.NODE_ID}, f"127.0.0.1:{broker}")
+        players = [Player(name, Server(broker, controller)) for name, (_, broker, controller) in homes.items()]
+        table = Table(*players)
+        warm_up(table)
+        try:
+            yield table
+        finally:
+            table.disconnect()
+
+
+def prepare(directory: Path) -> tuple[int, int]:
+    """A node's server.properties; the ports of its broker and its controller."""
+    address = nodes.write_properties(directory)
+    properties = directory / f"broker-{nodes.NODE_ID}" / "server.properties"
+    text = properties.read_text()
+    properties.write_text(text + "".join(f"{name}={value}\n" for name, value in CONFIG.items()))
+    (listeners,) = [line for line in text.splitlines() if line.startswith("listeners=")]
+    return int(address.rpartition(":")[2]), int(listeners.rpartition(":")[2])
+
+
+def warm_up(table: Table) -> None:
+    """Until groups can be coordinated, and producers get ids."""
+    for player in table.players:
+        deadline = time.monotonic() + 60
+        while True:
+            found = player.server.ask(request_of(Plan(10, 4, {"coordinator_keys": ["warm"]}), player.world), 4)
+            listed = player.server.ask(request_of(Plan(16, 4, {}), player.world), 4)
+            producer = player.server.ask(request_of(Plan(22, 4, {"transaction_timeout_ms": 1000}), player.world), 4)
+            if not (found.coordinators[0].error_code or listed.error_code or producer.error_code):
+                break
+            assert time.monotonic() < deadline, f"{player.name} has no coordinator"
+            time.sleep(0.1)
+    table.settle()
+
+
+def check() -> str:
+    """How much was compared. Raises jars.Missing; AssertionError with every kind of difference that has no name."""
+    jars.fetch()
+    seed, _, only = (os.environ.get("ANSWERS_SEED") or str(secrets.randbelow(10**6))).partition("/")
+    print(f"interop: answers beside Apache Kafka's: ANSWERS_SEED={seed}", flush=True)
+    unexplained: dict[tuple[str, str, str, str], tuple[int, str]] = {}
+    used: set[str] = set()
+    with three_nodes() as table:
+        until = time.monotonic() + float(os.environ.get("ANSWERS_SECONDS", SECONDS))
+        number = 0
+        while time.monotonic() < until:
+            identity = f"{seed}/{only or number}"
+            sequence = Sequence(table, identity)
+            if number == 0 and not only:
+                sequence.play(examples_of())
+            else:
+                sequence.play()
+            for difference in sequence.differences:
+                if (deviation := explained(difference)) is not None:
+                    used.add(deviation.name)
+                    continue
+                kind = (
+                    difference.plan.name,
+                    kind_of(difference.path),
+                    str(difference.theirs)[:60],
+                    str(difference.ours)[:60],
+                )
+                count, text = unexplained.get(kind, (0, ""))
+                text = text or (
+                    f"{identity}: {str(difference.plan)[:SHOWN]}\n    {difference.path}\n"
+                    f"    Kafka   {str(difference.theirs)[:SHOWN]}\n    heirlog {str(difference.ours)[:SHOWN]}"
+                )
+                unexplained[kind] = (count + 1, text)
+            number += 1
+            if only:
+                print("\n".join(sequence.log))
+                break
+    lines = [f"{count} times, first {text}" for count, text in unexplained.values()]
+    if not only:
+        lines += [f"deviation never seen: {each.name}" for each in DEVIATIONS if each.name not in used]
+    lines += [f"deviation without a row in docs/compatibility.md: {name}" for name in rowless()]
+    summary = f"seed {seed}: {number} sequences, {table.answers} answers, {table.noise} fields differ in the control"
+    summary += f" ({', '.join(f'{name} {count}' for name, count in table.noisy.most_common(5))})" if table.noise else ""
+    assert not lines, f"{summary}, {len(lines)} kinds of difference without a name:\n" + "\n".join(lines)
+    return f"{summary}, {len(used)} named deviations seen"

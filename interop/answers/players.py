@@ -1,0 +1,166 @@
+"""The three nodes, one request put to all of them, and what each calls what is in the answers."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from answers.shape import Plan, differences, kind_of, normal, request_of
+from answers.wire import ACCEPTED, CLOSED, NO_ANSWER, PATIENCE_S, WAITING, Server
+from answers.world import World
+from heirlog.protocol.api import request_class
+
+PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
+CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS = 19, 30, 29, 18
+MEMBER_ID_REQUIRED = 79
+MAY_WAIT = (JOIN, SYNC)
+"""For other members of a group."""
+LATE_S = 0.04
+"""By then a member's answer comes, if it waits for nobody."""
+ANSWERED_S = 10.0
+GRACE_S = 3.0
+"""Within this time a node answers what another has answered."""
+MARK = "User:mark"
+"""Of the ACLs by which the nodes are seen to have taken in what was changed."""
+
+
+@dataclass
+class Player:
+    name: str
+    server: Server
+    world: World = field(default_factory=World)
+
+    def send(self, plan: Plan) -> None:
+        connection = self.server.connection(plan.client, plan.controller)
+        is_answered = plan.key != PRODUCE or plan.fields["acks"] != 0
+        connection.send(request_of(plan, self.world), plan.version, answered=is_answered)
+        if not is_answered:
+            # the next answer shows whether this one closed the connection
+            connection.send(request_class(API_VERSIONS)(), 0)
+
+    def receive(self, plan: Plan, within_s: float) -> Any:
+        """The answer in a comparable form, WAITING or CLOSED."""
+        answer = self.server.connection(plan.client, plan.controller).receive(within_s)
+        if isinstance(answer, str):
+            return answer
+        if plan.key == PRODUCE and plan.fields["acks"] == 0:
+            return ACCEPTED
+        self._learn(plan, answer)
+        return _without_marks(normal(answer, self.world))
+
+    def _learn(self, plan: Plan, answer: Any) -> None:
+        if plan.key == CREATE_TOPICS:
+            for topic in answer.topics:
+                self.world.learn_topic(topic.name, topic.topic_id)
+        elif plan.key == JOIN and answer.error_code in (0, MEMBER_ID_REQUIRED):
+            self.world.learn_member(plan.keeps, answer.member_id)
+        elif plan.key == INIT_PRODUCER and not answer.error_code:
+            self.world.producers[plan.keeps] = (answer.producer_id, answer.producer_epoch)
+            self.world.producer_ids[plan.keeps] = answer.producer_id
+            self.world.names["producer", answer.producer_id] = f"producer {plan.keeps}"
+        elif plan.key == FETCH and answer.session_id:
+            self.world.sessions[plan.client] = answer.session_id
+            self.world.names["session", answer.session_id] = f"session of {plan.client}"
+
+    def mark(self, number: int) -> None:
+        """Waits until the broker has taken in what the controller has answered."""
+        host = str(number)
+        ours = {"resource_type": 3, "resource_name": "mark", "resource_pattern_type": 3, "principal": MARK}
+        acls = {"creations": [ours | {"host": host, "operation": 3, "permission_type": 3}]}
+        self.server.ask(request_of(Plan(CREATE_ACLS, 3, acls), self.world))
+        wanted = {"resource_type_filter": 3, "pattern_type_filter": 3, "operation": 1, "permission_type": 1}
+        asked = Plan(DESCRIBE_ACLS, 3, wanted | {"principal_filter": MARK, "host_filter": host})
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.server.ask(request_of(asked, self.world)).resources:
+            assert time.monotonic() < deadline, f"{self.name} does not follow its controller"
+            time.sleep(0.002)
+
+    def learn_topics(self) -> None:
+        answer = self.server.ask(request_class(METADATA)(topics=None))
+        for topic in answer.topics:
+            self.world.learn_topic(topic.name, topic.topic_id)
+
+
+def _without_marks(answer: Any) -> Any:
+    """Without the ACLs of `mark`."""
+    if isinstance(answer, dict):
+        return {name: _without_marks(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [
+            _without_marks(item)
+            for item in answer
+            if not (isinstance(item, dict) and (item.get("principal") == MARK or item.get("resource_name") == "mark"))
+        ]
+    return answer
+
+
+@dataclass(frozen=True)
+class Difference:
+    plan: Plan
+    path: str
+    theirs: Any
+    ours: Any
+    answer: Any = None
+    """Apache Kafka's whole."""
+
+
+class Table:
+    """Apache Kafka, its control, and heirlog, who are all asked the same."""
+
+    def __init__(self, kafka: Player, control: Player, heirlog: Player) -> None:
+        self.kafka, self.control, self.heirlog = kafka, control, heirlog
+        self.players = (kafka, control, heirlog)
+        self.noise = 0
+        """Differences between the two nodes of Apache Kafka."""
+        self.noisy: Counter[str] = Counter()
+        """The same by field."""
+        self.answers = 0
+        self._marks = 0
+
+    def ask(self, plan: Plan) -> tuple[Any, list[Difference]]:
+        """Apache Kafka's answer, or WAITING, and where heirlog's differs."""
+        for player in self.players:
+            player.send(plan)
+        return self.receive(plan)
+
+    def receive(self, plan: Plan) -> tuple[Any, list[Difference]]:
+        """`receive` may be repeated after WAITING."""
+        patience_s = LATE_S if plan.key in MAY_WAIT else ANSWERED_S
+        found = {player.name: player.receive(plan, patience_s) for player in self.players}
+        if all(answer is WAITING for answer in found.values()):
+            return WAITING, []
+        for player in self.players:
+            if found[player.name] is WAITING:
+                found[player.name] = player.receive(plan, GRACE_S)
+            if found[player.name] is WAITING:
+                found[player.name] = NO_ANSWER
+                player.server.connection(plan.client, plan.controller).close()
+        self.answers += 1
+        return found["kafka"], self._compared(plan, found)
+
+    def _compared(self, plan: Plan, found: dict[str, Any]) -> list[Difference]:
+        theirs = found["kafka"]
+        noisy = [path for path, *_ in differences(theirs, found["control"])]
+        self.noise += len(noisy)
+        self.noisy.update(f"{plan.name}{kind_of(path)}" for path in noisy)
+        return [
+            Difference(plan, path, there, here, theirs)
+            for path, there, here in differences(theirs, found["heirlog"])
+            if not any(path.startswith(each) or each.startswith(path) for each in noisy)
+        ]
+
+    def settle(self) -> None:
+        """Until every broker has taken in what was changed; the ids of topics are known then."""
+        self._marks += 1
+        for player in self.players:
+            player.mark(self._marks)
+            player.learn_topics()
+
+    def disconnect(self) -> None:
+        for player in self.players:
+            player.server.disconnect()
+
+
+__all__ = ["CLOSED", "WAITING", "Difference", "Player", "Table"]
