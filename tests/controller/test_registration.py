@@ -9,7 +9,7 @@ from controller.cluster import alter, assign, create, epoch_of, heartbeat, leadi
 from controller.fakes import Harness
 
 from heirlog.controller import registration
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
@@ -178,11 +178,11 @@ def test_who_comes_without_a_disk_that_may_come_back_is_waited_for() -> None:
     assert (state.leader, 2 in state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, True, OLD)
 
 
-def led_by_another_than_2(min_isr: int) -> Harness:
-    """Of three replicas; that of broker 2 is in OLD, one of two directories."""
+def led_by_another_than_2(min_isr: int, *others: Uuid) -> Harness:
+    """Of three replicas; that of broker 2 is in OLD, one of several directories."""
     harness = leading(3)
     harness.controller.sessions.end(BrokerId(2))
-    register(harness, 2, life=1, log_dirs=[OLD, OTHER])
+    register(harness, 2, life=1, log_dirs=[OLD, *others])
     heartbeat(harness, 2)
     create(harness, min_insync_replicas=str(min_isr))
     assert assign(harness, 2, OLD, 0) == ["NONE"]
@@ -193,7 +193,7 @@ def led_by_another_than_2(min_isr: int) -> Harness:
 
 
 def test_a_partition_with_a_leader_does_not_wait_for_a_directory_that_is_gone() -> None:
-    harness = led_by_another_than_2(min_isr=3)
+    harness = led_by_another_than_2(3, OTHER)
     harness.controller.sessions.end(BrokerId(2))
     register(harness, 2, life=2, log_dirs=[OTHER])
     heartbeat(harness, 2)
@@ -203,18 +203,19 @@ def test_a_partition_with_a_leader_does_not_wait_for_a_directory_that_is_gone() 
     assert len(state_of(harness).isr) == 3, "min ISR can be reached again"
 
 
-def test_a_clean_election_ends_the_wait_for_a_directory_that_is_gone() -> None:
-    harness = led_by_another_than_2(min_isr=3)
+@pytest.mark.parametrize(("others", "place"), [((OTHER,), OTHER), ((OTHER, NEW), UNASSIGNED_DIRECTORY)])
+def test_a_clean_election_ends_the_wait_for_a_directory_that_is_gone(others: tuple[Uuid, ...], place: Uuid) -> None:
+    harness = led_by_another_than_2(3, *others)
     for broker in (1, 2, 3):
         harness.controller.expire_session(BrokerId(broker), "test")
-    register(harness, 2, life=2, log_dirs=[OTHER])
+    register(harness, 2, life=2, log_dirs=[*others])
     heartbeat(harness, 2)
     state = state_of(harness)
     assert (state.leader, state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, (2,), OLD), "it is waited for"
     for broker in (1, 3):
         heartbeat(harness, broker)
     state = state_of(harness)
-    assert state.leader in (1, 3) and state.directory_of(BrokerId(2)) == OTHER
+    assert state.leader in (1, 3) and state.directory_of(BrokerId(2)) == place
     alter(harness, [int(state.leader), *sorted({1, 2, 3} - {int(state.leader)})])
     assert len(state_of(harness).isr) == 3
 

@@ -164,6 +164,7 @@ class Leadership:
             recovery_state=recovery_state,
             directories=directories,
             default_directory=self.default_directory,
+            home=self.home,
         ).build()
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
@@ -172,6 +173,11 @@ class Leadership:
         if broker is None or len(broker.directories) != 1:
             return UNASSIGNED_DIRECTORY
         return broker.directories[0]
+
+    def home(self, broker_id: BrokerId, directory: Uuid) -> Uuid:
+        """Where a replica belongs that is in `directory` and may begin with nothing."""
+        broker = self._image.brokers.get(broker_id)
+        return directory if broker is None or broker.has_online(directory) else self.default_directory(broker_id)
 
     def broker_leaves(self, broker: BrokerId, failed: Collection[Uuid] = ()) -> Changes:
         """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.

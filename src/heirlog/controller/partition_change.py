@@ -15,7 +15,7 @@ hold; the builder answers with one record, or with none if nothing would change.
     8  replicas, adding, removing, directories
     9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
 
-A replica whose only directory was replaced keeps its place while it may be waited for (registration.py). Every election
+A replica whose directory was replaced keeps its place while it may be waited for (registration.py). Every election
 places it anew, and so does the change that takes it off LastKnownELR: nobody waits for it any more. Without that a
 partition that needs all its replicas for min ISR would never reach it again.
 
@@ -48,6 +48,10 @@ from heirlog.protocol.types import BrokerId, Uuid
 
 def _unassigned(broker: BrokerId) -> Uuid:
     return UNASSIGNED_DIRECTORY
+
+
+def _as_it_is(broker: BrokerId, directory: Uuid) -> Uuid:
+    return directory
 
 
 class Built(NamedTuple):
@@ -95,6 +99,9 @@ class PartitionChange:
     answers: Collection[ReplicaAnswer] = ()
     """What replicas said of their logs: an election that may lose records writes it down."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
+    """Of a new replica."""
+    home: Callable[[BrokerId, Uuid], Uuid] = _as_it_is
+    """Of a replica that nobody waits for any more: another directory than its own where that is gone."""
 
     def build(self) -> Built:
         return _Build(self).run()
@@ -127,7 +134,9 @@ class _Build:
         if awaited:
             # records of before KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
-            self.directories = tuple([self._home(*place) if place[0] in awaited else place[1] for place in places])
+            self.directories = tuple(
+                [self.change.home(*place) if place[0] in awaited else place[1] for place in places]
+            )
         self._write_assignment()
         self._write_recovery_state(elected)
         return Built(None if _says_nothing(self.record) else self.record, elected.basis)
@@ -246,14 +255,6 @@ class _Build:
                 return ()
             stay = (*stay, *self.last_known)
         return tuple([replica for replica in before.last_known_elr if replica not in stay])
-
-    def _home(self, replica: BrokerId, directory: Uuid) -> Uuid:
-        """The replica begins anew where its broker has room.
-
-        Who has several directories is placed when it registers again (registration.py).
-        """
-        only = self.change.default_directory(replica)
-        return directory if only == UNASSIGNED_DIRECTORY else only
 
     def _write_recovery_state(self, elected: Elected) -> None:
         wanted = self.change.recovery_state
