@@ -155,6 +155,30 @@ def files_of(data: Path) -> dict[str, bytes]:
     return {str(path.relative_to(data)): path.read_bytes() for path in data.rglob("*") if path.is_file()}
 
 
+def test_a_node_that_was_killed_before_it_opened_a_file_has_nothing_to_lose() -> None:
+    with Cluster(nodes=1, combined=True) as cluster:
+        cluster.kill(1)
+        cluster.lose_unflushed(1)
+        lost = cluster.lose_unflushed(1)
+        assert (lost.cuts, lost.undone) == ([], [])
+        cluster.start(1)
+        cluster.lose_unflushed(1)
+        cluster.start(1)
+        cluster.wait_until_ready()
+
+
+def test_a_ledger_that_failed_is_named_instead_of_a_power_cut() -> None:
+    with Cluster(nodes=1, combined=True) as cluster:
+        cluster.kill(1)
+        (cluster.data / "broker-1" / "ledger").write_bytes(bytes(4096))
+        cluster.start(1)
+        cluster.wait_until_ready()
+        assert "the ledger" in cluster.output(1) and "failed (ValueError" in cluster.output(1)
+        create_topic(cluster, "still-served")
+        with pytest.raises(ClusterError, match=r"broker 1: the ledger .* a power cut cannot be played on this node"):
+            cluster.lose_unflushed(1)
+
+
 def test_each_broker_has_the_rack_it_was_given(tmp_path: Path) -> None:
     with Cluster(racks=["a", "b"], data=tmp_path) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
         assert {broker.node_id: broker.rack for broker in client.metadata([]).brokers} == {1: "a", 2: "b"}

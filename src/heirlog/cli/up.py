@@ -33,6 +33,8 @@ from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_u
 DEFAULT_NODES = 3
 DEFAULT_PORT = 9092
 READY_TIMEOUT_S = 60.0
+LOADED_TIMEOUT_S = 600.0
+"""With the data of before: 10,000 partitions that were not stopped cleanly take a minute on a busy machine."""
 STOP_TIMEOUT_S = 60.0
 WATCH_S = 0.2
 KAFKA_DEFAULTS = {
@@ -125,7 +127,7 @@ def _run(layout: Layout, known: bool) -> None:
             wait_until_ready(
                 [processes[node.node_id] for node in layout.brokers],
                 [processes[node.node_id] for node in layout.controllers],
-                READY_TIMEOUT_S,
+                LOADED_TIMEOUT_S if known else READY_TIMEOUT_S,
             )
             _greet(layout, processes, known)
             _watch(list(processes.values()))

@@ -41,7 +41,6 @@ import json
 import mmap
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -335,8 +334,9 @@ def give_up(ledger_path: str, error: Exception) -> str:
 
 def forget(ledger_path: str) -> None:
     """What the files are now counts as flushed. No node of theirs may run."""
-    for path in (ledger_path, ledger_path + ".new", ledger_path + KEEP_SUFFIX, ledger_path + FAILED_SUFFIX):
-        delete(path)
+    # a kill may have left a ledger that was about to replace this one
+    for suffix in ("", ".tmp", ".new", ".new.tmp", KEEP_SUFFIX, FAILED_SUFFIX):
+        delete(ledger_path + suffix)
 
 
 def has_failed(ledger_path: str) -> bool:
@@ -374,8 +374,7 @@ def apply_power_cut(ledger_path: str, seed: int | None = None) -> PowerCut:
         if change.number in ledger.tree.changes:
             report.undone.append(ledger.tree.undo(change))
     ledger.close()
-    os.unlink(ledger_path)
-    shutil.rmtree(ledger.kept_dir)
+    forget(ledger_path)
     return report
 
 

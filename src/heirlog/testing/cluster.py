@@ -43,7 +43,7 @@ from heirlog.cli.processes import (
 from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
-from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut
+from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_failed
 from heirlog.testing.ports import PortReservation
 
 DEFAULT_NODES = 3
@@ -296,6 +296,8 @@ class Cluster:
         if not self._ledger:
             raise ClusterError("this cluster keeps no ledger of what its nodes flushed")
         process.kill()
+        if not process.layout.ledger_path.exists() and not has_failed(str(process.layout.ledger_path)):
+            return PowerCut()  # killed before it had opened its first file
         try:
             return apply_power_cut(str(process.layout.ledger_path), seed)
         except LedgerFailed as error:
