@@ -77,10 +77,12 @@ class Broker:
         cluster_id: str,
         on_caught_up: Callable[[], None],
         create_topics: Callable[[list[str]], None],
+        trusts_controller: Callable[[], bool] = lambda: True,
     ) -> None:
         """`image`: the committed one, current at every call. `on_caught_up`: from now on call `on_image`.
 
         `create_topics`: asks the controller for internal topics that are missing; may be called again and again.
+        `trusts_controller`: False as long as its metadata may be older than our own copy; no registration before.
         """
         self._env = env
         self._static = static
@@ -124,6 +126,7 @@ class Broker:
             lambda: image().offset,
             lambda: self.replicas.directories.offline_ids,
             LifecycleEvents(self._registered, self._caught_up, self._let_go),
+            trusts_controller,
         )
         self.replicas.on_directory_failed = self.lifecycle.directory_failed
 
@@ -241,6 +244,34 @@ class Broker:
         self.lifecycle.shut_down()
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN:
             self._stop_fetching_outside_isr()
+
+    def stop_at_once(self, on_done: Callable[[], None]) -> None:
+        """Close the logs cleanly without asking the controller, also while a stop is under way."""
+        self._on_shut_down = on_done
+        self.lifecycle.shut_down_at_once()
+
+    def forget_clean_stop(self, on_done: Callable[[OSError | None], None]) -> None:
+        """Before the registration: whatever the clean-shutdown files say, this start counts as after an unclean stop.
+
+        The older metadata may name the same broker epoch, with an ISR from before this broker fell behind.
+        """
+        left, first_error = len(self._directories), None
+
+        def forgotten(error: OSError | None) -> None:
+            nonlocal left, first_error
+            left -= 1
+            first_error = first_error or error
+            if left == 0:
+                on_done(first_error)
+
+        for directory in self._directories:
+            directory.clean_broker_epoch = None
+        self.lifecycle.forget_clean_stop()
+        for directory in self._directories:
+            try:
+                directory.claim(forgotten)
+            except OSError as error:
+                forgotten(error)
 
     def _stop_fetching_outside_isr(self) -> None:
         self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))

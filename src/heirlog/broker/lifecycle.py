@@ -38,7 +38,7 @@ from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequ
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
-_NO_CONTROLLER = "no controller is known"
+_NO_CONTROLLER = "no controller is known whose metadata are as new as this broker's copy"
 STARTING_INTERVAL_MS = 10
 CONTROLLED_SHUTDOWN_INTERVAL_MS = 50
 LIMITS_PER_SESSION = 5
@@ -85,6 +85,7 @@ class Lifecycle:
         metadata_offset: Callable[[], int],
         offline_directories: Callable[[], list[Uuid]],
         events: LifecycleEvents,
+        trusts_controller: Callable[[], bool] = lambda: True,
     ) -> None:
         self._env = env
         self._static = static
@@ -94,6 +95,7 @@ class Lifecycle:
         self._metadata_offset = metadata_offset
         self._offline_directories = offline_directories
         self._events = events
+        self._trusts_controller = trusts_controller
         self._interval_ms = static.int("broker.heartbeat.interval.ms")
         self._limit_ms = max(self._interval_ms, static.int("broker.session.timeout.ms") // LIMITS_PER_SESSION)
         self.state = BrokerState.NOT_RUNNING
@@ -144,7 +146,7 @@ class Lifecycle:
         if self.state is BrokerState.SHUTTING_DOWN:
             return
         controller = self._controller_endpoint()
-        if controller is None:
+        if controller is None or not self._trusts_controller():
             self._registration_error = _NO_CONTROLLER
             self._register_later()
             return
@@ -337,6 +339,9 @@ class Lifecycle:
         self._shutdown_asked = True
         if not self._registering:
             self._begin_shutdown()
+
+    def forget_clean_stop(self) -> None:
+        self._previous_broker_epoch = NO_BROKER_EPOCH
 
     def shut_down_at_once(self) -> None:
         """Ask nobody: the controllers are not to be trusted."""

@@ -185,6 +185,7 @@ _REPLICATION = (
     integer("broker.heartbeat.interval.ms", 2000, 1),
     integer("initial.broker.registration.timeout.ms", 60_000),
     integer("controller.socket.timeout.ms", 30_000),
+    boolean("heirlog.accept.older.metadata", False),
     long("heirlog.broker.disconnect.grace.ms", 1000, -1),
     boolean("heirlog.discarded.enable", True),
     long("heirlog.discarded.max.bytes", 1_073_741_824, 0),

@@ -42,8 +42,9 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
+from heirlog.raft.durable import OnDone
 from heirlog.raft.metadata_log import MetadataLogConfig
-from heirlog.raft.quorum import Quorum
+from heirlog.raft.quorum import OlderMetadata, Quorum
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
 from heirlog.storage.errors import StorageFormatError
@@ -256,6 +257,7 @@ class Node:
                 segment_ms=config["metadata.log.segment.ms"],
                 max_retention_bytes=config["metadata.max.retention.bytes"],
             ),
+            older_metadata=OlderMetadata(self._refuse_older_metadata, self._accepts_older_metadata),
         )
         # each role's modules are imported only where the role is: a tenth of the time that a start takes
         if config.is_controller:
@@ -281,6 +283,7 @@ class Node:
                 cluster_id=self.cluster_id,
                 on_caught_up=self._caught_up,
                 create_topics=self.create_missing_topics,
+                trusts_controller=lambda: self.quorum.agrees,
             )
         self._quorum.start(self._quorum_ready)
 
@@ -305,6 +308,19 @@ class Node:
             self._broker.shutdown(self._stop_quorum)
         else:
             self._stop_quorum()
+
+    def _refuse_older_metadata(self, reason: str) -> None:
+        """The logs are closed as they are; nothing is asked of a controller that knows less than this node."""
+        if self._broker is None:
+            self.env.stop(1, reason)
+            return
+        self._stopping = True
+        self._broker.stop_at_once(lambda: self.env.stop(1, reason))
+
+    def _accepts_older_metadata(self) -> Callable[[OnDone], None] | None:
+        if self._broker is None or self._serves_clients or not self.config["heirlog.accept.older.metadata"]:
+            return None
+        return self._broker.forget_clean_stop
 
     def _stop_quorum(self) -> None:
         for connection in list(self._connections):

@@ -1,7 +1,7 @@
 """The metadata log on disk: a Kafka log, snapshots beside it, and what is derived from both.
 
     __cluster_metadata-0/   NNN.log .index .timeindex   leader-epoch-checkpoint   partition.metadata
-                            NNN-EEE.checkpoint          quorum-state
+                            NNN-EEE.checkpoint          quorum-state              committed-offset
 
 Opening never trusts the last stop: the log is scanned by CRC from the newest loadable snapshot on (what that contains
 was committed, hence flushed) and a torn tail is cut. A snapshot that does not load is skipped for the one before it, as
@@ -22,6 +22,7 @@ from heirlog.protocol.primitives import Message, records_view
 from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from heirlog.raft import snapshot
+from heirlog.raft.committed_offset import CommittedOffsetFile
 from heirlog.raft.control import Voter, decode_controls, read_voters
 from heirlog.raft.divergence import Position
 from heirlog.raft.durable import OnDone, replace_file
@@ -59,6 +60,16 @@ class MetadataLogConfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CommittedBatchBytes:
+    """A batch of this log that is known to be committed."""
+
+    before: Position
+    """Its base offset, and the epoch of the record below it."""
+    end_offset: int
+    data: bytes
+
+
 @dataclass(slots=True)
 class MetadataLog:
     """Open with `open_log`."""
@@ -71,6 +82,7 @@ class MetadataLog:
     """The snapshot that start-up loads; None once it was delivered, or without one."""
     snapshots: list[SnapshotId]
     """Oldest first, the bootstrap one included."""
+    _committed: CommittedOffsetFile
     voters: tuple[Voter, ...] = ()
     """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
     _snapshot_voters: tuple[Voter, ...] = ()
@@ -95,6 +107,39 @@ class MetadataLog:
         if epoch < 0:
             epoch = next((i.epoch for i in reversed(self.snapshots) if i.end_offset == self.end_offset), 0)
         return Position(self.end_offset, epoch)
+
+    @property
+    def committed_offset(self) -> int:
+        """Exclusive: everything below it is known to be committed, also by an earlier incarnation."""
+        return max(self._committed.offset, self.snapshots[-1].end_offset if self.snapshots else 0)
+
+    def committed_to(self, offset: int, on_durable: OnDone) -> None:
+        """Remember it beyond this incarnation. Raises OSError."""
+        self._committed.advance(offset, on_durable)
+
+    def epoch_below(self, offset: int) -> int:
+        """The epoch of the last record below `offset`, as far as the log or a snapshot says; 0 without one."""
+        known = next((s.epoch for s in reversed(self.snapshots) if s.end_offset <= offset), 0)
+        in_log = self._epoch_of(min(offset, self.end_offset) - 1) if offset > self.start_offset else None
+        return max(known, in_log or 0)
+
+    def last_committed_batch(self) -> CommittedBatchBytes | None:
+        """The last batch of the log that ends at or below `committed_offset`. Raises OSError, InvalidBatch.
+
+        None: the log has none; what a snapshot holds is not there as the leader wrote it.
+        """
+        committed = min(self.committed_offset, self.end_offset)
+        if committed <= self.start_offset:
+            return None
+        data = memoryview(self.read_bytes(committed - 1, 1, self.end_offset))
+        header = next(iter(walk(data)))[1]
+        if header.base_offset < self.start_offset or header.next_offset > committed:
+            return None
+        return CommittedBatchBytes(
+            Position(header.base_offset, self.epoch_below(header.base_offset)),
+            header.next_offset,
+            bytes(data[: header.size]),
+        )
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, its end): the largest epoch in the log that is not above the one asked for."""
@@ -219,6 +264,7 @@ class MetadataLog:
 
     def close(self) -> None:
         self.log.close()
+        self._committed.close()
 
 
 def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog:
@@ -254,7 +300,7 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
             f"that far{_naming(damaged)}: delete the directory's contents so that this node fetches everything again, "
             "or restore it from a backup if it is the only controller"
         )
-    opened = MetadataLog(env, directory, log, config, loaded, snapshots)
+    opened = MetadataLog(env, directory, log, config, loaded, snapshots, CommittedOffsetFile(files, directory))
     opened._snapshot_voters = loaded.voters if loaded else ()
     opened.scan_voters()
     return opened

@@ -1,9 +1,10 @@
 """A node that follows the metadata log: every broker, and a controller that may not vote (yet).
 
     seeking     ask one known endpoint after the other; every answer names the leader it knows
+    comparing   fetch the last batch that is known to be committed, and compare it with one's own
     following   fetch from the leader, one request at a time:
                     records     -> append -> apply what is committed -> flush -> next fetch
-                    diverging   -> truncate -> next fetch
+                    diverging   -> truncate what is not committed -> next fetch
                     snapshot    -> download -> install -> next fetch
                     refused     -> learn the leader and its epoch, seek
                     no answer   -> seek, after a back-off
@@ -11,9 +12,19 @@
 The next fetch offset is an acknowledgement, so it is sent only after the flush (guard 14). Applying does not wait for
 it: what is below the leader's high watermark is committed without this node.
 
-Traps. An answer counts only for the epoch and the end with which it was asked: one request is in flight, and whatever
-moves either of them makes it stale. A log that diverges below the high watermark means that the quorum lost what it had
-acknowledged; applied state cannot be taken back, so the node stops and says so.
+Traps. An answer counts only for the epoch and the end with which it was asked: one request is in flight, and any change
+of either of them makes it stale.
+
+The leader's log may be older than this node's, or of another history: its controller was restored from a copy, or
+formatted anew. Nothing is cut or applied on its word then; `older` says what happens. Found in four ways:
+
+    its epoch is below ours, and it is the only voter      the epoch of a lone voter never goes back
+    it diverges, or its snapshot ends, below what we know to be committed
+    the last committed batch is another one there          a restored controller counts epochs and offsets again, so
+                                                           both may agree although the records do not
+
+The last one is looked at before anything else is taken from a leader: at the start, and after each failed request,
+because a controller cannot be replaced without one.
 
 Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1166 (the known high watermark).
 """
@@ -30,8 +41,8 @@ from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
 from heirlog.raft import commit
 from heirlog.raft.answers import Leadership
-from heirlog.raft.divergence import Diverging, truncation_offset
-from heirlog.raft.metadata_log import MetadataLog
+from heirlog.raft.divergence import Diverging, Position, truncation_offset
+from heirlog.raft.metadata_log import CommittedBatchBytes, MetadataLog
 from heirlog.raft.quorum_state import NOBODY, QuorumState, QuorumStateFile
 from heirlog.raft.replay import Replay
 from heirlog.raft.snapshot import Snapshot, SnapshotId
@@ -55,6 +66,8 @@ class ObserverParts:
     replay: Replay
     state: QuorumStateFile
     fatal: Callable[[str], None]
+    older: Callable[[str], None]
+    """The leader does not have what this node knows to be committed; the argument says what was seen."""
     on_leader: Callable[[Leadership], None]
 
 
@@ -68,6 +81,7 @@ class Observer:
         self._replay = parts.replay
         self._state = parts.state
         self._fatal = parts.fatal
+        self._older = parts.older
         self._on_leader = parts.on_leader
         self._node_id = node_id
         self._directory_id = directory_id
@@ -79,6 +93,8 @@ class Observer:
         self._closed = False
         self._cancel_retry: Cancel | None = None
         self._download: SnapshotDownload | None = None
+        self.agrees = False
+        """The leader has every record that this node knows to be committed, as far as the last request says."""
         self.leadership = Leadership(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
 
     def start(self) -> None:
@@ -100,14 +116,15 @@ class Observer:
         if not commit.flush_reached(self._log.end_offset, self._log.flushed_offset):
             self._log.flush(self._flushed)
             return
-        request, asked = self._request()
+        compared = None if self.agrees else self._log.last_committed_batch()
+        request, asked = self._request(self._log.end if compared is None else compared.before)
         target = self._target()
 
         def answered(result: FetchResponse | SendFailure) -> None:
             if self._closed:
                 return
             try:
-                self._answered(target, asked, result)
+                self._answered(target, asked, compared, result)
             except OSError as error:
                 self._disk_failed(error)
 
@@ -130,13 +147,12 @@ class Observer:
         everybody = list(dict.fromkeys([*known, *self._endpoints]))
         return everybody[self._failures % len(everybody)]
 
-    def _request(self) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
-        end = self._log.end
+    def _request(self, position: Position) -> tuple[FetchRequest, FetchRequest.FetchPartition]:
         asked = FetchRequest.FetchPartition(
             partition=0,
             current_leader_epoch=self.leadership.epoch,
-            fetch_offset=end.offset,
-            last_fetched_epoch=end.epoch,
+            fetch_offset=position.offset,
+            last_fetched_epoch=position.epoch,
             log_start_offset=self._log.start_offset,
             partition_max_bytes=FETCH_MAX_BYTES,
             replica_directory_id=self._directory_id,
@@ -155,7 +171,8 @@ class Observer:
         return request, asked
 
     def _retry_later(self, why: str, level: str = "info") -> None:
-        """Ask somebody else after a while that grows with each failure in a row, with some chance in it."""
+        """Ask another one after a while that grows with each failure in a row, with some chance in it."""
+        self.agrees = False
         wait_ms = min(RETRY_BACKOFF_MS << min(self._failures, 10), RETRY_BACKOFF_MAX_MS)
         wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
         self._env.log(level, "metadata-fetch-failed", endpoint=str(self._target()), why=why, retry_in_ms=wait_ms)
@@ -165,7 +182,11 @@ class Observer:
     # answers
 
     def _answered(
-        self, target: Endpoint, asked: FetchRequest.FetchPartition, result: FetchResponse | SendFailure
+        self,
+        target: Endpoint,
+        asked: FetchRequest.FetchPartition,
+        compared: CommittedBatchBytes | None,
+        result: FetchResponse | SendFailure,
     ) -> None:
         if isinstance(result, SendFailure):
             self._retry_later(f"{result.kind} {result.detail}".strip())
@@ -183,6 +204,12 @@ class Observer:
             self._retry_later("an answer without the metadata partition", "error")
             return
         partition = result.responses[0].partitions[0]
+        if self._leads_an_older_epoch(partition):
+            self._older(
+                f"it leads epoch {partition.current_leader.leader_epoch}, and this node has seen epoch "
+                f"{self.leadership.epoch}"
+            )
+            return
         learned = self._learn(partition.current_leader, result.node_endpoints)
         if partition.error_code:
             if learned and self.leadership.endpoint is not None:
@@ -191,7 +218,8 @@ class Observer:
             else:
                 self._retry_later(error_code(partition.error_code).name)
             return
-        if asked.current_leader_epoch != self.leadership.epoch or asked.fetch_offset != self._log.end_offset:
+        expected = self._log.end_offset if compared is None else compared.before.offset
+        if asked.current_leader_epoch != self.leadership.epoch or asked.fetch_offset != expected:
             self._fetch()
             return
         if self.leadership.endpoint != target:
@@ -199,7 +227,50 @@ class Observer:
             self.leadership = replace(self.leadership, endpoint=target)
         self._failures = 0
         self._was_answered = True
-        self._apply(partition)
+        if compared is not None and not self._has(partition, compared):
+            return
+        self.agrees = True
+        if compared is None:
+            self._apply(partition)
+        else:
+            self._fetch()
+
+    def _leads_an_older_epoch(self, partition: FetchResponse.PartitionData) -> bool:
+        """With several voters it may be one that was deposed and does not know it yet."""
+        named = partition.current_leader
+        if named.leader_id < 0 or named.leader_epoch >= self.leadership.epoch or len(self._log.voters) != 1:
+            return False
+        return error_code(partition.error_code) is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def _has(self, partition: FetchResponse.PartitionData, own: CommittedBatchBytes) -> bool:
+        """Whether the leader has our last committed batch; else this node has stopped."""
+        known = f"offset {own.end_offset}, up to which this node knows them to be committed"
+        if partition.snapshot_id.end_offset >= 0:
+            # the log from before its snapshot is gone: what can be compared is how far that reaches
+            return self._reaches(SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch))
+        if partition.diverging_epoch.end_offset >= 0 or partition.diverging_epoch.epoch >= 0:
+            end = max(partition.diverging_epoch.end_offset, 0)
+            self._older(f"its metadata leave this node's at or before offset {end}, below {known}")
+            return False
+        records = records_view(partition.records)
+        if not len(records):
+            self._older(f"its metadata end at or before offset {own.before.offset}, below {known}")
+            return False
+        if bytes(records[: len(own.data)]) != own.data:
+            self._older(f"its record at offset {own.before.offset} is another one, below {known}")
+            return False
+        return True
+
+    def _reaches(self, snapshot_id: SnapshotId) -> bool:
+        """Whether the snapshot may hold what this node knows to be committed; else this node has stopped."""
+        committed = self._log.committed_offset
+        if snapshot_id.end_offset >= committed and snapshot_id.epoch >= self._log.epoch_below(committed):
+            return True
+        self._older(
+            f"it offers the snapshot {snapshot_id.file_name}, and this node knows metadata to be committed up to "
+            f"offset {committed} (epoch {self._log.epoch_below(committed)})"
+        )
+        return False
 
     def _learn(self, named: FetchResponse.LeaderIdAndEpoch, endpoints: Sequence[FetchResponse.NodeEndpoint]) -> bool:
         """True if this says more than was known. Never goes back to an older epoch."""
@@ -219,6 +290,7 @@ class Observer:
             lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,
         )
         if (now.leader_id, now.epoch) != (self.leadership.leader_id, self.leadership.epoch):
+            self.agrees = False
             self._on_leader(self.leadership)
         return True
 
@@ -243,19 +315,24 @@ class Observer:
             self._disk_failed(error)
             return
         committed = min(partition.high_watermark, self._log.end_offset)
+        self._log.committed_to(committed, self._remembered)
         # first the fetch that says so: a client's change is answered once the leader knows that all brokers have it,
         # and no request of a client comes in between
         self._replay.will_be_committed_to(committed)
         self._fetch()
         self._replay.committed_to(committed)
 
+    def _remembered(self, error: OSError | None) -> None:
+        if error is not None and not self._closed:
+            self._disk_failed(error)
+
     def _truncate(self, leader: Diverging) -> None:
         offset = truncation_offset(leader, self._log.end_offset, self._log.end_offset_for_epoch)
-        if offset < self._replay.high_watermark:
-            self._fatal(
-                f"the quorum's leader {self.leadership.leader_id} has no metadata at offset {offset}, but this node "
-                f"has applied it up to {self._replay.high_watermark} as committed: the controller lost what it "
-                "acknowledged. Restart this node to take over the controller's state"
+        committed = max(self._replay.high_watermark, self._log.committed_offset)
+        if offset < committed:
+            self._older(
+                f"its metadata leave this node's at offset {offset}, below offset {committed}, up to which this node "
+                "knows them to be committed"
             )
             return
         self._env.log("warning", "metadata-log-truncated", offset=offset, end_offset=self._log.end_offset)
@@ -265,6 +342,8 @@ class Observer:
     # snapshots
 
     def _begin_download(self, snapshot_id: SnapshotId) -> None:
+        if not self._reaches(snapshot_id):
+            return
         self._download = SnapshotDownload(
             self._env, self._log.directory, self._target(), self._cluster_id, self._node_id, self.leadership.epoch
         )
@@ -284,6 +363,7 @@ class Observer:
             return
         try:
             self._log.install_snapshot(result)
+            self._log.committed_to(result.id.end_offset, self._remembered)
         except OSError as error:
             self._disk_failed(error)
             return

@@ -15,11 +15,16 @@ release does not have: it refuses a voter set of more than one. What follows an 
 
 A disk that fails here ends the node: a voter that cannot write its vote or its log has nothing it may say, and a failed
 flush is never retried (the kernel has dropped what it could not write).
+
+A leader that does not have what this node knows to be committed (`observer.py`) ends it too: its metadata are older,
+and acting on them would take data for superfluous. An operator may accept them for one start. Then this node's copy of
+the log is renamed, not removed, and everything is fetched again; not while the node runs, since it has applied the copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from heirlog.env import Env
 from heirlog.pending import Pending
@@ -32,6 +37,7 @@ from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, bootstrap, describe
 from heirlog.raft.answers import Leadership
 from heirlog.raft.control import Voter
+from heirlog.raft.durable import OnDone
 from heirlog.raft.fetch_service import epoch_error, refusal
 from heirlog.raft.leader import Leader, LeaderParts, NotLeader
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
@@ -40,6 +46,25 @@ from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState,
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.snapshot import SnapshotId
 from heirlog.storage.errors import StorageFormatError
+
+ACCEPT_ADVICE = (
+    "To accept the older metadata all the same, for one start: `heirlog node --accept-older-metadata` or `heirlog up "
+    "--accept-older-metadata`; logs that they do not know are set aside, and this broker gives up its seats in ISR and "
+    "ELR."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OlderMetadata:
+    """What happens where the leader does not have what this node knows to be committed.
+
+    on_refused: stop the node with this sentence; nothing more is delivered.
+    accept: None if the operator did not accept it, or this node has acted on its copy. Else called once, to make
+    durable that no clean stop counts any more; then the copy is set aside.
+    """
+
+    on_refused: Callable[[str], None]
+    accept: Callable[[], Callable[[OnDone], None] | None] = lambda: None
 
 
 class Quorum:
@@ -56,6 +81,7 @@ class Quorum:
         listeners: Sequence[QuorumListener],
         bootstrap_endpoints: Sequence[Endpoint] = (),
         config: MetadataLogConfig | None = None,
+        older_metadata: OlderMetadata | None = None,
     ) -> None:
         """
         directory: metadata.log.dir (the quorum's own directory lies inside); directory_id: the id of that log dir.
@@ -75,6 +101,7 @@ class Quorum:
         self._listeners = list(listeners)
         self._bootstrap_endpoints = tuple(bootstrap_endpoints)
         self._config = config or MetadataLogConfig()
+        self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
         self._log: MetadataLog | None = None
         self._replay: Replay | None = None
         self._role: Leader | Observer | None = None
@@ -107,6 +134,13 @@ class Quorum:
     def is_leader(self) -> bool:
         """This node leads, and its listeners have seen all that was committed before."""
         return isinstance(self._role, Leader) and self._role.announced and not self._stopped
+
+    @property
+    def agrees(self) -> bool:
+        """The leader has every record that this node knows to be committed: it may be told who this node is."""
+        if isinstance(self._role, Observer):
+            return self._role.agrees
+        return isinstance(self._role, Leader)
 
     @property
     def high_watermark(self) -> int:
@@ -144,6 +178,9 @@ class Quorum:
         through `env.stop`.
         """
         self._on_ready = on_ready
+        self._open()
+
+    def _open(self) -> None:
         try:
             log = open_log(self._env, self._directory, self._config)
             state = QuorumStateFile(self._env.files, self._directory)
@@ -235,7 +272,7 @@ class Quorum:
                 "or, for the first controller of a new cluster, format its metadata directory with --standalone"
             )
             return
-        parts = ObserverParts(self._env, log, replay, state, self._fatal, self._announce)
+        parts = ObserverParts(self._env, log, replay, state, self._fatal, self._older, self._announce)
         observer = self._role = Observer(parts, self._node_id, self._directory_id, self._cluster_id, endpoints)
         observer.start()
         self._ready()
@@ -250,6 +287,54 @@ class Quorum:
         if self._on_ready is not None:
             on_ready, self._on_ready = self._on_ready, None
             self._env.call_later(0, on_ready)
+
+    def _older(self, seen: str) -> None:
+        """The leader does not have what this node knows to be committed."""
+        if self._stopped or self._log is None or self._replay is None or self._role is None:
+            return
+        leadership, log = self.leadership, self._log
+        self._env.log(
+            "error",
+            "controller-metadata-older",
+            leader=leadership.leader_id,
+            leader_epoch=leadership.epoch,
+            committed_offset=log.committed_offset,
+            end_offset=log.end_offset,
+            seen=seen,
+        )
+        accept = self._older_metadata.accept()
+        if accept is None:
+            self._stop()
+            self._older_metadata.on_refused(
+                f"the controller's metadata are older than this broker's own copy, or of another history: {seen}. "
+                "Following them would lose topics, ACLs and configurations that were changed since, and replicas could "
+                "be elected that lack records. Nothing was changed. Start the right controller, or seed a new one from "
+                f"the brokers' copies with `heirlog recover controller`. {ACCEPT_ADVICE}"
+            )
+            return
+        self._role.close()
+        self._replay.close()
+        accept(self._set_aside)
+
+    def _set_aside(self, error: OSError | None) -> None:
+        """Keep our copy of the log under another name, and fetch everything again."""
+        if self._stopped or self._log is None:
+            return
+        if error is None:
+            self._log.close()
+            kept = f"{self._directory}.{self._env.random.randbytes(16).hex()}-stray"
+            try:
+                self._env.files.rename(self._directory, kept)
+            except OSError as failure:
+                error = failure
+        if error is not None:
+            self._fatal(f"the metadata log in {self._directory} could not be set aside: {error}")
+            return
+        self._env.log("warning", "older-metadata-accepted", kept=kept)
+        self._role, self._log = None, None
+        for listener in self._listeners:
+            listener.on_snapshot([], -1, 0)
+        self._open()
 
     def _stop(self) -> None:
         self._stopped = True

@@ -1,0 +1,226 @@
+"""A controller that was restored from an older copy, or formatted anew, seen by nodes that know more.
+
+What a node knows to be committed is cut, or overwritten, on nobody's word. Records that were never committed are.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from heirlog.raft.committed_offset import NAME, read_committed_offset
+
+from .quorum_world import METADATA_DIR, Inode, Node, World
+
+OLDER = "older than this broker's own copy"
+
+
+class Backup(NamedTuple):
+    files: dict[str, Inode]
+
+
+def backup(node: Node) -> Backup:
+    return Backup(copy.deepcopy(node.disk.now))
+
+
+def restore(world: World, kept: Backup) -> None:
+    """Stop the leader, put the copy in the place of its folder, start it."""
+    world.leader.kill()
+    world.run_for(20)
+    world.leader.disk.now = copy.deepcopy(kept.files)
+    world.leader.disk.durable = dict(world.leader.disk.now)
+    for inode in world.leader.disk.now.values():
+        inode.durable = bytes(inode.data)
+    world.start_leader()
+
+
+def metadata(node: Node) -> dict[str, bytes]:
+    return {
+        path: bytes(inode.data)
+        for path, inode in node.disk.now.items()
+        if path.endswith((".log", ".checkpoint", NAME)) or "epoch" in path
+    }
+
+
+def world_with(*names: str) -> World:
+    world = World(observers=1)
+    world.start()
+    for name in names:
+        world.commit(name)
+    world.run_until_all_have(*names)
+    world.run_for(50)
+    return world
+
+
+def assert_refused(observer: Node, world: World, before: dict[str, bytes]) -> None:
+    world.run_until(lambda: observer.stopped_because is not None)
+    world.run_for(5_000)
+    assert observer.stopped_because is not None and OLDER in observer.stopped_because
+    assert "recover controller" in observer.stopped_because and "--accept-older-metadata" in observer.stopped_because
+    assert metadata(observer) == before, "nothing is cut, and nothing is applied"
+    assert any(event == "controller-metadata-older" for _, _, event, _ in world.logged)
+
+
+def while_running(observer: Node) -> None:
+    """It meets the restored controller as it is."""
+
+
+def after_a_restart(observer: Node) -> None:
+    observer.kill()
+
+
+def after_a_power_cut(observer: Node) -> None:
+    observer.power_cut()
+
+
+meeting = pytest.mark.parametrize("meets", [while_running, after_a_restart, after_a_power_cut])
+
+
+@meeting
+@pytest.mark.parametrize("grows_by", [0, 1, 2, 3, 10])
+def test_a_controller_restored_from_an_older_copy_is_refused_however_long_its_log_is_by_then(
+    meets: Callable[[Node], None], grows_by: int
+) -> None:
+    """It opens the epoch that its lost successor had, so neither epochs nor lengths tell the two histories apart."""
+    world = World(observers=1)
+    world.start()
+    observer = world.observers[0]
+    world.commit("a")
+    kept = backup(world.leader)
+    world.leader.kill()
+    world.start_leader()
+    world.commit("b")
+    world.commit("c")
+    world.run_until_all_have("a", "b", "c")
+    world.run_for(50)
+    assert world.leader.quorum.epoch == 2
+    before = metadata(observer)
+    meets(observer)
+    endpoint_is_away = world.drop
+    world.drop = 1.0
+    restore(world, kept)
+    for number in range(grows_by):
+        world.commit(f"other-{number}")
+    world.drop = endpoint_is_away
+    assert world.leader.quorum.epoch == 2
+    if not observer.incarnation.alive:
+        observer.start()
+    assert_refused(observer, world, before)
+
+
+@meeting
+def test_a_controller_that_leads_an_older_epoch_is_refused(meets: Callable[[Node], None]) -> None:
+    world = world_with("a")
+    kept = backup(world.leader)
+    for _ in range(3):
+        world.leader.kill()
+        world.run_for(3_000)
+        world.start_leader()
+    world.commit("b")
+    world.run_until_all_have("a", "b")
+    world.run_for(50)
+    observer, before = world.observers[0], metadata(world.observers[0])
+    meets(observer)
+    restore(world, kept)
+    assert world.leader.quorum.epoch == 2
+    if not observer.incarnation.alive:
+        observer.start()
+    assert_refused(observer, world, before)
+
+
+@meeting
+@pytest.mark.parametrize("grows_by", [0, 2, 5])
+def test_a_controller_that_was_formatted_anew_is_refused(meets: Callable[[Node], None], grows_by: int) -> None:
+    world = world_with("a", "b")
+    observer, before = world.observers[0], metadata(world.observers[0])
+    meets(observer)
+    world.leader.kill()
+    world.drop = 1.0
+    world.run_for(20)
+    world.leader.disk.now, world.leader.disk.durable = {}, {}
+    world.format()
+    world.start_leader()
+    for number in range(grows_by):
+        world.commit(f"other-{number}")
+    world.drop = 0.0
+    if not observer.incarnation.alive:
+        observer.start()
+    assert_refused(observer, world, before)
+
+
+def snapshot_of(world: World) -> None:
+    """The leader, and each observer, write down what was committed."""
+    for node in (world.leader, *world.observers):
+        quorum = node.quorum
+        records = [record for batch in node.seen.batches for record in batch.records]
+        assert quorum.log is not None
+        epoch = quorum.log.epoch_below(quorum.applied_offset + 1)
+        quorum.snapshot(records, quorum.applied_offset, epoch)
+    world.run_for(50)
+
+
+@meeting
+def test_a_controller_restored_from_a_snapshot_alone_is_refused_where_it_ends_too_early(
+    meets: Callable[[Node], None],
+) -> None:
+    world = world_with("a", "b")
+    snapshot_of(world)
+    kept = Backup({path: inode for path, inode in backup(world.leader).files.items() if path.endswith(".checkpoint")})
+    world.commit("c")
+    world.run_until_all_have("a", "b", "c")
+    world.run_for(50)
+    observer, before = world.observers[0], metadata(world.observers[0])
+    meets(observer)
+    restore(world, kept)
+    if not observer.incarnation.alive:
+        observer.start()
+    assert_refused(observer, world, before)
+
+
+def test_a_snapshot_that_reaches_beyond_what_an_observer_has_is_taken() -> None:
+    world = World(observers=1, max_retention_bytes=1)
+    world.start()
+    world.commit("a")
+    world.run_until_all_have("a")
+    world.observers[0].kill()
+    for number in range(5):
+        world.commit(f"later-{number}")
+    for _ in range(3):
+        world.commit("more")
+        quorum = world.leader.quorum
+        records = [record for batch in world.leader.seen.batches for record in batch.records]
+        quorum.snapshot(records, quorum.applied_offset, quorum.epoch)
+        world.run_for(50)
+    world.observers[0].start()
+    world.run_until(lambda: world.observers[0].quorum.applied_offset == world.leader.quorum.applied_offset)
+    assert world.observers[0].stopped_because is None
+
+
+def test_what_an_observer_knows_to_be_committed_is_remembered_over_a_power_cut() -> None:
+    world = world_with("a", "b")
+    observer = world.observers[0]
+    end = world.leader.quorum.high_watermark
+    observer.power_cut()
+    assert read_committed_offset(observer.disk, f"{METADATA_DIR}/__cluster_metadata-0") == end
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"version":1,"offset":7}', b'{"version":0,"offset":"x"}', b"[]"])
+def test_a_damaged_file_says_nothing(damage: bytes) -> None:
+    world = world_with("a")
+    observer = world.observers[0]
+    observer.disk.now[f"{observer.log_directory}/{NAME}"].data[:] = damage
+    assert read_committed_offset(observer.disk, observer.log_directory) == 0
+
+
+def test_an_observer_does_not_vouch_for_a_leader_that_it_has_not_compared() -> None:
+    world = world_with("a")
+    observer = world.observers[0]
+    assert observer.quorum.agrees and world.leader.quorum.agrees
+    world.leader.kill()
+    world.run_until(lambda: not observer.quorum.agrees)
+    world.start_leader()
+    world.run_until(lambda: observer.quorum.agrees)
+    assert observer.stopped_because is None
