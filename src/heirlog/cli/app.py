@@ -91,11 +91,18 @@ def heirlog(
 def node(
     config: Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")],
     ledger: Annotated[str | None, typer.Option(help="Keep a ledger of flushed lengths here.", hidden=True)] = None,
+    accept_older_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--accept-older-metadata",
+            help="For this start: follow a controller whose metadata are older than the broker's own copy.",
+        ),
+    ] = False,
     reuse_port: Annotated[bool, typer.Option("--reuse-port", hidden=True)] = False,
     stop_with_stdin: Annotated[bool, typer.Option("--stop-with-stdin", hidden=True)] = False,
 ) -> None:
     """Run one node in the foreground; the configuration uses Kafka's names."""
-    raise typer.Exit(run_node(NodeOptions(config, ledger, reuse_port, stop_with_stdin)))
+    raise typer.Exit(run_node(NodeOptions(config, ledger, reuse_port, accept_older_metadata, stop_with_stdin)))
 
 
 def run(arguments: list[str]) -> int:

@@ -27,12 +27,18 @@ class NodeOptions:
     """File of the flush ledger (`heirlog.server.ledger`); only tests and drills start nodes with one."""
     reuse_port: bool = False
     """Listen although the parent holds the port (SO_REUSEPORT)."""
+    accept_older_metadata: bool = False
+    """Follow a controller whose metadata are older than this node's own copy."""
     stop_with_stdin: bool = False
     """Stop cleanly once standard input ends: its other end belongs to the parent, which may have died."""
 
 
 VALUES = {"--config": "config", "-c": "config", "--ledger": "ledger"}
-FLAGS = {"--reuse-port": "reuse_port", "--stop-with-stdin": "stop_with_stdin"}
+FLAGS = {
+    "--reuse-port": "reuse_port",
+    "--stop-with-stdin": "stop_with_stdin",
+    "--accept-older-metadata": "accept_older_metadata",
+}
 
 
 def understood(arguments: Sequence[str]) -> NodeOptions | None:
@@ -56,8 +62,9 @@ def run_node(options: NodeOptions) -> int:
     from heirlog.cli.errors import EXIT_FAILED, CommandError
     from heirlog.server.main import run_node as run_in_loop
 
+    overrides = {"heirlog.accept.older.metadata": "true"} if options.accept_older_metadata else {}
     try:
-        config = properties.read_static(options.config)
+        config = properties.read_static(options.config, overrides)
         properties.refuse_copied(options.config, config)
     except CommandError as error:
         print(f"heirlog: {error}", file=sys.stderr)

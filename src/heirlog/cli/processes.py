@@ -63,7 +63,7 @@ class NodeProcess:
         """None before the first start and while it runs; negative: the signal that ended it."""
         return self._process.poll() if self._process is not None else None
 
-    def start(self) -> None:
+    def start(self, *, accept_older_metadata: bool = False) -> None:
         """Returns at once; the node is ready when it answers."""
         assert not self.running, f"{self.layout.name} is running"
         # it may have been killed from outside while it was paused
@@ -74,6 +74,8 @@ class NodeProcess:
             command += ["--ledger", str(self.layout.ledger_path)]
         if self._reuse_port:
             command.append("--reuse-port")
+        if accept_older_metadata:
+            command.append("--accept-older-metadata")
         command.append("--stop-with-stdin")
         with self.layout.output_path.open("ab") as output:
             self._printed_before = output.tell()

@@ -60,12 +60,15 @@ def read(path: str | Path) -> dict[str, str]:
         raise CommandError(f"cannot read the configuration file {path}: {error}") from error
 
 
-def read_static(path: str | Path) -> StaticConfig:
-    """The configuration of one node. Raises CommandError naming the file and, in it, the property."""
+def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) -> StaticConfig:
+    """The configuration of one node; `overrides` beat the file.
+
+    Raises CommandError naming the file and, in it, the property.
+    """
     from heirlog.metadata.config_def import ConfigError, parse_static
 
     try:
-        return parse_static(read(path))
+        return parse_static({**read(path), **(overrides or {})})
     except ConfigError as error:
         raise CommandError(f"{path}: {error}") from error
 

@@ -62,6 +62,13 @@ def up(
             help="Racks of the brokers, separated by commas: a,b puts broker 1 into a, 2 into b, 3 into a, and so on."
         ),
     ] = None,
+    accept_older_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--accept-older-metadata",
+            help="For this start: brokers follow a controller whose metadata are older than their own copies.",
+        ),
+    ] = False,
 ) -> None:
     """Start a cluster on this machine; Ctrl-C stops it, and its data stay."""
     data_folder.refuse_name(data)
@@ -72,7 +79,7 @@ def up(
         _refuse_busy_ports(range(port, port + nodes + 1), data)
     held = data_folder.hold(data)
     try:
-        _run(*_prepared(data, nodes, port, combined, racks))
+        _run(*_prepared(data, nodes, port, combined, racks), accept_older_metadata)
     finally:
         os.close(held)
 
@@ -117,13 +124,13 @@ def _racks(given: str | None, brokers: int) -> list[str]:
     return [names[number % len(names)] for number in range(brokers)]
 
 
-def _run(layout: Layout, known: bool) -> None:
+def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
     """Until a signal comes or no node is left (CommandError)."""
     processes = {node.node_id: NodeProcess(node) for node in layout.start_order()}
     with signals_interrupt():
         try:
             for process in processes.values():
-                process.start()
+                process.start(accept_older_metadata=accept_older_metadata)
             wait_until_ready(
                 [processes[node.node_id] for node in layout.brokers],
                 [processes[node.node_id] for node in layout.controllers],

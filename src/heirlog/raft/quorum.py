@@ -18,7 +18,7 @@ flush is never retried (the kernel has dropped what it could not write).
 
 A leader that does not have what this node knows to be committed (`observer.py`) ends it too: its metadata are older,
 and acting on them would take data for superfluous. An operator may accept them for one start. Then this node's copy of
-the log is renamed, not removed, and everything is fetched again; not while the node runs, since it has applied the copy.
+the log is renamed, not removed, and everything is fetched again. A node that runs has applied its copy, and only stops.
 """
 
 from __future__ import annotations

@@ -273,17 +273,18 @@ class Cluster:
             raise ClusterError(f"{process.layout.name} is not paused")
         process.resume()
 
-    def start(self, node: int) -> None:
+    def start(self, node: int, *, accept_older_metadata: bool = False) -> None:
         """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all).
 
-        Raises ClusterError for a node that runs.
+        accept_older_metadata: a broker follows a controller whose metadata are older than the broker's own copy;
+        otherwise it refuses to start. Raises ClusterError for a node that runs.
         """
         process = self._process(node)
         if not self._is_open:
             raise ClusterError("the cluster is closed")
         if process.running:
             raise ClusterError(f"{process.layout.name} runs already")
-        process.start()
+        process.start(accept_older_metadata=accept_older_metadata)
 
     def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
         """What a power cut does to the files of `node`, which is killed if it still runs.
