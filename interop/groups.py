@@ -1,4 +1,4 @@
-"""A group of three of each client: a member is killed, then a broker under a producer, and a new member resumes.
+"""A group of three of each client: a member is killed, a broker under a producer, then all nodes; a new member resumes.
 
 The clients' programs carry lines: `produce` writes what it reads to a topic and ends with 0 once all of it is
 acknowledged, `consume` joins a group and prints what it is given. Numbers are sent as lines, so nothing lost is a set
@@ -69,6 +69,15 @@ def produce(command: Sequence[str], numbers: range, between: Callable[[], None] 
     assert process.returncode == 0, f"the producer ended with {process.returncode}: {problems[-2000:]}"
 
 
+def full_outage(cluster: Cluster) -> None:
+    """All nodes are gone at once; a broker that comes back first must not look like a cluster without brokers."""
+    for node in cluster.node_ids:
+        cluster.kill(node)
+    for node in cluster.node_ids:
+        cluster.start(node)
+    cluster.wait_until_ready()
+
+
 def hard_day(cluster: Cluster, command: Command, committed_s: float) -> None:
     """Raises AssertionError for anything lost.
 
@@ -93,10 +102,13 @@ def hard_day(cluster: Cluster, command: Command, committed_s: float) -> None:
         members[0].kill()
         produce(command("produce", servers), range(300, 600), lambda: cluster.kill(1))
         eventually(all_of(range(600), members), "every record after a member and a broker were killed")
+        full_outage(cluster)
+        produce(command("produce", servers), range(600, 620))
+        eventually(all_of(range(620), members), "every record after all nodes were killed at once")
         time.sleep(committed_s)
         for member in members:
             member.kill()
         resumed = join("resumed")
-        produce(command("produce", servers), range(600, 650))
-        eventually(all_of(range(600, 650), [resumed]), "the new records at the member that resumes")
+        produce(command("produce", servers), range(620, 650))
+        eventually(all_of(range(620, 650), [resumed]), "the new records at the member that resumes")
         assert min(resumed.numbers()) >= 300, "committed records were read again"

@@ -63,7 +63,6 @@ def create(cluster: Cluster, client: DataClient) -> Create:
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=3)
         response = client._peers.ask_any(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 30)
         assert response.topics[0].error_code == 0, response
-        cluster.wait_until_known(name)
         return name
 
     return made
@@ -72,7 +71,6 @@ def create(cluster: Cluster, client: DataClient) -> Create:
 def delete(cluster: Cluster, client: DataClient, topic: str) -> None:
     by_name = DeleteTopicsRequest.DeleteTopicState(name=topic)
     client._peers.ask_any(DeleteTopicsRequest(topics=[by_name], topic_names=[topic], timeout_ms=30_000), 30)
-    cluster.wait_until_known(topic, exists=False)
 
 
 def batch(numbers: range, timestamp_ms: int = 1_700_000_000_000) -> bytearray:
@@ -99,7 +97,6 @@ def test_topics_have_names_ids_and_partitions_and_internal_ones_are_left_out(
 ) -> None:
     topic = create()
     client.commit("names", {(topic, 0): CommittedOffset(0)})
-    cluster.wait_until_known("__consumer_offsets")
     assert topic in client.topic_names()
     assert "__consumer_offsets" not in client.topic_names()
     assert "__consumer_offsets" in client.topic_names(internal=True)

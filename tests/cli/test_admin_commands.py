@@ -30,7 +30,6 @@ def cluster() -> Iterator[Cluster]:
 
 def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, records: int) -> str:
     assert heirlog("topics", "create", name, "--partitions", str(partitions)).code == 0
-    cluster.wait_until_known(name)
     with DataClient(cluster.bootstrap_servers) as data, data.producer() as producer:
         for partition in range(partitions):
             for number in range(records):

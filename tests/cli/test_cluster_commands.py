@@ -40,7 +40,6 @@ def create(cluster: Cluster, name: str, *assignment: list[int], **configs: str) 
     with BlockingClient(cluster.bootstrap_servers) as client:
         (answer,) = client.admin(CreateTopicsRequest(topics=[topic], timeout_ms=10_000)).topics
     assert not answer.error_code, answer.error_message
-    cluster.wait_until_known(name)
     return name
 
 

@@ -25,10 +25,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def create(heirlog: Heirlog, cluster: Cluster, *topics: str, partitions: int = 1) -> None:
-    """Until every broker knows them: the next command may ask any."""
     assert heirlog("topics", "create", *topics, "--partitions", partitions).code == 0
-    for topic in topics:
-        cluster.wait_until_known(topic)
 
 
 def piped(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -49,7 +46,6 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog, clust
     assert created.code == 0, created.err
     (made,) = json.loads(created.out)
     assert (made["topic"], made["partitions"], made["replication_factor"]) == ("life", 2, 3)
-    cluster.wait_until_known("life")
 
     names = [row["topic"] for row in json.loads(heirlog("topics", "list", "--json").out)]
     assert "life" in names
@@ -61,7 +57,6 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog, clust
     ]
 
     assert heirlog("topics", "delete", "life").code == 0
-    cluster.wait_until_known("life", exists=False)
     gone = heirlog("topics", "describe", "life")
     told = "cannot describe topic life: it does not exist; heirlog topics list shows what there is"
     assert (gone.code, gone.err) == (1, f"heirlog: {told}\n")
@@ -103,7 +98,6 @@ def test_what_the_cluster_refuses_is_one_sentence(
     heirlog: Heirlog, cluster: Cluster, arguments: list[str], sentence: str
 ) -> None:
     heirlog("topics", "create", "twice", "--partitions", "1")
-    cluster.wait_until_known("twice")
     outcome = heirlog(*arguments)
     assert outcome.code == 1
     assert sentence in outcome.err

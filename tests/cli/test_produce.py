@@ -82,7 +82,6 @@ def cluster() -> Iterator[Cluster]:
 def produced(cluster: Cluster, topic: str, *options: str, **kept: Any) -> subprocess.Popen[str]:
     created = ["topics", "create", topic, "--config", "max.message.bytes=300", "-b", cluster.bootstrap_servers]
     subprocess.run([sys.executable, "-m", "heirlog", *created], check=True, capture_output=True)
-    cluster.wait_until_known(topic)
     command = [sys.executable, "-m", "heirlog", "produce", topic, "-b", cluster.bootstrap_servers, *options]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **kept}
     return subprocess.Popen(command, text=True, **pipes)

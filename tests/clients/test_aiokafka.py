@@ -177,9 +177,6 @@ def test_topics_are_created_listed_described_and_deleted(world: World) -> None:
                 ]
             )
             assert [error[:2] for error in created.topic_errors] == [(counted, 0), (placed, 0)]
-            for name in (counted, placed):
-                # each question goes to another broker
-                await asyncio.to_thread(world.cluster.wait_until_known, name)
             assert {counted, placed} <= set(await admin.list_topics())
             (described,) = await admin.describe_topics([placed])
             assert [(p["leader"], p["replicas"]) for p in described["partitions"]] == [(2, [2, 3]), (3, [3, 1])]

@@ -46,7 +46,6 @@ def create(cluster: Cluster, topic: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     for created in admin.create_topics([NewTopic(topic, partitions, 3)]).values():
         created.result(60)
-    cluster.wait_until_known(topic)
 
 
 def session(python: Path, cluster: Cluster, *words: str) -> subprocess.Popen[str]:

@@ -154,7 +154,6 @@ def written(cluster: Cluster) -> Counter[tuple[str, int, int]]:
 
 def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) -> None:  # noqa: F811
     assert heirlog("topics", "create", TOPIC, "--partitions", PARTITIONS).code == 0
-    cluster.wait_until_known(TOPIC)
     lose_every_complete_replica(cluster, TOPIC, PARTITIONS)
     leaders = {"partitions": [{"topic": TOPIC, "partition": 4, "desiredLeader": WITHOUT}]}
     (tmp_path / "leaders.json").write_text(json.dumps(leaders))
@@ -214,7 +213,6 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     assert {(row["first_offset"], row["end_offset"]) for row in kept} == {(BEFORE, BEFORE + AFTER)}
     page.places["$FILE"] = next(row["file"] for row in kept if row["partition"] == 5)
     assert heirlog("topics", "create", SALVAGED, "--partitions", PARTITIONS).code == 0
-    cluster.wait_until_known(SALVAGED)
     page.run("Salvage")
     assert [json.loads(line)["offset"] for line in (tmp_path / "lost.jsonl").read_text().splitlines()] == list(
         range(BEFORE, BEFORE + AFTER)

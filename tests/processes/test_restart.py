@@ -145,7 +145,6 @@ def test_snapshots_shorten_the_metadata_log_and_who_was_away_fetches_one() -> No
         def cut() -> bool:
             topic = f"t-{next(numbers)}"
             create(cluster, topic, partitions=20)
-            cluster.wait_until_known(topic)
             segments = log_files(cluster, 100, "__cluster_metadata-0")
             return bool(segments) and int(segments[0].stem) > last_known + 1
 

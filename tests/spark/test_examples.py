@@ -35,9 +35,8 @@ def brokers(cluster: Cluster) -> str:
     """A cluster with the topics of the examples; orders on two days, one of them no JSON."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     topics = [NewTopic(name, 2, 3) for name in ("orders", "payments", "orders-refused", "imported")]
-    for name, created in admin.create_topics(topics).items():
+    for created in admin.create_topics(topics).values():
         created.result(60)
-        cluster.wait_until_known(name)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     for number in range(20):
         order = json.dumps({"id": number, "item": f"item{number % 2}", "price": 1.5})

@@ -28,12 +28,10 @@ class Topics:
             topic, partitions, replicas, config={key.replace("_", "."): value for key, value in config.items()}
         )
         self._admin.create_topics([new])[topic].result(TIMEOUT_S)
-        self.cluster.wait_until_known(topic)
         return topic
 
     def delete(self, topic: str) -> None:
         self._admin.delete_topics([topic])[topic].result(TIMEOUT_S)
-        self.cluster.wait_until_known(topic, exists=False)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         wanted = [TopicPartition(topic, partition, before)]

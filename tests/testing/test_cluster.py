@@ -34,19 +34,6 @@ def test_it_is_ready_when_every_broker_knows_every_broker() -> None:
     assert not data.exists()
 
 
-def test_it_waits_until_every_running_broker_knows_a_topic_and_until_none_does() -> None:
-    with Cluster(nodes=3) as cluster, BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
-        cluster.kill(3)
-        cluster.wait_until_known("foo", exists=False)
-        with pytest.raises(ClusterError, match=r"broker 1 does not know the topic foo after 0\.2 s"):
-            cluster.wait_until_known("foo", timeout_s=0.2)
-        new = CreateTopicsRequest.CreatableTopic(name="foo", num_partitions=3, replication_factor=2)
-        client.admin(CreateTopicsRequest(topics=[new], timeout_ms=30_000))
-        cluster.wait_until_known("foo")
-        with pytest.raises(ClusterError, match=r"broker 1 still knows the topic foo after 0\.2 s"):
-            cluster.wait_until_known("foo", exists=False, timeout_s=0.2)
-
-
 def test_a_node_can_be_killed_stopped_and_started_again() -> None:
     with Cluster(nodes=1) as cluster:
         before = cluster.pids[1]

@@ -210,7 +210,7 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
 
 
 def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
-    """Until each of `brokers` names all of them in a Metadata answer, and `others` listen.
+    """Until each of `brokers` knows that all of them are unfenced, and `others` listen.
 
     Raises CommandError: a node died (with its last words), or the time is over (with what is missing).
     """

@@ -20,7 +20,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +31,6 @@ from heirlog.cli.errors import CommandError
 from heirlog.cli.format import format_cluster
 from heirlog.cli.layout import CONTROLLER_ID, Layout, NodeLayout
 from heirlog.cli.processes import (
-    POLL_S,
     NodeProcess,
     after_our_end,
     call_off,
@@ -40,7 +38,6 @@ from heirlog.cli.processes import (
     stop_all,
     wait_until_ready,
 )
-from heirlog.cli.ready import knows_topic
 from heirlog.metadata.config_def import ConfigError
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_failed
@@ -193,20 +190,6 @@ class Cluster:
             wait_until_ready(brokers, others, timeout_s)
         except CommandError as error:
             raise ClusterError(str(error)) from error
-
-    def wait_until_known(self, topic: str, exists: bool = True, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Until every running broker knows `topic` and its leaders (`exists=False`: knows nothing of it any more).
-
-        The controller's answer to CreateTopics or DeleteTopics says that it is decided; a broker that has not read
-        it yet still answers as before. Raises ClusterError.
-        """
-        deadline = time.monotonic() + timeout_s
-        for process in self._active(self._known().brokers):
-            while process.running and knows_topic(process.layout.client_address(), topic) is not exists:
-                if time.monotonic() > deadline:
-                    what = "does not know" if exists else "still knows"
-                    raise ClusterError(f"{process.layout.name} {what} the topic {topic} after {timeout_s:g} s")
-                time.sleep(POLL_S)
 
     @property
     def bootstrap_servers(self) -> str:
