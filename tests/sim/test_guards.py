@@ -20,6 +20,8 @@ NEEDED = {
     12: (1, {"recovery-choice"}),
     13: (1, {"recovery-quorum"}),
     14: (1, {"R1"}),
+    15: (1, {"T15", "recovery-waiting"}),
+    16: (1, {"T17"}),
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30

@@ -106,6 +106,14 @@ class _ReplicationWait:
         self._finish()
 
 
+def is_committed(high_watermark: int, required_offset: int) -> bool:
+    """Guard 16: acks=all is answered, also to a repeat, once the high watermark has reached the end of the records.
+
+    Without it a leader confirms what the next election may lose.
+    """
+    return high_watermark >= required_offset
+
+
 def _fail(answer: _Answer, code: ErrorCode) -> None:
     answer.error_code = code
     answer.error_message = None
@@ -215,7 +223,7 @@ class ProduceHandler:
     @staticmethod
     def _wait_for(partition: Partition, required_offset: int, acks: int, answer: _Answer, done: _Done) -> None:
         """acks=all: `answer` counts once the high watermark has reached `required_offset`."""
-        if acks == ALL_IN_SYNC and partition.high_watermark < required_offset:
+        if acks == ALL_IN_SYNC and not is_committed(partition.high_watermark, required_offset):
             done.waits.append((partition, required_offset, answer))
 
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:

@@ -113,6 +113,20 @@ GUARDS: Mapping[int, Guard] = {
             "an acknowledgement by the quorum waits for the flush",
             "controller-power-cut",
         ),
+        Guard(
+            15,
+            "heirlog.controller.recovery.verdict",
+            "wait_is_over",
+            "Balanced waits for every assigned replica, fenced or not, up to unclean.recovery.timeout.ms",
+            "whole-power-cut",
+        ),
+        Guard(
+            16,
+            "heirlog.broker.produce",
+            "is_committed",
+            "acks=all is answered, also to a repeated batch, once the high watermark has reached it",
+            "repeated-batches",
+        ),
     )
 }
 

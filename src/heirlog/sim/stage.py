@@ -47,7 +47,7 @@ TOPIC = "t"
 COMPACTED = "c"
 REMADE = "r"
 MANY = "m"
-MANY_INTERVAL_MS = 15_000
+MANY_INTERVAL_MS = 8000
 GROUP = "g"
 COMPACTED_CONFIG = {
     "cleanup.policy": "compact",

@@ -28,7 +28,9 @@ OUTAGES_MS = 40_000
 MOVES_MS = 2000
 """Between two moments at which a disk may be replaced."""
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
-MANY_MIN, MANY_MAX = 150, 400
+MANY_MIN, MANY_MAX = 120, 240
+OUTAGES_OF_MANY_MS = 10_000
+"""Each event costs the more, the more partitions there are to look at."""
 OTHER_CONFIGS = (
     {RECOVERY_MANAGER: "false"},
     {RECOVERY_MANAGER: "true"},
@@ -176,4 +178,4 @@ def outages(stage: Stage) -> None:
     mix = draw_mix(random, KINDS)
     if not any(mix.weights[kind] for kind in KINDS):
         mix = replace(mix, weights={**mix.weights, KINDS[random.randrange(0, len(KINDS))]: 3})
-    in_a_swarm(stage, mix, random, lambda: stage.cluster.run_for(OUTAGES_MS))
+    in_a_swarm(stage, mix, random, lambda: stage.cluster.run_for(OUTAGES_OF_MANY_MS if stage.plan.many else OUTAGES_MS))

@@ -168,9 +168,17 @@ def _balanced(case: Case) -> Verdict:
         return Verdict(Phase.RECOVERING, tuple([member for member in quorum if member not in valid]))
     winner, ends_ms = best(case.state.replicas, valid), case.began_ms + case.timeout_ms
     others = tuple([other for other in case.state.replicas if may_hold_more(other, case.answers, valid[winner])])
-    if others and not case.skips_wait and case.now_ms < ends_ms:
+    if not wait_is_over(others, case.skips_wait, case.now_ms, ends_ms):
         return Verdict(Phase.RECOVERING, others, ends_ms)
     return Verdict(Phase.RECOVERING, winner=winner)
+
+
+def wait_is_over(others: Ids, skips_wait: bool, now_ms: int, ends_ms: int) -> bool:
+    """Guard 15: Balanced waits for every assigned replica that may hold more than the winner, up to its time limit.
+
+    Without it the one replica that lost nothing in a power cut is truncated, if it boots last.
+    """
+    return not others or skips_wait or now_ms >= ends_ms
 
 
 def may_hold_more(replica: BrokerId, answers: Mapping[BrokerId, Answer], winner: Answer) -> bool:
