@@ -22,6 +22,8 @@ SUITE = {
     "swarm": range(1, 46),
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
+    "outages": (*range(1, 7), 36),
+    "manager-switch": range(1, 4),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),
@@ -55,6 +57,11 @@ MUST_HAPPEN = (
     "disk.log-removed",
     "produce.duplicate",
     "start.failed",
+    "fault.blackout",
+    "fault.wrong-order",
+    "fault.failing-start",
+    "placed_in_racks",
+    "manager_switched",
 )
 
 

@@ -47,7 +47,9 @@ class RecordJudge:
 
     def on_record(self, record: Any, offset: int, journal: Journal) -> None:
         image = self._seen.image
-        self._rules.manager = image.recovery_manager_enabled
+        if self._rules.manager is not image.recovery_manager_enabled:
+            self._rules.manager = image.recovery_manager_enabled
+            self._seen.world.counters["manager_switched"] += 1
         clears_elr = isinstance(record, ClearElrRecord)
         for key, before in journal.partitions.items():
             after = image.partition(*key)

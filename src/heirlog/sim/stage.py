@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import groups, history
@@ -102,6 +103,8 @@ class Plan:
     """Of unclean.recovery.strategy, all the time."""
     feature_changes: bool = False
     """The eligible leader replicas are switched off and on, all the time."""
+    manager_changes: bool = False
+    """The recovery manager is switched off and on, all the time, and on in the end."""
     made_again: bool = False
     """The script deletes the topic and makes it again under its name."""
     keeps_everything: bool = False
@@ -216,9 +219,13 @@ class Stage:
                 self.cluster.run_client("strategy", lambda env: StrategyChanger(env, "strategy", bootstrap, [TOPIC]))
             )
 
-        if plan.feature_changes:
+        if plan.feature_changes or plan.manager_changes:
+            features = [ELR_VERSION] * plan.feature_changes + [RECOVERY_VERSION] * plan.manager_changes
+            ends_on = [RECOVERY_VERSION] * plan.manager_changes
             self._admins.append(
-                self.cluster.run_client("features", lambda env: FeatureChanger(env, "features", bootstrap, []))
+                self.cluster.run_client(
+                    "features", lambda env: FeatureChanger(env, "features", bootstrap, features, ends_on=ends_on)
+                )
             )
 
     def _member(self, name: str) -> Member:
@@ -296,6 +303,9 @@ class Stage:
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
             self._bring_back(name)
         clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
+        if self.plan.manager_changes:
+            for client in self._admins:
+                client.stop()
         if clears_lists or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
             self._elect_the_forgotten()
         self.wait(

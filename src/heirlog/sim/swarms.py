@@ -163,6 +163,7 @@ def outages_plan(random: Random) -> Plan:
     if not random.randrange(0, 3):
         plan.brokers = random.randrange(4, 7)
         plan.racks = ("a", "b", "c")[: random.randrange(2, 4)]
+    plan.manager_changes = plan.manager and not random.randrange(0, 4)
     if not random.randrange(0, 20):
         plan.many = random.randrange(MANY_MIN, MANY_MAX)
     plan.config = {**plan.config, REGISTRATION_TIMEOUT: str(random.randrange(1500, 6000))}

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from random import Random
 
+from heirlog.metadata.image import RECOVERY_VERSION
+from heirlog.sim.clients.admin import feature_level
 from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.recoveries import plans
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
@@ -37,16 +39,23 @@ def manager_switch(stage: Stage) -> None:
     script.down(script.a, KILL)
     script.until("nobody leads", lambda: not script.state.has_leader)
     cluster.heal(b, a)
-    _switch_in_the_file(script, on=False)
+    switch = (_switch, _switch_in_the_file)[random.randrange(0, 2)]
+    switch(script, on=False)
     script.up(script.a)
     script.until_registered(script.a)
     if random.randrange(0, 2):
         script.up(script.c)
     cluster.run_until(lambda: script.state.has_leader, 4000)
     script.expect(script.state.leader != script.b, f"broker {script.b}, which has lost its tail, does not lead")
-    _switch_in_the_file(script, on=True)
+    switch(script, on=True)
     script.up(script.c)
     script.until_led()
+
+
+def _switch(script: Script, *, on: bool) -> None:
+    response = script.ask(feature_level(RECOVERY_VERSION, int(on)))
+    script.expect(response.error_code == 0, f"the recovery manager can be switched: {response!r}")
+    script.until("the switch is committed", lambda: script.stage.checker.truth.image.recovery_manager_enabled is on)
 
 
 def _switch_in_the_file(script: Script, *, on: bool) -> None:

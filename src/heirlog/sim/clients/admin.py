@@ -9,7 +9,6 @@ from typing import Any
 
 from heirlog.controller.update_features import SAFE_DOWNGRADE, UPGRADE
 from heirlog.env import Env, SendFailure
-from heirlog.metadata.image import ELR_VERSION
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -190,7 +189,20 @@ class StrategyChanger(Client):
 
 
 class FeatureChanger(Client):
-    """Switches the eligible leader replicas off and on, again and again."""
+    """Switches features off and on, again and again; leaves those of `ends_on` on."""
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        bootstrap: Sequence[Endpoint],
+        features: Sequence[str],
+        *,
+        ends_on: Sequence[str] = (),
+    ) -> None:
+        super().__init__(env, name, bootstrap, [])
+        self._features = list(features)
+        self._ends_on = list(ends_on)
 
     def start(self) -> None:
         self.env.call_later(self.env.random.randrange(1000, 5000), self._change)
@@ -198,12 +210,32 @@ class FeatureChanger(Client):
     def _change(self) -> None:
         if self.stopped:
             return
-        level = self.env.random.randrange(0, 2)
-        update = UpdateFeaturesRequest.FeatureUpdateKey(
-            feature=ELR_VERSION, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
-        )
-        request = UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000)
+        random = self.env.random
+        level = random.randrange(0, 2)
+        feature = self._features[random.randrange(0, len(self._features))] if self._features[1:] else self._features[0]
+        request = feature_level(feature, level)
         self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
+
+    def stop(self) -> None:
+        super().stop()
+        for feature in self._ends_on:
+            # a request of ours that had no answer may still be on its way
+            self.env.call_later(2 * REQUEST_TIMEOUT_MS, lambda feature=feature: self._set_on(feature))  # type: ignore[misc]
+
+    def _set_on(self, feature: str) -> None:
+        def answered(response: Any) -> None:
+            if isinstance(response, SendFailure) or response.error_code != ErrorCode.NONE:
+                self.env.call_later(RETRY_MS, lambda: self._set_on(feature))
+
+        self.env.send(self.any_endpoint(), "admin", feature_level(feature, 1), answered, REQUEST_TIMEOUT_MS)
+
+
+def feature_level(feature: str, level: int) -> UpdateFeaturesRequest:
+    """Level 0 by a safe downgrade."""
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature=feature, max_version_level=level, upgrade_type=UPGRADE if level else SAFE_DOWNGRADE
+    )
+    return UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000)
 
 
 class Operator(Client):
