@@ -153,8 +153,14 @@ def _is_clean(disk: SimDisk, machine: Machine) -> bool:
 
 
 def _digest(disk: SimDisk) -> Digest:
-    """Of everything but the metadata log: an observer may fetch before it is registered."""
-    return {path: crc32(data) for path, data in disk.contents() if f"/{METADATA_TOPIC}-" not in path}
+    """Of everything but the metadata log, since an observer may fetch before it is registered, and but what a log has
+    given up already: any start may remove it.
+    """
+    return {
+        path: crc32(data)
+        for path, data in disk.contents()
+        if f"/{METADATA_TOPIC}-" not in path and not path.endswith((".deleted", ".cleaned"))
+    }
 
 
 def _topic_id(content: bytes | bytearray | None) -> Uuid | None:
