@@ -23,7 +23,7 @@ def logs(cluster: Cluster) -> list[str]:
     return [path.name for path in Path(cluster.data, "broker-1", "log").iterdir() if path.name.startswith("many-")]
 
 
-def test_thousands_of_partitions_come_and_go_and_what_was_not_flushed_can_be_lost() -> None:
+def test_thousands_of_partitions_come_and_go_lose_what_was_not_flushed_and_stop() -> None:
     """The ledger was full after some 2,600 partitions, and its broker ended while it wrote a new one."""
     with Cluster(nodes=1, config={"log.segment.delete.delay.ms": 1_000}) as cluster:
         pids = dict(cluster.pids)
@@ -44,3 +44,4 @@ def test_thousands_of_partitions_come_and_go_and_what_was_not_flushed_can_be_los
             (topic,) = client.metadata([names[0]]).topics
         assert len(topic.partitions) == PER_TOPIC
         eventually(lambda: len(logs(cluster)) == PER_TOPIC, "the partitions to be as before", PATIENCE_S)
+        cluster.stop(1)

@@ -223,9 +223,13 @@ class Cluster:
         """SIGKILL; gone when this returns. What it wrote stays, flushed or not: see `lose_unflushed`."""
         self._process(node).kill()
 
-    def stop(self, node: int, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """A clean stop (SIGTERM); returns once it ended. Raises ClusterError if it did not end with exit code 0."""
+    def stop(self, node: int, timeout_s: float | None = None) -> None:
+        """A clean stop (SIGTERM); returns once it ended. Raises ClusterError if it did not end with exit code 0.
+
+        timeout_s: None: two minutes, and longer for thousands of partitions.
+        """
         process = self._process(node)
+        timeout_s = process.stop_patience_s(STOP_TIMEOUT_S) if timeout_s is None else timeout_s
         if not process.running:
             raise ClusterError(f"{process.layout.name} is not running")
         process.ask_to_stop()
