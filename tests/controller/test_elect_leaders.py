@@ -7,6 +7,7 @@ from controller.recovering import STRATEGY, Cluster, back, lost
 
 from heirlog.controller.recovery.sender import PARTITIONS_MAX
 from heirlog.metadata.basis import Basis
+from heirlog.metadata.loss_report import Certainty
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
 
@@ -91,3 +92,33 @@ def test_a_request_serves_a_thousand_partitions() -> None:
     everything = cluster.harness.ask("elect_leaders", ElectLeadersRequest(election_type=1, topic_partitions=None), 3)
     (topic,) = everything.replica_election_results
     assert [result.partition_id for result in topic.partition_result] == [PARTITIONS_MAX]
+
+
+def test_versions_that_clients_of_apache_kafka_know_serve_as_many_as_they_name() -> None:
+    for version in (0, 1, 2):
+        # version 0 knows preferred elections only
+        kind = min(version, 1)
+        cluster = back(lost(partitions=PARTITIONS_MAX + 1), 1)
+        response = cluster.elect(kind, *range(PARTITIONS_MAX + 1), version=version)
+        codes = {result.error_code for result in response.replica_election_results[0].partition_result}
+        assert codes == {ErrorCode.NONE if kind else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}
+        everything = ElectLeadersRequest(election_type=kind, topic_partitions=None)
+        results = cluster.harness.ask("elect_leaders", everything, version).replica_election_results
+        assert [len(topic.partition_result) for topic in results] == [0 if kind else PARTITIONS_MAX + 1]
+
+
+def test_what_did_lose_records_is_counted_apart_from_what_may_have() -> None:
+    cluster = back(lost(), 1, 2, 3)
+    for broker, end in ((1, 10), (2, 30), (3, 20)):
+        cluster.reply(broker, 0, end)
+    assert cluster.harness.controller.losses == {Certainty.NONE: 1, Certainty.POSSIBLE: 0, Certainty.CERTAIN: 0}
+    cluster = back(lost(unclean_recovery_strategy="Aggressive"), 1)
+    cluster.reply(1, 0, 10)
+    cluster.advance(5_000)
+    assert cluster.harness.controller.losses == {Certainty.NONE: 0, Certainty.POSSIBLE: 1, Certainty.CERTAIN: 0}
+    cluster = back(lost(unclean_recovery_strategy="None"), 1, 2, 3)
+    cluster.describe(ask_replicas=True)
+    for broker, end in ((1, 10), (2, 30), (3, 20)):
+        cluster.reply(broker, 0, end)
+    assert cluster.outcome(4, desired=1) == ("NONE", "")
+    assert cluster.harness.controller.losses == {Certainty.NONE: 0, Certainty.POSSIBLE: 0, Certainty.CERTAIN: 1}

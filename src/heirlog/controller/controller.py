@@ -43,12 +43,14 @@ from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.env import Cancel, Env
+from heirlog.metadata.apply import read_basis
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.deprecated_configs import DEPRECATED
 from heirlog.metadata.features import MANAGER_ENABLED, recovery_level
 from heirlog.metadata.image import RECOVERY_VERSION, Image
 from heirlog.metadata.journal import Journal
+from heirlog.metadata.loss_report import Certainty, loss_of
 from heirlog.metadata.state import BrokerState
 from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
@@ -134,6 +136,8 @@ class Controller:
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
         """How many leaders were elected on which basis since this process started."""
+        self.losses: dict[Certainty, int] = dict.fromkeys(Certainty, 0)
+        """Of the elections on a lossy basis among them: how many gave records up."""
         self.timed_out_heartbeats = 0
         """Brokers that were fenced for their silence, since this process started."""
         self.sessions = Sessions(
@@ -330,6 +334,8 @@ class Controller:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self._env.wall_ms()
+                election = read_basis(record.election_basis)
+                self.losses[loss_of(election.leader, election.replicas).certainty] += 1
             elif type(record) is ConfigRecord and record.name in DEPRECATED and record.value is not None:
                 self._warn_of_deprecated(record.name, record.resource_name)
             elif type(record) is BrokerRegistrationChangeRecord and record.fenced == -1:

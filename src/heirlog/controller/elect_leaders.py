@@ -18,9 +18,10 @@ request. They are not needed if anyone leads. A recovery takes its time: where i
 ELIGIBLE_LEADERS_NOT_AVAILABLE with a sentence that says for whom it waits, and it goes on; DescribeRecovery tells how.
 
 A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing, of
-whatever type. Every topic is in the answer, also without a partition, as on Apache Kafka. One request serves 1000
-partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. Each partition is its own change:
-records may span several batches.
+whatever type. Every topic is in the answer, also without a partition, as on Apache Kafka. One request of version 3
+serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. No client of Apache Kafka
+knows that error, so versions 0 to 2 serve as many as they name. Each partition is its own change: records may span
+several batches.
 
 The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
 of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
@@ -58,7 +59,7 @@ DESIGNATION_TYPE: Final = 4
 RECOVERY_TYPES_VERSION: Final = 3
 """The first version that knows types 2 to 4."""
 MAX_PARTITIONS: Final = 1000
-"""KIP-966: of one request."""
+"""KIP-966: of one request, from RECOVERY_TYPES_VERSION on."""
 MAX_ELECTIONS_PER_RUN = 1000
 
 Result = ElectLeadersResponse.PartitionResult
@@ -106,7 +107,8 @@ def elect_leaders(
     )
     if not known and request.topic_partitions != []:
         return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
-    handling = _Handling(image, static, request, recovery)
+    served_max = MAX_PARTITIONS if version >= RECOVERY_TYPES_VERSION else None
+    handling = _Handling(image, static, request, recovery, served_max)
     named = image.topic_ids if request.topic_partitions is None else [t.topic for t in request.topic_partitions]
     topics = {name: TopicResult(topic=name) for name in sorted(named)}
     wanted: dict[tuple[str, int], list[_Asked]] = {}
@@ -139,8 +141,14 @@ class _Handling:
     """One request at work."""
 
     def __init__(
-        self, image: Image, static: StaticConfig, request: ElectLeadersRequest, recovery: RecoveryManager
+        self,
+        image: Image,
+        static: StaticConfig,
+        request: ElectLeadersRequest,
+        recovery: RecoveryManager,
+        served_max: int | None,
     ) -> None:
+        """served_max: None for no limit."""
         self._image = image
         self._type = request.election_type
         self._skips_wait = request.skip_wait
@@ -148,6 +156,7 @@ class _Handling:
         self._leadership = Leadership(image, static)
         self._recovery = recovery
         self._served = 0
+        self._served_max = served_max
         self.changes = Changes()
 
     def partition(self, asked: _Asked, desired: Collection[BrokerId | None]) -> _Answered:
@@ -156,7 +165,7 @@ class _Handling:
         state = None if topic_id is None else self._image.partitions[topic_id].get(asked.partition)
         needed = state is not None and self._is_needed(state)
         if self._names_partitions or needed:
-            if self._served == MAX_PARTITIONS:
+            if self._served == self._served_max:
                 return _Answered(ErrorCode.REQUEST_LIMIT_REACHED)
             self._served += 1
         if topic_id is None or state is None:

@@ -11,8 +11,12 @@
 A cancellation needs an ISR that reaches min ISR without the adding replicas, as a completion does. If nothing is left
 of the ISR then, what remains is an election among the original replicas: a clean one from the ELR, or an unclean one
 where the topic allows it (with the recovery manager: where its strategy is Aggressive), which counts as unclean
-(RECOVERING) and must reach min ISR like any other. Not so where nobody leads and the recovery manager is on: it
-compares logs before anybody is elected, and a way back waits for that.
+(RECOVERING) and must reach min ISR like any other. Not so where the partition has no leader and the recovery manager is
+on: it compares logs before a leader is elected, and a way back waits for that.
+
+Without a leader a cancellation is also possible below min ISR where it gives nothing up: ISR, ELR or LastKnownELR name
+somebody, and none of the adding replicas. Then an adding replica holds no committed record that the original ones
+lacked, and the partition waits for fewer. Nothing is elected by it that could not have been elected before.
 
 Each partition stands or falls alone. A list of null asks for all reassignments that run; topics and partitions that
 are unknown or rest are left out, without an error.
@@ -137,10 +141,14 @@ class _Handling:
         required = min(self._leadership.min_isr(topic_id), len(original))
         if len(members) >= required:
             return built
+        if not state.has_leader and _gives_nothing_up(state):
+            return self._leadership.change(
+                topic_id, index, election=Election.ONLINE, isr=isr, replicas=original, adding=(), removing=()
+            )
         if not isr and self._leadership.manager_enabled and not state.has_leader:
             raise bad_assignment(
-                "Nobody leads the partition, and no original replica is known to have everything. Wait until it has a "
-                "leader (heirlog recover plan says for whom it waits)."
+                "The partition has no leader, and an adding replica may be the only one that has every committed "
+                "record. Wait until the partition has a leader (heirlog recover plan says for whom it waits)."
             )
         if not isr:
             raise bad_assignment(
@@ -157,6 +165,12 @@ class _Handling:
         if self._leadership.manager_enabled and not state.has_leader:
             return False
         return self._leadership.may_lose(topic_id)
+
+
+def _gives_nothing_up(state: PartitionState) -> bool:
+    """Whether it is known who was a member of the ISR, and that no adding replica was."""
+    named = (*state.isr, *state.elr, *state.last_known_elr)
+    return bool(named) and not any(replica in state.adding for replica in named)
 
 
 def list_reassignments(image: Image, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:

@@ -200,8 +200,11 @@ def _with_basis(before: PartitionState) -> tuple[ElectionBasis, ...]:
 def _read_basis(
     told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis | None,
 ) -> ElectionBasis | None:
-    if told is None:
-        return None
+    return None if told is None else read_basis(told)
+
+
+def read_basis(told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis) -> ElectionBasis:
+    """What a record says of an election on a lossy basis. Raises UnsupportedRecord for a basis that is not known."""
     if told.basis not in range(len(BASES)):
         raise UnsupportedRecord(f"a leader was elected on basis {told.basis}, which this version of heirlog lacks")
     return ElectionBasis(

@@ -24,12 +24,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 from heirlog.metadata.basis import UNKNOWN_OFFSET, Basis, ElectionBasis, ReplicaAnswer
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch, Uuid, uuid_from_text, uuid_text
 
 FORMAT = 1
+
+
+class Certainty(Enum):
+    """Whether an election on a lossy basis gave anything up, as far as answers tell; the names are those of metrics."""
+
+    NONE = "none"
+    """No replica can hold more than the winner."""
+    POSSIBLE = "possible"
+    """A replica has not said what it holds."""
+    CERTAIN = "certain"
+    """A replica has said that it holds more."""
 
 
 class Loss(NamedTuple):
@@ -49,6 +61,12 @@ class Loss(NamedTuple):
     def records_max(self) -> int | None:
         """The number of offsets, at most; None: without limit."""
         return None if self.end_offset is None else self.end_offset - (self.first_offset or 0)
+
+    @property
+    def certainty(self) -> Certainty:
+        if any(answer.answered for answer in self.held_by):
+            return Certainty.CERTAIN
+        return Certainty.POSSIBLE if self.held_by or self.end_offset is None else Certainty.NONE
 
 
 def loss_of(winner: BrokerId, replicas: Iterable[ReplicaAnswer]) -> Loss:

@@ -265,4 +265,8 @@ class RecordJudge:
 def _quorum(event: succession.Event) -> Ids:
     """Who may have what was committed: everybody lost since the ISR had its min ISR, if that many are remembered."""
     known = event.before.last_known_elr
-    return known if len(known) >= event.min_isr else event.before.replicas
+    if len(known) >= event.min_isr:
+        return known
+    # an adding replica that is on no list of losses has not been a member
+    spared = event.before.adding if known else ()
+    return tuple(each for each in event.before.replicas if each in known or each not in spared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from controller.cluster import state_of
+from controller.cluster import alter, state_of
 from controller.recovering import Cluster, back, lost
 
 from heirlog.controller.recovery import manager
@@ -102,17 +102,81 @@ def test_followers_join_again_once_the_elections_are_over(monkeypatch: pytest.Mo
     assert set(state_of(cluster.harness).isr) == {1, 2, 3}
 
 
+def growing(*targets: int, minimum: str = "2") -> Cluster:
+    """foo-0 is on broker 1 alone, on its way to `targets`; the last of them is dead. Then 1 stops uncleanly."""
+    cluster = Cluster(brokers=4, unclean_recovery_timeout_ms="60000")
+    cluster.topic(replicas=[1], min_insync_replicas=minimum)
+    cluster.fence(targets[-1])
+    assert cluster.reassign([*targets]) == "NONE"
+    return cluster
+
+
+def test_an_adding_replica_that_never_held_anything_does_not_block_balanced_for_ever() -> None:
+    cluster = growing(1, 4)
+    cluster.reboot(1)
+    state = state_of(cluster.harness)
+    assert (state.leader, state.adding, state.last_known_elr) == (-1, (4,), (1,))
+    back(cluster, 1)
+    assert list(cluster.described().quorum) == [1]
+    cluster.reply(1, 0, 10)
+    seen = cluster.described()
+    assert (cluster.leader(), seen.waits_for, seen.wait_ends_in_ms) == (-1, [4], 60_000)
+    cluster.advance(60_000)
+    assert cluster.leader() == 1
+
+
+def test_an_adding_replica_that_was_in_the_isr_has_to_answer() -> None:
+    cluster = growing(1, 2, 4, minimum="3")
+    alter(cluster.harness, [1, 2])
+    cluster.reboot(2)
+    cluster.reboot(1)
+    state = state_of(cluster.harness)
+    assert (state.adding, state.last_known_elr) == ((2, 4), (2, 1))
+    back(cluster, 1)
+    seen = cluster.described()
+    assert (sorted(seen.quorum), seen.waits_for) == ([1, 2], [2])
+    assert cluster.reassign(None) == "INVALID_REPLICA_ASSIGNMENT", "2 may be the only one that has everything"
+
+
+def test_where_no_list_says_who_was_a_member_every_adding_replica_has_to_answer_and_stays() -> None:
+    cluster = growing(1, 4)
+    cluster.reboot(1)
+    topic_id = cluster.image.topic_ids["foo"]
+    cluster.image.set_partition(topic_id, 0, state_of(cluster.harness)._replace(last_known_elr=()))
+    assert sorted(cluster.described().quorum) == [1, 4]
+    assert cluster.reassign(None) == "INVALID_REPLICA_ASSIGNMENT"
+
+
+def test_a_reassignment_to_a_dead_broker_is_cancelled_without_a_leader_and_the_recovery_ends() -> None:
+    cluster = growing(1, 4)
+    cluster.reboot(1)
+    assert cluster.reassign(None) == "NONE"
+    state = state_of(cluster.harness)
+    assert (state.replicas, state.adding, state.leader, state.last_known_elr) == ((1,), (), -1, (1,))
+    back(cluster, 1)
+    cluster.reply(1, 0, 10)
+    assert cluster.leader() == 1
+
+
+def test_a_cancellation_without_a_leader_keeps_waiting_for_the_eligible_replica() -> None:
+    cluster = growing(1, 4)
+    cluster.fence(1)
+    assert (state_of(cluster.harness).elr, cluster.leader()) == ((1,), -1)
+    assert cluster.reassign(None) == "NONE"
+    assert (state_of(cluster.harness).elr, cluster.leader()) == ((1,), -1)
+    back(cluster, 1)
+    assert (cluster.leader(), state_of(cluster.harness).leader_recovery_state) == (1, 0)
+
+
 def test_the_way_back_from_a_reassignment_elects_nobody_before_logs_are_compared() -> None:
     cluster = Cluster(brokers=4)
     cluster.topic(min_insync_replicas="1", unclean_recovery_strategy="Aggressive")
     cluster.lose_everything()
     assert cluster.reassign([1, 2, 4]) == "NONE"
     back(cluster, 1, 2, 3)
-    assert cluster.reassign(None) == "INVALID_REPLICA_ASSIGNMENT"
-    assert cluster.leader() == -1
+    assert cluster.reassign(None) == "NONE"
+    assert cluster.leader() == -1 and set(state_of(cluster.harness).replicas) == {1, 2, 3}
     for broker, end in ((1, 1), (2, 3), (3, 2)):
         cluster.reply(broker, 0, end)
     cluster.advance(5_000)
     assert cluster.leader() == 2
-    assert cluster.reassign(None) == "NONE"
-    assert state_of(cluster.harness).replicas == (1, 2, 3)

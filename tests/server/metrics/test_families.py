@@ -402,7 +402,7 @@ def test_an_election_from_the_elr_is_never_counted_as_unclean(three: Cluster) ->
 
 def test_recoveries_show_until_they_end() -> None:
     """The last two lose their processes, and with them their seats; who is back first has to wait for the other."""
-    cluster = started(**{"unclean.recovery.manager.enabled": "true"})
+    cluster = started(**{"unclean.recovery.timeout.ms": "5000"})
     watched = watch(_controller(cluster))
 
     def becomes(name: str, value: float) -> bool:
@@ -432,7 +432,9 @@ def test_recoveries_show_until_they_end() -> None:
     found: Scrape = watched()
     assert found(waiting) == found(offline) == 0
     assert found("heirlog_controller_elections_total", basis="recovered") == 3
-    assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 3
+    assert found("kafka_controller_controllerstats_uncleanleaderelections_total") == 0, "logs were compared"
+    assert sum(found("heirlog_controller_lossy_elections_total", loss=loss) for loss in ("none", "possible")) == 3
+    assert found("heirlog_controller_lossy_elections_total", loss="certain") == 0
     assert found("kafka_controller_manual_leader_election_required_partition_count") == 0
 
 

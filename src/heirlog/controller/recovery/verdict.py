@@ -13,7 +13,9 @@
 The quorum of Balanced is LastKnownELR if that names at least min ISR replicas: a committed record was on that many
 members, and everybody who left them is on the list, so one of them has it unless they have all lost it. A shorter list
 was cleared, or begun late, and proves nothing: then every assigned replica must answer. Whoever never answers blocks,
-and the status says who; the way out is an operator.
+and the status says who; the way out is an operator. An adding replica is different: where losses have been listed, and
+it is not on the list, it has not been a member since the ISR was last at min ISR, and holds no committed record that
+the members lacked. It counts among the others, or a reassignment to a dead broker would block for ever.
 
 The others are waited for because the quorum only proves who held every committed record. After a power cut all of its
 members may have lost their unflushed tails, while a replica outside it lost nothing and boots last: elected without it,
@@ -103,7 +105,12 @@ class Case:
 
 def quorum_members(state: PartitionState, min_isr: int) -> Ids:
     """Who must answer before Balanced elects."""
-    return state.last_known_elr if len(state.last_known_elr) >= min_isr else state.replicas
+    known = state.last_known_elr
+    if len(known) >= min_isr:
+        return known
+    if not known or not state.adding:
+        return state.replicas
+    return tuple([replica for replica in state.replicas if replica in known or replica not in state.adding])
 
 
 def quorum_of(state: PartitionState, min_isr: int) -> Quorum:
@@ -111,10 +118,11 @@ def quorum_of(state: PartitionState, min_isr: int) -> Quorum:
     known, members = state.last_known_elr, quorum_members(state, min_isr)
     if len(known) >= min_isr:
         return Quorum(members, f"LastKnownELR names {len(known)} replicas, min.insync.replicas is {min_isr}")
+    spared = "" if len(members) == len(state.replicas) else " except adding ones that were in no ISR"
     return Quorum(
         members,
         f"LastKnownELR names {len(known)} of the {min_isr} replicas (min.insync.replicas) that held every committed "
-        "record, so all assigned replicas must answer",
+        f"record, so all assigned replicas{spared} must answer",
     )
 
 

@@ -97,8 +97,13 @@ def _elections(controller: Controller) -> Iterator[Family | None]:
     elections = controller.elections
     yield counter(
         STATS + "uncleanleaderelections_total",
-        "Leaders elected on a basis that may have lost records.",
-        sum(count for basis, count in elections.items() if basis.is_lossy),
+        "Leaders elected without comparing logs, where no replica was known to be complete.",
+        sum(count for basis, count in elections.items() if basis.is_lossy and basis is not Basis.RECOVERED),
+    )
+    yield counters(
+        "heirlog_controller_lossy_elections_total",
+        "Leaders elected where no replica was known to be complete, by whether another replica holds more records.",
+        [({"loss": certainty.value}, count) for certainty, count in controller.losses.items()],
     )
     yield counter(
         STATS + "electionfromeligibleleaderreplicas_total", "Leaders elected from the ELR.", elections[Basis.ELR]
