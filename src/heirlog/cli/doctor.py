@@ -38,7 +38,7 @@ def doctor(directories: Directories, as_json: Json = False) -> None:
 
     found = [path for directory in directories for path in log_directories(directory)]
     reports: list[Report] = []
-    with _locked(found):
+    with locked(found):
         progress = Progress(sum(_log_bytes(path) for path in found))
         for path in found:
             reports.append(examine(str(path), progress.read))
@@ -63,7 +63,7 @@ def log_directories(directory: Path) -> list[Path]:
 
 
 @contextmanager
-def _locked(paths: list[Path]) -> Iterator[None]:
+def locked(paths: list[Path]) -> Iterator[None]:
     """No node starts on these directories meanwhile. Raises UsageError where one runs.
 
     Nothing is created: without a lock file no node has ever started there.

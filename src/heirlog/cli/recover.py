@@ -1,9 +1,10 @@
-"""`heirlog recover plan|run|report|salvage`: partitions that have lost every replica known to be complete.
+"""`heirlog recover plan|run|report|salvage|controller`: what to do when every complete copy is lost.
 
     plan     what every replica holds, whom the cluster waits for, who would win with each choice, and at what price
     run      the same, and then the choice
     report   what elections have given up, from the internal topic `__heirlog_recoveries`
     salvage  what was given up and is still on a broker's disk (`salvage.py`)
+    controller  a lost controller, seeded from the brokers' copies of the metadata (`recover_controller.py`)
 
 All of it but salvage asks the cluster only; docs/recovery.md is the page for the one who has to decide.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heirlog.cli import elections, recovery_plan, salvage
+from heirlog.cli import recover_controller as controller
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.elect import show_results
 from heirlog.cli.elections import ElectionType, TopicPartition
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Partitions that have lost every complete replica: see, decide, account.", no_args_is_help=True)
 app.add_typer(salvage.app, name="salvage")
+app.command("controller")(controller.recover_controller)
 
 ANSWER_WAIT_S = 5.0
 """For replicas that are asked only now."""

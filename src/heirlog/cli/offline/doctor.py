@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from heirlog.cli.offline.findings import Report
 from heirlog.cli.offline.overlay import Change, OverlayFiles
 from heirlog.cli.offline.segments import LogCheck
+from heirlog.env import Files
 from heirlog.protocol.batch import InvalidBatch, decode_records
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.metadata_record import decode_record
@@ -51,7 +52,7 @@ OFFLINE = "the broker goes on without this directory, or does not start if it is
 class OfflineEnv:
     """What opening a metadata log asks of `heirlog.env.Env`; nobody else is there."""
 
-    def __init__(self, files: OverlayFiles, on_event: Callable[[str, dict[str, object]], None]) -> None:
+    def __init__(self, files: Files, on_event: Callable[[str, dict[str, object]], None]) -> None:
         self.files = files
         self.random = Random(0)
         self._on_event = on_event

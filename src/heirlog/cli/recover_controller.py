@@ -1,0 +1,237 @@
+"""`heirlog recover controller`: seed a lost controller from the brokers' copies of the metadata log.
+
+    given folders -> their copies of the log --newest, the others being older parts of it--> __cluster_metadata-0.seed
+                                                                    --complete and durable--> __cluster_metadata-0
+
+What is written into it, and why, says `controller/seeding.py`. A crash on the way leaves the folder without a log, and
+the command can be run again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from heirlog.cli.doctor import locked, log_directories
+from heirlog.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from heirlog.cli.format import Disk
+    from heirlog.protocol.types import PartitionKey
+
+SEED_SUFFIX = ".seed"
+
+Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the controller that was lost.")]
+From = Annotated[
+    list[Path],
+    typer.Option("--from", metavar="DIR", help="A stopped broker's log directory, or a folder that holds some."),
+]
+
+
+def recover_controller(config: Config, from_: From) -> None:
+    """Seed a lost controller from stopped brokers' copies of the metadata log; give the folders of all of them."""
+    from heirlog.cli import properties
+
+    static = properties.read_static(config)
+    if not static.is_controller:
+        raise CommandError(f"{config} is not a controller's: give the file of the controller that was lost")
+    sources = [path for given in from_ for path in log_directories(given)]
+    targets = [path for path in dict.fromkeys([static.metadata_log_dir, *static.log_dirs]) if os.path.isdir(path)]
+    with locked([*sources, *map(Path, targets)]):
+        for line in _Seeding(config, sources).run():
+            print(line)
+
+
+class _Copy(NamedTuple):
+    path: str
+    end: tuple[int, int]
+    """Epoch and end offset."""
+    committed: tuple[int, bytes] | None
+    """Base offset and bytes of the last batch that the broker knew to be committed."""
+
+
+class _Seeding:
+    def __init__(self, config: str, sources: Sequence[Path]) -> None:
+        from heirlog.cli import properties
+
+        self._static = properties.read_static(config)
+        self._config = config
+        self._sources = [str(path.resolve()) for path in sources]
+        self._seen_epoch = 0
+
+    def run(self) -> list[str]:
+        """What was done, and what to do next. Raises CommandError; then nothing has changed."""
+        from heirlog.cli.format import Disk
+
+        with Disk() as disk:
+            cluster_id = self._cluster_id(disk)
+            self._refuse_target(disk, cluster_id)
+            copies = self._copies()
+            newest = max(copies, key=lambda copy: copy.end)
+            self._refuse_other_histories(newest, copies)
+            return self._write(disk, cluster_id, newest)
+
+    def _cluster_id(self, disk: Disk) -> str:
+        from heirlog.storage.identity import read_meta_properties
+
+        found: dict[str, str] = {}
+        for path in self._sources:
+            identity = read_meta_properties(disk.files, path)
+            if identity is None:
+                raise CommandError(f"{path} is not a broker's log directory: it has no meta.properties")
+            found.setdefault(identity.cluster_id, path)
+        if len(found) > 1:
+            raise CommandError(
+                "the folders belong to different clusters: "
+                + ", ".join(f"{path} to {cluster_id}" for cluster_id, path in found.items())
+            )
+        return next(iter(found))
+
+    def _refuse_target(self, disk: Disk, cluster_id: str) -> None:
+        from heirlog.raft.bootstrap import log_directory
+        from heirlog.raft.snapshot import BOOTSTRAP
+        from heirlog.storage.identity import read_meta_properties
+
+        path = self._static.metadata_log_dir
+        identity = read_meta_properties(disk.files, path) if disk.files.is_dir(path) else None
+        if identity is not None and (identity.cluster_id, identity.node_id) != (cluster_id, self._static.node_id):
+            raise CommandError(
+                f"{path} belongs to node {identity.node_id} of cluster {identity.cluster_id}, not to node "
+                f"{self._static.node_id} of cluster {cluster_id}: correct --config or --from"
+            )
+        directory = log_directory(path)
+        names = disk.files.list(directory) if disk.files.is_dir(directory) else []
+        held = [name for name in names if name.endswith((".log", ".checkpoint")) and name != BOOTSTRAP.file_name]
+        if held:
+            raise CommandError(
+                f"{directory} holds a metadata log ({held[0]}): if it is really older than the brokers' copies, move "
+                "the folder away and run the command again"
+            )
+
+    def _copies(self) -> list[_Copy]:
+        """Read under an overlay: nothing in the brokers' folders changes."""
+        from heirlog.cli.offline.doctor import OfflineEnv
+        from heirlog.cli.offline.overlay import OverlayFiles
+        from heirlog.protocol.batch import InvalidBatch
+        from heirlog.protocol.errors import KafkaError
+        from heirlog.raft.bootstrap import log_directory
+        from heirlog.raft.metadata_log import MetadataLogConfig, MetadataLogLost, open_log
+        from heirlog.raft.quorum_state import MalformedQuorumState, QuorumStateFile
+        from heirlog.storage.errors import StorageFormatError
+
+        copies = []
+        for path in self._sources:
+            directory = log_directory(path)
+            if not os.path.isdir(directory):
+                continue
+            files = OverlayFiles()
+            try:
+                log = open_log(OfflineEnv(files, lambda event, values: None), directory, MetadataLogConfig())
+                last = log.last_committed_batch()
+                self._seen_epoch = max(
+                    self._seen_epoch, log.end.epoch, QuorumStateFile(files, directory).stored.leader_epoch
+                )
+            except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, InvalidBatch) as error:
+                raise CommandError(f"the copy in {directory} cannot be read: {error}; leave it out") from error
+            end = (log.end.epoch, log.end_offset)
+            copies.append(_Copy(directory, end, None if last is None else (last.before.offset, last.data)))
+            log.close()
+        if not any(copy.end[1] for copy in copies):
+            raise CommandError(
+                f"none of the folders holds a copy of the metadata log: {', '.join(self._sources)}; it is in the "
+                "brokers' metadata.log.dir, else in the first of log.dirs"
+            )
+        return copies
+
+    def _refuse_other_histories(self, newest: _Copy, copies: Sequence[_Copy]) -> None:
+        from heirlog.cli.offline.doctor import OfflineEnv
+        from heirlog.cli.offline.overlay import OverlayFiles
+        from heirlog.raft.metadata_log import MetadataLogConfig, open_log
+
+        env = OfflineEnv(OverlayFiles(), lambda event, values: None)
+        log = open_log(env, newest.path, MetadataLogConfig())
+        for copy in copies:
+            if copy.committed is None or copy.committed[0] < log.start_offset:
+                continue
+            offset, data = copy.committed
+            there = log.read_bytes(offset, len(data), log.end_offset) if offset < log.end_offset else b""
+            if there[: len(data)] != data:
+                raise CommandError(
+                    f"{newest.path} and {copy.path} are of different histories: they differ at offset {offset}. Give "
+                    "only folders of brokers that followed the same controller"
+                )
+        log.close()
+
+    def _leader_epochs(self) -> dict[PartitionKey, int]:
+        """The newest epoch of each log at hand."""
+        from heirlog.cli.offline.overlay import OverlayFiles
+        from heirlog.storage.atomic import read_file
+        from heirlog.storage.checkpoints import parse_checkpoint
+        from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
+        from heirlog.storage.identity import PartitionMetadataFile
+        from heirlog.storage.log_directory import parse_directory_name
+
+        files = OverlayFiles()
+        found: dict[PartitionKey, int] = {}
+        for path in self._sources:
+            for name in files.list(path):
+                parsed = parse_directory_name(name)
+                if parsed is None or not files.is_dir(f"{path}/{name}"):
+                    continue
+                topic_id = PartitionMetadataFile(files, f"{path}/{name}").topic_id
+                entries = parse_checkpoint(read_file(files, f"{path}/{name}/{LEADER_EPOCH_CHECKPOINT}"), 2)
+                if topic_id is not None and entries:
+                    key = (topic_id, parsed[1])
+                    found[key] = max(found.get(key, -1), int(entries[-1][0]))
+        return found
+
+    def _write(self, disk: Disk, cluster_id: str, newest: _Copy) -> list[str]:
+        from heirlog.cli.format import format_node
+        from heirlog.cli.offline.doctor import OfflineEnv
+        from heirlog.controller import seeding
+        from heirlog.metadata.features import DEFAULT_FEATURES
+        from heirlog.raft.bootstrap import log_directory
+        from heirlog.raft.control import Voter
+        from heirlog.raft.metadata_log import MetadataLogConfig, open_log
+        from heirlog.storage.identity import read_meta_properties
+
+        static, files = self._static, disk.files
+        lines = format_node(static, cluster_id, DEFAULT_FEATURES, [], ignore_formatted=True)
+        directory = log_directory(static.metadata_log_dir)
+        seeded_in = directory + SEED_SUFFIX
+        if files.exists(seeded_in):
+            files.rmdir(seeded_in)
+        identity = read_meta_properties(files, static.metadata_log_dir)
+        assert identity is not None, "it was formatted just now"
+        seeding.copy_files(files, newest.path, files, seeded_in)
+        listener = static.advertised_controller_listeners[0]
+        voter = Voter(static.node_id, identity.directory_id, listener.endpoint, listener.name)
+        log = open_log(OfflineEnv(files, lambda event, values: None), seeded_in, MetadataLogConfig())
+        try:
+            seeded = seeding.seed(log, voter, self._seen_epoch, self._leader_epochs(), time.time_ns() // 1_000_000)
+        except ValueError as error:
+            raise CommandError(f"the copy in {newest.path} cannot be used: {error}") from error
+        disk.wait(lambda done: log.flush(done), f"flushing {seeded_in}")
+        log.close()
+        for name in files.list(seeded_in):
+            file = files.open(f"{seeded_in}/{name}")
+            disk.wait(lambda done, file=file: files.flush(file, done), f"flushing {name}")  # type: ignore[misc]
+            file.close()
+        disk.wait(lambda done: files.sync_dir(seeded_in, done), f"flushing {seeded_in}")
+        if files.exists(directory):
+            files.rmdir(directory)
+        files.rename(seeded_in, directory)
+        disk.wait(lambda done: files.sync_dir(static.metadata_log_dir, done), f"flushing {static.metadata_log_dir}")
+        return [
+            *lines,
+            f"{directory} holds the metadata of {newest.path} up to offset {seeded.copied_to_offset}: "
+            f"{seeded.topics} topics, {seeded.partitions} partitions.",
+            "No partition has a leader before all of its replicas have said what they hold.",
+            f"Next: heirlog node --config {self._config}, then start every broker; heirlog recover plan shows for "
+            "which replicas partitions wait.",
+        ]

@@ -1,0 +1,163 @@
+"""A lost controller begins again from a broker's copy of the metadata log.
+
+    copy the log -> drop half a metadata transaction -> this controller is the only voter, in a new epoch
+                 -> what the copy may say wrongly is replaced, in records at its end
+
+A copy may lag behind what was committed, and even a complete one is older than the brokers' logs. So nothing of it is
+believed that could make a replica leader which lacks records:
+
+    ISR, ELR, LastKnownELR   empty, no leader: the recovery manager asks every assigned replica before it elects one
+    leader epochs            above every epoch that a log may hold: an epoch with two leaders would mix their records
+    registrations            new broker epochs: no clean-shutdown file of before proves anything
+    producer ids             blocks that the copy does not know may be in use
+    the recovery manager     on: without it the first replica that comes would lead, or none
+
+The log stays a continuation of the copy. So brokers whose copies are as old or older follow, and one whose copy is
+newer refuses (`raft/observer.py`) instead of losing what it knows. Logs of topics that the copy does not know are set
+aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from heirlog.controller.producer_ids import BLOCK_SIZE
+from heirlog.env import Files
+from heirlog.metadata.as_records import broker_record, partition_record
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
+from heirlog.protocol.batch import decode_records, encode_batch, walk
+from heirlog.protocol.metadata_record import decode_record
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.records import AbortTransactionRecord, FeatureLevelRecord, ProducerIdsRecord
+from heirlog.protocol.types import (
+    NO_BROKER_EPOCH,
+    NO_LEADER,
+    ZERO_UUID,
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    PartitionKey,
+)
+from heirlog.raft import control, quorum_state
+from heirlog.raft.committed_offset import NAME as COMMITTED_OFFSET
+from heirlog.raft.control import Voter, encode_controls
+from heirlog.raft.metadata_log import SCAN_BYTES, MetadataLog
+from heirlog.raft.values import encode_value
+
+EPOCH_MARGIN: Final = 1_000
+"""Elections of controllers that no copy at hand may know of."""
+LEADER_EPOCH_MARGIN: Final = 1 << 16
+"""Elections of a partition that no copy and no log at hand may know of."""
+PRODUCER_ID_MARGIN: Final = BLOCK_SIZE << 20
+RECORDS_PER_BATCH: Final = 1_000
+_COPIED_BYTES: Final = 1 << 20
+_OF_THE_NODE: Final = (quorum_state.NAME, COMMITTED_OFFSET)
+"""Files of the quorum's directory that say something about the node, and nothing about the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    copied_to_offset: int
+    """Exclusive: the end of the copy."""
+    end_offset: int
+    topics: int
+    partitions: int
+
+
+def copy_files(source: Files, source_directory: str, target: Files, target_directory: str) -> None:
+    """The log, its snapshots and what belongs to them. Raises OSError."""
+    target.mkdirs(target_directory)
+    for name in source.list(source_directory):
+        if name in _OF_THE_NODE or source.is_dir(f"{source_directory}/{name}"):
+            continue
+        read = source.open(f"{source_directory}/{name}")
+        written = target.open(f"{target_directory}/{name}", create=True)
+        for position in range(0, read.size, _COPIED_BYTES):
+            written.append(read.pread(min(_COPIED_BYTES, read.size - position), position))
+        read.close()
+        written.close()
+
+
+def image_of(log: MetadataLog) -> Image:
+    """What the snapshot and the whole log describe. Raises what reading and decoding raise."""
+    loaded = log.loaded
+    image = Image()
+    if loaded is not None:
+        image = Image.from_snapshot(loaded.records(), loaded.id.end_offset - 1, loaded.id.epoch)
+    offset = max(log.start_offset, image.offset + 1)
+    while offset < log.end_offset:
+        data = log.read_bytes(offset, SCAN_BYTES, log.end_offset)
+        for position, header in walk(data):
+            if header.base_offset >= offset and not header.is_control:
+                values = [record.value for record in decode_records(data, position)]
+                records = [decode_record(value) for value in values if value is not None]
+                image.apply_all(records, header.base_offset, header.leader_epoch)
+            image.offset, image.epoch = header.last_offset, header.leader_epoch
+        offset = image.offset + 1
+    return image
+
+
+def seed(
+    log: MetadataLog, voter: Voter, seen_epoch: int, leader_epochs: Mapping[PartitionKey, int], wall_ms: int
+) -> Seeded:
+    """Append to a copy what makes it the log of a new controller; the caller flushes it.
+
+    seen_epoch: the newest epoch of the quorum that any node at hand has seen. leader_epochs: the newest epoch that the
+    logs at hand hold. Raises ValueError where the copy describes no cluster, and what reading it raises.
+    """
+    image = image_of(log)
+    if not image.metadata_version:
+        raise ValueError("it holds no metadata of a cluster that has run")
+    copied_to = log.end_offset
+    epoch = max(seen_epoch, log.end.epoch) + EPOCH_MARGIN
+    head = [control.leader_change(voter.id, [voter.id], [voter.id]), control.kraft_version()]
+    log.append(encode_controls([*head, control.voters_record([voter])], copied_to, epoch, wall_ms), epoch)
+    records = list(_records(image, log.end_offset, leader_epochs))
+    for first in range(0, len(records), RECORDS_PER_BATCH):
+        values = [encode_value(record) for record in records[first : first + RECORDS_PER_BATCH]]
+        log.append(encode_batch([(None, value, (), wall_ms) for value in values], log.end_offset, epoch), epoch)
+    partitions = sum(map(len, image.partitions.values()))
+    return Seeded(copied_to, log.end_offset, len(image.topics), partitions)
+
+
+def _records(image: Image, base_offset: int, leader_epochs: Mapping[PartitionKey, int]) -> Iterator[Message]:
+    offset = base_offset
+    if image.open_transaction is not None:
+        yield AbortTransactionRecord(reason="the controller was seeded from a broker's copy")
+        offset += 1
+    for broker in image.brokers.values():
+        anew = replace(
+            broker, epoch=BrokerEpoch(offset), incarnation_id=ZERO_UUID, fenced=True, in_controlled_shutdown=False
+        )
+        yield broker_record(anew)
+        offset += 1
+    if not image.recovery_manager_enabled:
+        yield FeatureLevelRecord(name=RECOVERY_VERSION, feature_level=1)
+    yield ProducerIdsRecord(
+        broker_id=BrokerId(-1),
+        broker_epoch=NO_BROKER_EPOCH,
+        next_producer_id=max(image.next_producer_id, 0) + PRODUCER_ID_MARGIN,
+    )
+    for topic_id, partitions in image.partitions.items():
+        for index, state in partitions.items():
+            found = leader_epochs.get((topic_id, index), -1)
+            yield partition_record(topic_id, index, _without_seats(state, found))
+
+
+def _without_seats(state: PartitionState, found_epoch: int) -> PartitionState:
+    """Raises ValueError where leader epochs are used up."""
+    leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
+    if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:
+        raise ValueError(f"its leader epochs are used up: one is at {state.leader_epoch}")
+    return state._replace(
+        isr=(),
+        elr=(),
+        last_known_elr=(),
+        leader=NO_LEADER,
+        leader_epoch=LeaderEpoch(leader_epoch),
+        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+    )

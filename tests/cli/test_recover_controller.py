@@ -1,0 +1,183 @@
+"""`heirlog recover controller`: what it writes, and what it refuses. On real processes: tests/processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from cli.conftest import Heirlog, heirlog  # noqa: F401  # the fixture
+
+from heirlog.cli.format import Disk
+from heirlog.cli.offline.doctor import OfflineEnv
+from heirlog.controller import seeding
+from heirlog.metadata.image import Image
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.records import (
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from heirlog.protocol.types import ZERO_UUID, BrokerId, Endpoint, Uuid
+from heirlog.raft.control import Voter, encode_controls, kraft_version, voters_record
+from heirlog.raft.metadata_log import MetadataLogConfig, open_log
+from heirlog.raft.quorum_state import QuorumState, encode
+from heirlog.raft.values import encode_value
+from heirlog.storage.identity import format_directory
+
+CLUSTER = "the-cluster"
+TOPIC = Uuid(b"t" * 16)
+OLD_VOTER = Voter(BrokerId(100), Uuid(b"o" * 16), Endpoint("127.0.0.1", 19093))
+EPOCH, LEADER_EPOCH = 4, 7
+
+
+def records(topic: str = "orders") -> list[Message]:
+    return [
+        FeatureLevelRecord(name="metadata.version", feature_level=27),
+        RegisterBrokerRecord(broker_id=1, incarnation_id=b"i" * 16, broker_epoch=5, fenced=False),
+        TopicRecord(name=topic, topic_id=TOPIC),
+        PartitionRecord(
+            topic_id=TOPIC,
+            partition_id=0,
+            replicas=[1, 2],
+            isr=[2],
+            leader=2,
+            leader_epoch=LEADER_EPOCH,
+            partition_epoch=9,
+        ),
+        ProducerIdsRecord(broker_id=1, broker_epoch=5, next_producer_id=3000),
+    ]
+
+
+def broker(
+    path: Path,
+    batches: Sequence[Sequence[Message]],
+    *,
+    cluster: str = CLUSTER,
+    seen_epoch: int = EPOCH,
+    log_epoch: int | None = None,
+) -> Path:
+    """A stopped broker's log directory, with a copy of the metadata log that is known to be committed."""
+    with Disk() as disk:
+        disk.wait(lambda done: format_directory(disk.files, str(path), cluster, 1, Uuid(b"d" * 16), done) and None, "x")
+        directory = f"{path}/__cluster_metadata-0"
+        log = open_log(OfflineEnv(disk.files, lambda event, values: None), directory, MetadataLogConfig())
+        log.append(encode_controls([kraft_version(), voters_record([OLD_VOTER])], 0, EPOCH, 1000), EPOCH)
+        for batch in batches:
+            values = [(None, encode_value(record), (), 1000) for record in batch]
+            log.append(encode_batch(values, log.end_offset, EPOCH), EPOCH)
+        disk.wait(log.flush, "flushing")
+        disk.wait(lambda done: log.committed_to(log.end_offset, done), "writing")
+        log.close()
+        Path(directory, "quorum-state").write_bytes(encode(QuorumState(100, seen_epoch)))
+        if log_epoch is not None:
+            partition = path / "orders-0"
+            partition.mkdir()
+            (partition / "leader-epoch-checkpoint").write_text(f"0\n1\n{log_epoch} 0\n")
+            (partition / "partition.metadata").write_text("version: 0\ntopic_id: dHR0dHR0dHR0dHR0dHR0dA\n")
+    return path
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=controller\nnode.id=100\nlisteners=CONTROLLER://127.0.0.1:19093\n"
+        f"controller.listener.names=CONTROLLER\nlog.dirs={tmp_path}/controller\n"
+        "controller.quorum.bootstrap.servers=127.0.0.1:19093\n"
+    )
+    return path
+
+
+def run(heirlog: Heirlog, config: Path, *sources: Path) -> str:  # noqa: F811
+    outcome = heirlog("recover", "controller", "--config", config, *(o for path in sources for o in ("--from", path)))
+    return outcome.err if outcome.code else ""
+
+
+def seeded(config: Path) -> tuple[Image, int, tuple[Voter, ...]]:
+    """The controller's image, the epoch of its log, and who votes."""
+    with Disk() as disk:
+        env = OfflineEnv(disk.files, lambda event, values: None)
+        log = open_log(env, f"{config.parent}/controller/__cluster_metadata-0", MetadataLogConfig())
+        found = seeding.image_of(log), log.end.epoch, log.voters
+        log.close()
+        return found
+
+
+def test_the_seeded_controller_votes_alone_in_an_epoch_above_all_that_brokers_have_seen(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    assert run(heirlog, config, broker(tmp_path / "b1", [records()], seen_epoch=5000)) == ""
+    _, epoch, voters = seeded(config)
+    assert epoch > 5000
+    assert [(voter.id, voter.endpoint) for voter in voters] == [(100, OLD_VOTER.endpoint)]
+    assert voters[0].directory_id != OLD_VOTER.directory_id, "of the new folder"
+
+
+def test_no_isr_no_broker_epoch_and_no_producer_id_of_the_copy_is_believed(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    assert run(heirlog, config, broker(tmp_path / "b1", [records()], log_epoch=900)) == ""
+    image, _, _ = seeded(config)
+    state = image.partitions[TOPIC][0]
+    assert (state.isr, state.elr, state.last_known_elr, state.leader, state.replicas) == ((), (), (), -1, (1, 2))
+    assert state.leader_epoch > 900 and state.partition_epoch > 9
+    registered = image.brokers[BrokerId(1)]
+    assert registered.fenced and registered.epoch > 5 and registered.incarnation_id == ZERO_UUID
+    assert image.next_producer_id > 3000 + 1_000_000
+    assert image.recovery_manager_enabled
+
+
+def test_the_newest_copy_is_chosen_and_half_a_metadata_transaction_is_dropped(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    later = [TopicRecord(name="later", topic_id=b"l" * 16)]
+    half = [BeginTransactionRecord(name="x"), TopicRecord(name="half", topic_id=b"h" * 16)]
+    older = broker(tmp_path / "b1", [records()])
+    newer = broker(tmp_path / "b2", [records(), later, half])
+    assert run(heirlog, config, older, newer) == ""
+    image, _, _ = seeded(config)
+    assert set(image.topic_ids) == {"orders", "later"} and image.open_transaction is None
+
+
+def test_the_brokers_folders_are_only_read(heirlog: Heirlog, config: Path, tmp_path: Path) -> None:  # noqa: F811
+    path = broker(tmp_path / "b1", [records()])
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    assert run(heirlog, config, path) == ""
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_it_refuses_what_is_not_safe_and_changes_nothing(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+) -> None:
+    good = broker(tmp_path / "good", [records()])
+    foreign = broker(tmp_path / "foreign", [records()], cluster="another")
+    other = broker(tmp_path / "other", [records("else"), records("x")[:1]])
+    empty = tmp_path / "empty"
+    with Disk() as disk:
+        disk.wait(lambda done: format_directory(disk.files, str(empty), CLUSTER, 1, TOPIC, done) and None, "x")
+    assert "different clusters" in run(heirlog, config, good, foreign)
+    assert "different histories" in run(heirlog, config, good, other)
+    assert "none of the folders holds a copy" in run(heirlog, config, empty)
+    (good / ".lock").touch()
+    held = os.open(good / ".lock", os.O_RDWR)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    assert "stop the node first" in run(heirlog, config, good)
+    os.close(held)
+    assert not (tmp_path / "controller").exists()
+    assert run(heirlog, config, good) == ""
+    assert "move the folder away" in run(heirlog, config, good)
