@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import IO
 from urllib.request import urlopen
 
+from patience import eventually
 from server.metrics.scraped import stored
 
+from heirlog.blocking.cluster import BlockingClient
 from heirlog.cli import layout as layouts
 from heirlog.cli import properties
+from heirlog.client.offsets import find_coordinator
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 
@@ -133,10 +136,27 @@ def refused(data: Path, *options: str) -> str:
 
 
 def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) -> None:
+    """New topics, new partitions, internal topics and proposed reassignments are spread over them."""
     port = free_ports(5)
+    address = f"127.0.0.1:{port}"
     with up(tmp_path / "d", "--nodes", "4", "--port", str(port), "--racks", "a,b"):
-        found = json.loads(run("broker", "list", "--json", "-b", f"127.0.0.1:{port}"))
+        found = json.loads(run("broker", "list", "--json", "-b", address))
         assert [(row["broker"], row["rack"]) for row in found] == [(1, "a"), (2, "b"), (3, "a"), (4, "b")]
+        run("topics", "create", "wide", "--partitions", "40", "--replication-factor", "2", "-b", address)
+        run("topics", "alter", "wide", "--partitions", "80", "-b", address)
+        with BlockingClient(address, timeout_s=60.0) as client:
+            client.admin(find_coordinator("g"))
+            names = ["wide", "__consumer_offsets"]
+            eventually(lambda: all(topic.partitions for topic in client.metadata(names).topics), "the topics")
+            of_two, of_three = client.metadata(names).topics
+        assert len(of_two.partitions) == 80
+        assert all(len({number % 2 for number in one.replica_nodes}) == 2 for one in of_two.partitions)
+        assert all(len({number % 2 for number in one.replica_nodes}) == 2 for one in of_three.partitions)
+        (tmp_path / "moved.json").write_text(json.dumps({"topics": [{"topic": "wide"}], "version": 1}))
+        wanted = ("--topics-to-move-json-file", str(tmp_path / "moved.json"), "--broker-list", "1,2,3,4")
+        said = run("reassign", "--generate", *wanted, "-b", address)
+        _, proposed = (json.loads(line) for line in said.splitlines() if line.startswith("{"))
+        assert all(len({number % 2 for number in one["replicas"]}) == 2 for one in proposed["partitions"])
     assert "holds a cluster with brokers in racks a,b,a,b" in refused(tmp_path / "d", "--racks", "a,b,c")
     assert "5 racks for 3 brokers" in refused(tmp_path / "e", "--racks", "a,b,c,d,e")
     assert "cannot be the name of a rack" in refused(tmp_path / "e", "--racks", "a,,b")
