@@ -165,11 +165,11 @@ class Load:
             thread.join(1)
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
+@pytest.fixture(params=[1, 3], ids=["the only broker", "three brokers"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     # a broker that was killed together with its controller comes back when its session has ended
     sessions = {"broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 1000}
-    with Cluster(nodes=3, config=sessions) as running:
+    with Cluster(nodes=request.param, config=sessions) as running:
         yield running
 
 
@@ -184,7 +184,7 @@ def full_outage(cluster: Cluster) -> None:
 def test_every_client_goes_on_after_full_outages(cluster: Cluster) -> None:
     servers = cluster.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(TOPIC, 3, 3)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 3, len(cluster.brokers))])[TOPIC].result(30)
     with ExitStack() as stack:
         load = Load(servers)
         stack.callback(load.end)
