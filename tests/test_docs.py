@@ -128,3 +128,11 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
         if not any(place.is_file() for place in places):
             missing.append(path)
     assert named > 20 and missing == []
+
+
+def test_nothing_is_to_be_installed_from_a_registry_that_does_not_have_it() -> None:
+    """Before a release pip finds heirlog only in a clone: by a path, as `.[spark]`."""
+    texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py")]
+    registry = re.compile(r"pip install (?:-\S+ )*['\"]?heirlog\b")
+    assert [str(path.relative_to(ROOT)) for path in texts if registry.search(path.read_text("utf-8"))] == []
+    assert "pip install '.[spark]'" in (ROOT / "docs" / "spark.md").read_text("utf-8")

@@ -43,7 +43,10 @@ def connected(bootstrap_servers: str) -> Iterator[BlockingClient]:
         try:
             client.metadata([], timeout_s=REACH_TIMEOUT_S)
         except OSError as error:
-            raise CommandError(f"{error}; is a cluster running there? heirlog up starts one") from error
+            raise CommandError(
+                f"{error}; no broker answers: start the brokers of that cluster, or name one that runs with "
+                "--bootstrap-server (heirlog up starts a new cluster on this machine)"
+            ) from error
         yield client
     finally:
         client.close()

@@ -70,7 +70,9 @@ def _needs() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] in ("pyarrow", "pyspark"):
-            raise CommandError(f"this drill needs {error.name}: pip install 'heirlog[spark]'") from error
+            raise CommandError(
+                f"this drill needs {error.name}: pip install '.[spark]' in a clone of heirlog"
+            ) from error
         if error.name != "confluent_kafka":
             raise
         raise CommandError(

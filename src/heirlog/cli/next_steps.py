@@ -6,8 +6,8 @@ from typing import Final
 
 from heirlog.protocol.errors import ErrorCode
 
-_ACLS: Final = "an administrator can allow it (heirlog acls add), heirlog acls list shows what is allowed"
-_CONFIGS: Final = "heirlog configs describe --all shows names and values"
+_ACLS: Final = "an administrator can allow it (heirlog acls add --help); heirlog acls list shows what is allowed"
+_CONFIGS: Final = "heirlog configs describe --topic TOPIC --all (or --broker ID --all) shows names and values"
 _BROKERS: Final = "heirlog broker list shows which brokers there are and which of them run"
 _LEADERS: Final = (
     "heirlog topics describe --unavailable-partitions shows where nobody leads; start the brokers it names"
@@ -18,7 +18,9 @@ _AGAIN: Final = "ask again; if it stays so, look whether a controller runs"
 NEXT_STEPS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "heirlog topics list shows what there is",
     ErrorCode.UNKNOWN_TOPIC_ID: "heirlog topics list shows what there is",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "heirlog topics describe shows it, heirlog topics alter gives it more partitions",
+    ErrorCode.TOPIC_ALREADY_EXISTS: (
+        "heirlog topics describe shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
+    ),
     ErrorCode.INVALID_TOPIC_EXCEPTION: "names are of at most 249 letters, digits, dots, dashes and underscores",
     ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
@@ -47,9 +49,11 @@ NEXT_STEPS: Final = {
     ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/security.md)",
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
     ErrorCode.OFFSET_OUT_OF_RANGE: "an offset between the log start and the high watermark can be named, or -1",
-    ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic)",
+    ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)",
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows which there are",
-    ErrorCode.REASSIGNMENT_IN_PROGRESS: "wait for it, or stop it with heirlog reassign --cancel",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: (
+        "wait for it, or stop it with heirlog reassign --cancel --reassignment-json-file FILE"
+    ),
     ErrorCode.UNSUPPORTED_VERSION: "this cluster does not know that request; an older or newer one might",
 }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.errors import EXIT_INTERRUPTED, CommandError, UsageError
 from heirlog.cli.render import Json, laid_out, show_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _needs_spark() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] == "heirlog":
             raise
-        raise CommandError(f"pipelines need {error.name}: pip install 'heirlog[spark]'") from error
+        raise CommandError(f"pipelines need {error.name}: pip install '.[spark]' in a clone of heirlog") from error
     except PipelineError as error:
         raise CommandError(str(error)) from error
 
@@ -67,25 +67,54 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
+    ending = _Ending(file)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, ending.on_signal)
     with _needs_spark():
         from heirlog.spark.pipeline.load import load
         from heirlog.spark.pipeline.run import run as run_pipeline
 
         pipeline = load(file)
-        ended = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: ended.set())
         with ExitStack() as stack:
             if metrics_port is not None:
                 from heirlog.spark.pipeline.metrics import served
 
                 port = stack.enter_context(served(pipeline, metrics_port))
                 print(f"metrics on http://127.0.0.1:{port}/metrics", file=sys.stderr)
-            report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ended.is_set)
+            report = run_pipeline(pipeline, master=master, conf=_settings(conf), until=ending)
         _show_report(pipeline, report, json)
-        if ended.is_set() and pipeline.mode == "batch":
-            # whoever waits for a batch to be done must not take this for it
-            raise CommandError(f"{pipeline.name} was ended before its input was read: run it again to go on")
+        if not ending.is_asked:
+            return
+        if pipeline.mode == "batch":
+            # a program that waits for a batch to be done must not take this for it
+            raise CommandError(f"{pipeline.name} was stopped before its input was read: run it again to continue")
+        print(f"{pipeline.name} was stopped; run it again to continue from there", file=sys.stderr)
+
+
+class _Ending:
+    """What signals do to a run: `run` asks it whether to end, from when its queries have started.
+
+    Before that nothing is begun, and the process just ends. So it does with a second signal, while Spark stops: every
+    finished batch is in its table, and the next run repeats the one that was cut short.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.is_asked = False
+        self._is_running = False
+        self._file = file
+
+    def __call__(self) -> bool:
+        self._is_running = True
+        return self.is_asked
+
+    def on_signal(self, *_: object) -> None:
+        if self._is_running and not self.is_asked:
+            self.is_asked = True
+            return
+        when = "while Spark stopped; run it again to continue" if self.is_asked else "before its query began"
+        # print may be at work below this very handler
+        os.write(2, f"heirlog: {self._file} was stopped {when}\n".encode())
+        os._exit(EXIT_INTERRUPTED)
 
 
 def _show_report(pipeline: Pipeline, report: Report, json: bool) -> None:
@@ -116,12 +145,15 @@ def check(
 ) -> None:
     """Say what is wrong in a pipeline file, by line; nothing is read or written."""
     with _needs_spark():
+        from heirlog.spark import scratch
         from heirlog.spark.pipeline.check import check as check_file
         from heirlog.spark.pipeline.run import start_spark
 
         found = check_file(file)
         if not found and not without_spark:
-            found = check_file(file, start_spark(master, _settings(conf), "heirlog pipeline check"))
+            # what Spark says is told here as a sentence with its line; nobody looks for its log
+            log = scratch.folder() / "spark.log"
+            found = check_file(file, start_spark(master, _settings(conf), "heirlog pipeline check", log))
     if json:
         show_json({"problems": [{"line": problem.line, "sentence": problem.sentence} for problem in found]})
     else:

@@ -9,16 +9,15 @@ archive and becomes the real one.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import pyspark
+
+from heirlog.spark import scratch
 
 _PROGRAM = """#!/bin/sh
 # what is in Spark's archive is installed as well, and compiled
@@ -45,9 +44,7 @@ def program() -> str:
 @functools.cache
 def _without_archive() -> str:
     """Gone with this process."""
-    directory = Path(tempfile.mkdtemp(prefix="heirlog-python-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    wrapper = directory / "python"
+    wrapper = scratch.folder() / "python"
     wrapper.write_text(_PROGRAM.format(python=shlex.quote(sys.executable)))
     wrapper.chmod(0o755)
     return str(wrapper)

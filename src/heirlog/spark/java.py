@@ -11,15 +11,15 @@ bin/java leaves out that flag and becomes the real one.
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
+
+from heirlog.spark import scratch
 
 CHOICE = "HEIRLOG_SPARK_JAVA"
 OLDEST_VERSION = 17
@@ -89,10 +89,9 @@ def _packaged() -> Path | None:
 
 def _home_around(java: Path) -> str:
     """A directory that looks like an installed Java as far as Spark's scripts look. Gone with this process."""
-    home = Path(tempfile.mkdtemp(prefix="heirlog-java-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    home = scratch.folder() / "java"
     wrapper = home / "bin" / "java"
-    wrapper.parent.mkdir()
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
     wrapper.write_text(_WRAPPER.format(java=shlex.quote(str(java))))
     wrapper.chmod(0o755)
     return str(home)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from heirlog.spark import interpreter, java, register
+from heirlog.spark import interpreter, java, register, scratch
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -27,11 +28,21 @@ _LOCAL = {
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_name: str = "heirlog") -> SparkSession:
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def start(
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    app_name: str = "heirlog",
+    log: Path | None = None,
+) -> SparkSession:
     """A session with the `heirlog` source in it. `master` may be a Spark Connect address (`sc://host:port`).
 
+    log: a file for Spark's own errors, made with the first of them; without one they go to standard error.
     Raises JavaNotFoundError with a sentence where a local session has no Java to run on.
     """
+    given = dict(conf or {})
     builder = SparkSession.builder.appName(app_name)
     if master.startswith("sc://"):
         builder = builder.remote(master)
@@ -43,19 +54,36 @@ def start(master: str = "local[*]", conf: Mapping[str, str] | None = None, app_n
         python = interpreter.program() if master.startswith("local") else sys.executable
         os.environ.setdefault("PYSPARK_PYTHON", python)
         builder = builder.master(master)
-        settings = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+        options: dict[str, object] = {"log4j2.configurationFile": _LOGGING.as_uri(), "java.io.tmpdir": scratch.folder()}
+        if log is not None:
+            options |= {"heirlog.log": "file", "heirlog.log.file": log.absolute()}
+        ours = map(_java_option, options, options.values())
+        given[_JAVA_OPTIONS] = " ".join([*ours, given.get(_JAVA_OPTIONS, "")]).strip()
+        settings = {}
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             settings |= _LOCAL
-    for name, value in {**settings, **(conf or {})}.items():
+    for name, value in {**settings, **given}.items():
         builder = builder.config(name, value)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    session = builder.getOrCreate()
+    before = tempfile.tempdir
+    # PySpark keeps a folder of its own until Java answers
+    tempfile.tempdir = str(scratch.folder())
+    try:
+        session = builder.getOrCreate()
+    finally:
+        tempfile.tempdir = before
     if on_interrupt not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
         # Spark takes Ctrl-C over and cancels its jobs; who handles it already wants to end in another way
         signal.signal(signal.SIGINT, on_interrupt)
     register(session)
     return session
+
+
+def _java_option(name: str, value: object) -> str:
+    """As Spark's launcher reads it: a path may have blanks."""
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"-D{name}={escaped}"'
 
 
 def name_files_in_utf_8(environment: MutableMapping[str, str]) -> None:

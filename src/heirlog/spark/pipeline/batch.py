@@ -29,7 +29,7 @@ from heirlog.spark.pipeline.checkpoint import claim, flush_plan, known_id, offse
 from heirlog.spark.pipeline.report import Batch, Journal, covered_by
 from heirlog.spark.pipeline.spec import Files, Pipeline, PipelineError, Query, Table, Topics, TopicSink
 from heirlog.spark.pipeline.table import BatchTable, local_uri
-from heirlog.spark.pipeline.values import REASON, Parsed, parse, parse_files
+from heirlog.spark.pipeline.values import ADVICE, PLACE, REASON, Parsed, parse, parse_files
 from heirlog.spark.sink import check_schema
 
 INPUT = "input"
@@ -132,11 +132,13 @@ class BatchBody:
         if not counted.rejected:
             return
         if letters is None:
-            first = counted.parsed.bad.drop("value").first()
-            where = ", ".join(f"{name} {value}" for name, value in (first.asDict() if first else {}).items())
+            named = [name for name in (*PLACE, "file", "reason") if name in counted.parsed.bad.columns]
+            row = counted.parsed.bad.select(*named).first()
+            found = row.asDict() if row else {}
+            reason = found.pop("reason", "not known")
+            where = ", ".join(f"{name} {value}" for name, value in found.items()) or "its columns do not say which"
             raise PipelineError(
-                f"{counted.rejected} of {counted.rows_in} rows do not parse ({where}): mend [value], or give "
-                "[dead_letters] a table or topic that takes such rows"
+                f"{counted.rejected} of {counted.rows_in} rows do not parse, one of them ({where}): {reason}; {ADVICE}"
             )
         self._write(letters, as_letters(letters, counted.parsed.bad), batch_id, tables)
 

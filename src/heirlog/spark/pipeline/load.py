@@ -65,7 +65,7 @@ def parse(text: str, file: Path) -> Pipeline:
     if document.problems:
         problems = tuple(sorted(document.problems, key=lambda problem: problem.line))
         first = problems[0]
-        more = f" (and {len(problems) - 1} more: heirlog pipeline check)" if len(problems) > 1 else ""
+        more = f" (and {len(problems) - 1} more: heirlog pipeline check {file})" if len(problems) > 1 else ""
         raise PipelineError(f"{file}: line {first.line}: {first.sentence}{more}", problems)
     return cast(Pipeline, pipeline)
 

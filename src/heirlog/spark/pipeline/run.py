@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -56,8 +57,10 @@ _CAUSE = re.compile(r"^\s*(?:heirlog(?:\.\w+)+|(?:[\w$]+\.)*\w+(?:Error|Exceptio
 """A line that names an error; not all of ours are called one (DataLoss)."""
 _NAME_ALONE = re.compile(r"((?:Error|Exception):)[ \t]*\n\s*")
 _CALL_OF_JAVA = "An error occurred while calling"
-_TASK_FAILED = "org.apache.spark.SparkException: "
-_BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] PipelineError: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+"""What `Parsed.strict` raises inside a query."""
+_QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's, which print each refused statement with its trace as JSON; the exception says the same."""
 _TASK_FAILED = "org.apache.spark.SparkException: "
 _BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
 _OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
@@ -91,21 +94,32 @@ def run(
                 table.clear_staging()
         known, *_ = Journal(pipeline.checkpoint).read()
         before = sums_of(pipeline)
+        log = None
         if spark is None:
-            spark = start_spark(master, conf, pipeline.name)
+            if "://" not in pipeline.checkpoint:
+                log = Path(f"{pipeline.checkpoint}.spark.log")
+                log.unlink(missing_ok=True)
+            spark = start_spark(master, conf, pipeline.name, log)
         try:
             queries = _start(pipeline, read(spark, pipeline), on_step)
             _watch(pipeline, queries, until, on_step, known)
         except (PySparkException, *_GONE) as error:
             if not until():
-                raise PipelineError(sentence_of(error)) from error
+                raise PipelineError(_with_log(error, log)) from error
             # who ends a group of processes ends Spark's as well; what it was about to do the next run does
             _log.warning("Spark ended before its query did: %s", sentence_of(error))
         _commit_last(pipeline)
     return _difference(before, sums_of(pipeline))
 
 
-def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str) -> SparkSession:
+def _with_log(error: PySparkException | Py4JError | ConnectionError, log: Path | None) -> str:
+    """The sentence, and where Spark's own log is; what we raised ourselves says everything."""
+    sentence = sentence_of(error)
+    is_ours = "PipelineError: " in str(error)
+    return sentence if is_ours or log is None or not log.exists() else f"{sentence.rstrip('.')}. Spark's log is {log}"
+
+
+def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str, log: Path | None = None) -> SparkSession:
     """As `session.start`. Raises PipelineError where there is no Java, or Spark does not start as it was asked to."""
     if not _MASTER.fullmatch(master):
         raise PipelineError(
@@ -113,8 +127,10 @@ def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str) -> S
         )
     if master.startswith("sc://"):
         _refuse_silence(master)
+    for name in _QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     try:
-        return session.start(master, conf, app_name)
+        return session.start(master, conf, app_name, log)
     except (JavaNotFoundError, PySparkException, *_GONE) as error:
         raise PipelineError(f"Spark did not start with the master {master}: {sentence_of(error)}") from error
 
@@ -246,6 +262,9 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotF
     if isinstance(error, _GONE) and not isinstance(error, Py4JJavaError):
         return "Spark's Java process ended, its log may say why. Every finished batch is there: run again to go on"
     text = str(error).partition("=== Streaming Query ===")[0]
+    raised = _RAISED.search(text)
+    if raised is not None:
+        return raised[1]
     # what Spark's parser says begins a line below its name
     text = _NAME_ALONE.sub(r"\1 ", text)
     causes = [line for line in text.splitlines() if _CAUSE.match(line) and _CALL_OF_JAVA not in line]

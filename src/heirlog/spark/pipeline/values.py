@@ -31,6 +31,10 @@ FILE = "_heirlog_file"
 """Which file a row of a file source came from, for its dead letter."""
 READ = "_heirlog_read"
 """What of a row could be read, as JSON. Spark refuses to read a file for its unreadable rows alone, too."""
+PLACE = ("topic", "partition", "offset")
+ADVICE = (
+    "mend the format or schema in the pipeline file, or add [dead_letters] with a table or topic that takes such rows"
+)
 _FRAME_BYTES = 5
 _END = "_heirlog_end"
 _MARK = bytes.fromhex("a7 1c e5 93 f0 4b 68 d2")
@@ -54,9 +58,16 @@ class Parsed:
         """The good rows; the query fails at the first one that is not."""
         if not self.may_reject:
             return self.rows
-        hint = f.lit(": mend [value], or give [dead_letters] a table or topic that takes such rows")
-        fails = f.raise_error(f.concat(f.lit("PipelineError: "), f.col(REASON), hint)).cast("boolean")
+        said = f.concat(f.lit("PipelineError: a row does not parse ("), self._place, f.lit("): "), f.col(REASON))
+        fails = f.raise_error(f.concat(said, f.lit(f"; {ADVICE}"))).cast("boolean")
         return self.rows.where(f.when(f.col(REASON).isNull(), True).otherwise(fails)).drop(REASON, RAW, FILE, READ)
+
+    @property
+    def _place(self) -> Column:
+        """Where a row came from, as far as its columns say."""
+        known = [name for name in (*PLACE, FILE) if name in self.rows.columns]
+        said = [f.concat(f.lit(f"{_ORIGIN[name]} "), f.col(name).cast("string")) for name in known]
+        return f.concat_ws(", ", *said) if said else f.lit("its columns do not say which")
 
     @property
     def bad(self) -> DataFrame:

@@ -187,7 +187,7 @@ def report(rounds: int, scale: float, jars: Path = JARS) -> None:
     try:
         from heirlog.spark.java import JavaNotFoundError
     except ImportError as error:
-        print(f"\nSpark: not measured: {error}; pip install 'heirlog[spark]'")
+        print(f"\nSpark: not measured: {error}; pip install '.[spark]' in a clone")
         return
     theirs = connector(jars)
     if not theirs:
