@@ -22,6 +22,8 @@ from heirlog.sim.lineage import Lineage
 from heirlog.sim.world import Process
 
 Key = tuple[Uuid, int]
+OLDER_METADATA = "metadata are older than this broker's own copy"
+"""In the reason that such a broker ends with."""
 
 
 class Violation(Exception):
@@ -138,5 +140,6 @@ def _holds_everything(partition: Partition, lineage: Lineage) -> bool:
 
 
 def _was_clean(process: Process) -> bool:
-    """It ended by itself, with nothing left to write."""
-    return process.exit is not None and process.exit.kind == "stopped" and process.exit.code == 0
+    """It ended by itself, with nothing left to write: also where it refused to follow older metadata."""
+    exit = process.exit
+    return exit is not None and exit.kind == "stopped" and (exit.code == 0 or OLDER_METADATA in exit.reason)

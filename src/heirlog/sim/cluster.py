@@ -98,7 +98,6 @@ class Cluster:
         controller = "broker-1" if combined else f"controller-{CONTROLLER_ID}"
         common = {**FAST, "min.insync.replicas": "2", **(config or {})}
         self._by_name: dict[str, Machine] = {}
-        self._backups: dict[str, SimDisk] = {}
         self._properties: dict[str, dict[str, str]] = {}
         for number in range(1, brokers + 1):
             roles = "broker,controller" if combined and number == 1 else "broker"
@@ -247,15 +246,11 @@ class Cluster:
 
     # disks
 
-    def back_up(self, name: str) -> None:
-        """Keep a copy of its disk for `restore`, in place of any before."""
-        self._backups[name] = self.machines.back_up(name)
-
-    def restore(self, name: str) -> None:
-        """A machine that is down gets what its disk held when it was backed up."""
+    def restore(self, name: str, backup: SimDisk) -> None:
+        """A machine that is down gets what `Machines.back_up` has kept."""
         assert not self.is_up(name), f"{name} still runs"
         self.say(f"restore {name}")
-        self.machines.disk(name).copy_from(self._backups[name])
+        self.machines.disk(name).copy_from(backup)
 
     def fill_disk(self, name: str) -> None:
         """Nothing can be written there until it is repaired."""

@@ -37,8 +37,9 @@ def older_metadata(stage: Stage) -> None:
             script.down(broker, (STOP, KILL)[random.randrange(0, 2)])
     stage.checker.suspended = True
     cluster.kill(controller)
-    if random.randrange(0, 3):
-        cluster.restore(controller)
+    newest, older = cluster.machines.back_up(controller), stage.backup
+    if random.randrange(0, 3) and older is not None:
+        cluster.restore(controller, older)
     else:
         cluster.replace_disk(controller)
     cluster.start(controller)
@@ -49,3 +50,13 @@ def older_metadata(stage: Stage) -> None:
             "every broker has refused metadata that are older than its own",
             lambda: not any(cluster.is_up(name) for name in cluster.broker_names),
         )
+        script.run_for(0, 1500)
+    cluster.kill(controller)
+    cluster.restore(controller, newest)
+    stage.world.counters["metadata.refused"] += 1
+    stage.checker.suspended = False
+    cluster.start(controller)
+    for broker in brokers:
+        script.run_for(0, 500)
+        script.up(broker)
+    script.until_led()
