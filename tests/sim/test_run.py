@@ -24,6 +24,7 @@ SUITE = {
     "feature-levels": range(2, 4),
     "outages": (*range(1, 7), 36),
     "manager-switch": range(1, 4),
+    "older-metadata": range(1, 5),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),
@@ -62,6 +63,7 @@ MUST_HAPPEN = (
     "fault.failing-start",
     "placed_in_racks",
     "manager_switched",
+    "metadata.refused",
 )
 
 
