@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from heirlog.sim.run import run_seed
 
-SHOWS_THE_LOSS = 4
-"""A seed of U11 in which the last leader loses its tail."""
+SEEDS = range(1, 21)
+"""In some of them the last leader of U11 loses its tail; which ones depends on every message that is sent."""
 
 
 def test_by_kafkas_rule_the_last_leader_wins_and_with_the_manager_the_longer_log_does() -> None:
-    kafka = run_seed(SHOWS_THE_LOSS, scenario="U11-manager-off")
-    ours = run_seed(SHOWS_THE_LOSS, scenario="U11")
+    runs = (run_seed(seed, scenario="U11-manager-off") for seed in SEEDS)
+    kafka = next(run for run in runs if run.lost > 0)
+    ours = run_seed(kafka.seed, scenario="U11")
     print(kafka, ours, sep="\n")
-    assert kafka.lost > 0 and kafka.counters["basis.last-known"] > 0
+    assert kafka.counters["basis.last-known"] > 0
     assert ours.lost == 0 and ours.counters["basis.recovered"] > 0
     assert kafka.passed and ours.passed
