@@ -149,7 +149,7 @@ def group_of_three(command: Command, committed_s: float = 2.0) -> str:
     with cluster() as running:
         create_topic(running, TOPIC, partitions=6)
         hard_day(running, command, committed_s)
-    return "three members, one killed, a broker killed under a producer, resumed"
+    return "three members, one killed, a broker killed under a producer, all nodes killed, resumed"
 
 
 def java_group() -> str:
