@@ -57,7 +57,7 @@ READS = frozenset((2, 3, 9, 10, 15, 16, 18, 23, 29, 32, 35, 46, 55, 60, 61, 66, 
 CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
 """Brokers take these in later."""
 AGAIN, AGAIN_S = 12, 0.08
-PRODUCE, FETCH, JOIN, ALTER_CONFIGS = 0, 1, 11, 33
+PRODUCE, FETCH, JOIN, ALTER_CONFIGS, UNREGISTER = 0, 1, 11, 33, 64
 DYNAMIC = (2, 3)
 """Configuration sources of a broker and of the cluster."""
 
@@ -105,7 +105,7 @@ class Sequence:
         version = fields.pop("version", None) or scene.rng.randint(route.min_version, high)
         plan = Plan(key, version, fields, client, on_controller, fields.pop("keeps", None))
         changed = mutated(plan, scene.rng) if scene.happens(MUTATED) else plan
-        return plan if _hangs(changed) else changed
+        return plan if _ends_it(changed) else changed
 
     def step(self, plan: Plan) -> None:
         if plan.client in self._waiting:
@@ -173,8 +173,17 @@ class Sequence:
         self._table.settle()
 
 
-def _hangs(plan: Plan) -> bool:
-    """Whether Apache Kafka does not answer: a resource twice in AlterConfigs, null for records."""
+def _ends_it(plan: Plan) -> bool:
+    """Whether a node does not answer any more.
+
+    Apache Kafka to null for records, to a resource twice in AlterConfigs, and to a protocol twice in JoinGroup; a broker
+    that is unregistered.
+    """
+    if plan.key == JOIN:
+        protocols = [protocol["name"] for protocol in plan.fields["protocols"]]
+        return len(set(protocols)) < len(protocols)
+    if plan.key == UNREGISTER:
+        return bool(plan.fields["broker_id"] == NODE_ID)
     if plan.key == PRODUCE:
         return any(not part["records"] for topic in plan.fields["topic_data"] for part in topic["partition_data"])
     named = [(resource["resource_type"], resource["resource_name"]) for resource in plan.fields.get("resources", ())]
@@ -203,7 +212,8 @@ def _tidy(player: Player, name: str) -> None:
         ask(20, 5, topic_names=topics, timeout_ms=20_000)
     anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     ask(31, 3, filters=[anything])
-    configured = [{"resource_type": 32, "resource_name": group} for group in groups]
+    kept = ask(74, 1, resource_types=[32]).config_resources
+    configured = [{"resource_type": 32, "resource_name": each.resource_name} for each in kept]
     configured += [{"resource_type": 4, "resource_name": broker} for broker in ("", str(NODE_ID))]
     asked = [resource | {"configuration_keys": None} for resource in configured]
     changes = []

@@ -28,6 +28,7 @@ ORDERED = {("DescribeTopicPartitionsResponse", "topics")}
 """Arrays whose order is defined. Kafka's others come out of hash maps."""
 MERGED = {
     "FetchResponse": [("responses", "partitions")],
+    "ProduceResponse": [("responses", "partition_responses")],
     "OffsetCommitResponse": [("topics", "partitions")],
     "ElectLeadersResponse": [("replica_election_results", "partition_result")],
 }

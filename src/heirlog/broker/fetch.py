@@ -292,6 +292,7 @@ class FetchHandler:
             if diverging is not None:
                 epoch, end_offset = diverging
                 data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                data.aborted_transactions = None
                 entry.final = fetch.has_final = True
                 return
             upto = log.log_end_offset if fetch.from_follower else partition.high_watermark

@@ -42,6 +42,17 @@ LEADER_ONLY = 1
 _ACKS = (NO_RESPONSE_WANTED, LEADER_ONLY, ALL_IN_SYNC)
 ADMIN_CLIENT = "__admin_client"
 """The client id that may write coordinators' topics, as on Apache Kafka."""
+_BEFORE_THE_LOG = (
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
+"""Beside these errors Apache Kafka names no log start offset."""
 _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 
@@ -155,7 +166,8 @@ class ProduceHandler:
         by_id = context.api_version >= _TOPIC_ID_VERSION
         done = _Done(self._env.now_ms(), self._env.wall_ms())
         topics = []
-        for topic in request.topic_data:
+        # a topic without partitions has no answer, as on Apache Kafka
+        for topic in filter(lambda each: each.partition_data, request.topic_data):
             partitions = (
                 self._replicas.partitions_of(topic.topic_id) if by_id else self._replicas.partitions_named(topic.name)
             )
@@ -202,6 +214,8 @@ class ProduceHandler:
             done.failed = True
             self._refused(answer, error, topic, data.index, context)
             if partition is not None:
+                if error.code not in _BEFORE_THE_LOG or isinstance(error, InvalidRecords):
+                    answer.log_start_offset = partition.log.log_start_offset
                 partition.traffic.produce_failed(error.code, len(records))
                 if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                     self._wait_for(partition, partition.log.log_end_offset, acks, answer, done)

@@ -35,6 +35,6 @@ def unregister_broker(
         )
     changes = Leadership(image, static).broker_unregistered(broker_id)
     sessions.end(broker_id)
-    response = UnregisterBrokerResponse(error_message=None)
+    response = UnregisterBrokerResponse(error_message="")
     gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registered.epoch)
     return Outcome(lambda base_offset: response, [*changes.records, gone], changes.elections)

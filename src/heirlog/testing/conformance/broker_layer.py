@@ -113,7 +113,7 @@ class ReplicaScenario:
         self.env = StillEnv()
         self.setup = setup
         self.me = setup["localBroker"]
-        replicas = setup.get("replicas", [self.me, setup.get("leader", 1)])
+        replicas = setup["replicas"]
         self.min_isr_config = setup.get("minInsyncReplicas", 1)
         epochs = {int(b): e for b, e in setup.get("brokerEpochs", {}).items()}
         brokers: dict[BrokerId, BrokerState] = {
@@ -194,14 +194,16 @@ class ReplicaScenario:
     def _set_followers(self) -> None:
         for given in self.setup.get("followers", []):
             follower = self.partition.followers[BrokerId(given["id"])]
-            follower.log_end_offset = given["leo"]
+            if "leo" in given:
+                follower.log_end_offset = given["leo"]
             if given.get("epochKnown", True):
                 follower.broker_epoch = given.get("epoch", self.brokers[follower.broker_id].epoch)
             known = self.brokers[follower.broker_id]
+            state = given.get("state")
             self.brokers[follower.broker_id] = replace(
                 known,
-                fenced=given["state"] == "fenced",
-                in_controlled_shutdown=given["state"] in ("shutting_down", "controlled_shutdown"),
+                fenced=state == "fenced",
+                in_controlled_shutdown=state in ("shutting_down", "controlled_shutdown"),
             )
 
     @property
@@ -271,7 +273,10 @@ class ReplicaScenario:
             self.partition.not_attempted(proposal)
 
     def _on_follower_fetch(self, event: dict[str, Any]) -> dict[str, Any]:
-        partition, broker = self.partition, event["broker"]
+        partition, broker = self.partition, event.get("broker", self._another())
+        known = partition.followers.get(BrokerId(broker))
+        # an honest follower continues where its log ends
+        fetch_offset = event.get("fetchOffset", 0 if known is None else max(0, known.log_end_offset))
         epoch = event["brokerEpoch"] if "brokerEpoch" in event else self.brokers[BrokerId(broker)].epoch
         leader_epoch = event.get("currentLeaderEpoch", -1)
         if "metadataEpochAtFetch" in event:
@@ -282,11 +287,11 @@ class ReplicaScenario:
             partition.check_follower(broker, epoch, leader_epoch)
             last_fetched_epoch = event.get("lastFetchedEpoch", -1)
             if last_fetched_epoch >= 0:
-                diverging = partition.diverging_epoch(event["fetchOffset"], last_fetched_epoch)
+                diverging = partition.diverging_epoch(fetch_offset, last_fetched_epoch)
                 if diverging is not None:
                     observed["divergingEpoch"] = {"epoch": diverging[0], "endOffset": diverging[1]}
                     return observed
-            self._propose(partition.follower_fetched(broker, event["fetchOffset"], 0, epoch, self.env.now_ms()))
+            self._propose(partition.follower_fetched(broker, fetch_offset, 0, epoch, self.env.now_ms()))
         except KafkaError as error:
             observed["error"] = error.code.name
         finally:
@@ -299,6 +304,10 @@ class ReplicaScenario:
             observed["followerEpoch"] = follower.broker_epoch
             assert follower.last_caught_up_ms >= 0 or follower.last_caught_up_ms == NEVER_MS
         return observed
+
+    def _another(self) -> BrokerId:
+        """Of an event that names no broker."""
+        return next(replica for replica in self.state.replicas if replica != self.me)
 
     def _register(self, broker: int, epoch: int) -> None:
         self.brokers[BrokerId(broker)] = registered(broker, epoch)
@@ -326,8 +335,9 @@ class ReplicaScenario:
         self.produce_error = _produce_error(response)
 
     def _on_complete_produce(self, event: dict[str, Any]) -> dict[str, Any]:
-        self.partition.isr = Committed(ids(event["maximalIsr"]))
-        outcome = self.partition.outcome_of(event["requiredOffset"], self.partition.leader_epoch)
+        self.partition.isr = Committed(ids(event.get("maximalIsr", self.partition.isr.maximal)))
+        required = event.get("requiredOffset", self.partition.log.log_end_offset)
+        outcome = self.partition.outcome_of(required, self.partition.leader_epoch)
         return {"produceError": None if outcome is None else outcome.name}
 
     def _on_consumer_fetch(self, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -353,23 +363,26 @@ class ReplicaScenario:
 
     def _on_offset_for_leader_epoch(self, event: dict[str, Any]) -> dict[str, Any]:
         try:
-            answer = end_of(self.partition, event["leaderEpoch"], event.get("currentLeaderEpoch", -1))
+            leader_epoch = event.get("leaderEpoch", self.partition.leader_epoch)
+            answer = end_of(self.partition, leader_epoch, event.get("currentLeaderEpoch", -1))
         except KafkaError as error:
             return {"error": error.code.name}
         return {"error": "NONE", "leaderEpoch": answer.leader_epoch, "endOffset": answer.end_offset}
 
     def _on_alter_partition_response(self, event: dict[str, Any]) -> dict[str, Any]:
+        sent = self.env.take("alter-partition")
+        asked = sent.request.topics[0].partitions[0]
         answer = AlterPartitionResponse.PartitionData(
             partition_index=0,
             error_code=ErrorCode[event["error"]],
             leader_id=self.me,
             leader_epoch=self.partition.leader_epoch,
-            isr=event.get("isr", []),
-            partition_epoch=event.get("partitionEpoch", 0),
+            isr=event.get("isr", [member.broker_id for member in asked.new_isr_with_epochs]),
+            partition_epoch=event.get("partitionEpoch", asked.partition_epoch + 1),
         )
         self.image_lags = event.get("imageLags", False)
         topic = AlterPartitionResponse.TopicData(topic_id=TOPIC_ID, partitions=[answer])
-        self.env.take("alter-partition").on_result(AlterPartitionResponse(topics=[topic]))
+        sent.on_result(AlterPartitionResponse(topics=[topic]))
         return {}
 
     def _answered(self, proposal: IsrProposal, answer: AlterPartitionResponse.PartitionData) -> None:
@@ -408,7 +421,7 @@ class ReplicaScenario:
         return {}
 
     def _on_metadata_update_broker(self, event: dict[str, Any]) -> dict[str, Any]:
-        broker = BrokerId(event["broker"])
+        broker = BrokerId(event.get("broker", self._another()))
         self.brokers[broker] = replace(self.brokers[broker], fenced=event["fenced"])
         self.partition.advance_high_watermark(self.env.now_ms())
         return {}
@@ -446,7 +459,8 @@ class ReplicaScenario:
         observed: dict[str, Any] = {}
         diverging = event.get("divergingEpoch")
         if diverging is not None:
-            complete = partition.truncate_for(diverging["epoch"], diverging["endOffset"], self.start.fetch_offset)
+            epoch, end_offset = diverging.get("epoch", 0), diverging.get("endOffset", 0)
+            complete = partition.truncate_for(epoch, end_offset, self.start.fetch_offset)
             observed["truncationComplete"] = complete
             observed["truncateTo"] = partition.log.log_end_offset
         elif event.get("records"):

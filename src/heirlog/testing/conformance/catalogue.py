@@ -21,6 +21,7 @@ from heirlog.testing.conformance.admin_layer import AdminScenario
 from heirlog.testing.conformance.broker_layer import ReplicaScenario
 from heirlog.testing.conformance.compare import Comparison
 from heirlog.testing.conformance.controller_layer import ControllerScenario
+from heirlog.testing.conformance.defaults import completed
 from heirlog.testing.conformance.kip_layer import KipScenario
 from heirlog.testing.conformance.recovery_layer import RecoveryScenario
 from heirlog.testing.conformance.startup_layer import StartupScenario
@@ -98,6 +99,7 @@ def run(scenario: Scenario) -> Result:
     observed: list[dict[str, Any]] = []
     try:
         check(scenario)
+        scenario = completed(scenario)
         player = _player(scenario)
         observed += (player.play(step["event"]) for step in scenario["steps"])
     except UnknownName as error:

@@ -197,7 +197,9 @@ class ControllerScenario:
         # what an honest sender would say of a partition that there is not
         state = self.image.partition_named("foo", number)
         leader_epoch, partition_epoch = (0, 0) if state is None else (state.leader_epoch, state.partition_epoch)
-        members = [self._member(member) for member in event["newIsr"]]
+        sender = event.get("broker", -1 if state is None else state.leader)
+        given = event.get("newIsr", () if state is None else state.isr)
+        members = [self._member(member, number) for number, member in enumerate(given, 1)]
         wanted = event.get("leaderRecoveryState", "RECOVERED")
         asked = AlterPartitionRequest.PartitionData(
             partition_index=number,
@@ -212,8 +214,8 @@ class ControllerScenario:
         known = None if event.get("unknownTopicId") else self.image.topic_ids.get("foo")
         topic_id = known or Uuid(b"x" * 16)
         request = AlterPartitionRequest(
-            broker_id=event["broker"],
-            broker_epoch=self._epoch_meant(event),
+            broker_id=sender,
+            broker_epoch=self._epoch_meant({**event, "broker": sender}),
             topics=[AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=[asked])],
         )
         response = self.ask("alter_partition", request, version)
@@ -233,9 +235,11 @@ class ControllerScenario:
             },
         }
 
-    def _member(self, member: Any) -> tuple[int, int]:
+    def _member(self, member: Any, position: int) -> tuple[int, int]:
+        """position: the broker that a member without an id is."""
         if isinstance(member, dict):
-            return member["id"], self.epochs.meant(member["id"], member.get("epoch", self._epoch_of(member["id"])))
+            broker = member.get("id", position)
+            return broker, self.epochs.meant(broker, member.get("epoch", self._epoch_of(broker)))
         return member, self._epoch_of(member)
 
     def _on_alter_reassignment(self, event: Members) -> Observed:
@@ -260,7 +264,9 @@ class ControllerScenario:
         asked: list[Any] | None = None
         if event.get("partitions") is not None:
             asked = [
-                ElectLeadersRequest.TopicPartitions(topic=named.get("topic", "foo"), partitions=[named["partition"]])
+                ElectLeadersRequest.TopicPartitions(
+                    topic=named.get("topic", "foo"), partitions=[named.get("partition", 0)]
+                )
                 for named in event["partitions"]
             ]
         request = ElectLeadersRequest(election_type=event["electionType"], topic_partitions=asked)

@@ -300,7 +300,8 @@ class RecoveryScenario:
 
     def _on_reassigned(self, event: Members) -> Observed:
         """As the log says when a reassignment has ended."""
-        state, replicas = self._state(), event["replicas"]
+        state = self._state()
+        replicas = event.get("replicas", [*state.replicas])
         self._know(replicas)
         record = PartitionRecord(
             topic_id=_TOPIC_ID,

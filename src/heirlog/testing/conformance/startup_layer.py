@@ -57,6 +57,7 @@ class StartupScenario:
         self.broker = self._new_broker()
         self._registration: Sent | None = None
         self._started = False
+        self._registered = False
 
     def _new_broker(self) -> Broker:
         image = Image()
@@ -106,11 +107,12 @@ class StartupScenario:
     def _on_register_response(self, event: Mapping[str, Any]) -> dict[str, Any]:
         if self._registration is None:
             raise UnknownName("event register_response before a start")
+        self._registered = True
         self._registration.on_result(BrokerRegistrationResponse(broker_epoch=event["brokerEpoch"]))
         return {}
 
     def _on_controlled_stop(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        registered = event.get("registered", True)
+        registered = event.get("registered", self._registered)
         if registered:
             self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
         self.broker.shutdown(lambda: None)

@@ -39,7 +39,7 @@ def check(scenario: Mapping[str, Any]) -> None:
     layer = LAYERS.get(scenario["layer"])
     if layer is None:
         raise UnknownName(f"layer {scenario['layer']}")
-    _check_members(scenario["setup"], layer["setup"], "setup")
+    _check_members(scenario.get("setup", {}), layer["setup"], "setup")
     for step in scenario["steps"]:
         event = dict(step["event"])
         kind = event.pop("type", None)
