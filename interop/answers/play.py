@@ -176,7 +176,7 @@ class Sequence:
 def _ends_it(plan: Plan) -> bool:
     """Whether a node does not answer any more.
 
-    Apache Kafka to null for records, to a resource twice in AlterConfigs, and to a protocol twice in JoinGroup; a broker
+    Apache Kafka to null for records, to a resource twice in AlterConfigs and to a protocol twice in JoinGroup; a broker
     that is unregistered.
     """
     if plan.key == JOIN:
