@@ -100,3 +100,36 @@ def test_an_old_backup_of_the_controller_costs_nothing_and_a_seeded_controller_h
     after = topics(cluster)
     assert {name: after[name] for name in before} == before
     produce(cluster, "orders-new")
+
+
+def test_older_metadata_that_an_operator_accepts_set_logs_aside_which_come_back_with_the_newer_metadata(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    create(cluster, "orders-old", [1, 2, 3])
+    cluster.stop(CONTROLLER)
+    backup, newer = tmp_path / "backup", tmp_path / "newer"
+    shutil.copytree(folder(cluster, CONTROLLER), backup)
+    cluster.start(CONTROLLER)
+    cluster.wait_until_ready()
+    create(cluster, "orders-new", [1, 2, 3])
+    produce(cluster, "orders-new")
+    for broker in BROKERS:
+        cluster.stop(broker)
+    cluster.stop(CONTROLLER)
+    for kept, put in ((newer, backup), (tmp_path / "accepted", newer)):
+        folder(cluster, CONTROLLER).rename(kept)
+        shutil.copytree(put, folder(cluster, CONTROLLER))
+        cluster.start(CONTROLLER)
+        for broker in BROKERS:
+            cluster.start(broker, accept_older_metadata=True)
+        cluster.wait_until_ready()
+        if put is backup:
+            assert "orders-new" not in topics(cluster)
+            for broker in BROKERS:
+                assert list(folder(cluster, broker).glob("orders-new-0.*-stray"))
+                assert list(folder(cluster, broker).glob("__cluster_metadata-0.*-stray"))
+            for broker in BROKERS:
+                cluster.stop(broker)
+            cluster.stop(CONTROLLER)
+    wait_for(cluster, "orders-new", lambda view: view.leader >= 0)
+    assert read(cluster, "orders-new") == [b"%d" % number for number in range(RECORDS)]

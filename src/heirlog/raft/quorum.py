@@ -103,6 +103,7 @@ class Quorum:
         self._config = config or MetadataLogConfig()
         self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
         self._log: MetadataLog | None = None
+        self._state: QuorumStateFile | None = None
         self._replay: Replay | None = None
         self._role: Leader | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
@@ -193,7 +194,7 @@ class Quorum:
         except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, ValueError) as error:
             self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
             return
-        self._log = log
+        self._log, self._state = log, state
         log.log.on_failure = lambda error: self._fatal(f"the metadata log in {self._directory} failed: {error}")
         replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
         if log.loaded is not None:
@@ -318,10 +319,11 @@ class Quorum:
 
     def _set_aside(self, error: OSError | None) -> None:
         """Keep our copy of the log under another name, and fetch everything again."""
-        if self._stopped or self._log is None:
+        if self._stopped or self._log is None or self._state is None:
             return
         if error is None:
             self._log.close()
+            self._state.close()
             kept = f"{self._directory}.{self._env.random.randbytes(16).hex()}-stray"
             try:
                 self._env.files.rename(self._directory, kept)

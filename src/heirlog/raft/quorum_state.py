@@ -80,3 +80,7 @@ class QuorumStateFile:
         """`on_durable` once the state, or a newer one, would survive a power cut."""
         self.stored = state
         self._file.write(encode(state), on_durable)
+
+    def close(self) -> None:
+        """Forget what is under way: the directory is about to be renamed."""
+        self._file.close()
