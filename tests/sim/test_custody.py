@@ -13,7 +13,8 @@ from heirlog.sim.autopsy import log_on_disk
 from heirlog.sim.bystander import Violation
 from heirlog.sim.cluster import LOG_DIR
 from heirlog.sim.disk import SimFiles
-from heirlog.sim.stage import TOPIC, Plan, Stage
+from heirlog.sim.plan import Plan
+from heirlog.sim.stage import TOPIC, Stage
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 LIMIT_MS = 20_000

@@ -10,7 +10,8 @@ from heirlog.metadata.image import TOPIC_RESOURCE
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.bystander import Violation
-from heirlog.sim.stage import TOPIC, Plan, Stage
+from heirlog.sim.plan import Plan
+from heirlog.sim.stage import TOPIC, Stage
 
 STOP_LIMIT_MS = 30_000
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from heirlog.sim.disk import BREAKAGES
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.plan import Plan
+from heirlog.sim.stage import Stage
 
 STEP_LIMIT_MS = 30_000
 DIRECTORIES = ("/data/a", "/data/b", "/data/c")

@@ -10,8 +10,9 @@ from __future__ import annotations
 from random import Random
 
 from heirlog.protocol.types import BrokerId
+from heirlog.sim.plan import Plan
 from heirlog.sim.script import KILL, STOP, Script
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.stage import Stage
 
 
 def older_metadata_plan(random: Random) -> Plan:

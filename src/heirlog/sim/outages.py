@@ -18,8 +18,9 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim.bystander import Key
 from heirlog.sim.clients.admin import BALANCED, STRATEGY
 from heirlog.sim.clients.pipelined import PipelinedProducer
+from heirlog.sim.plan import Plan
 from heirlog.sim.script import KILL, STOP, Script
-from heirlog.sim.stage import TOPIC, Plan, Stage
+from heirlog.sim.stage import TOPIC, Stage
 
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 ACKS_ALL_LIMIT_MS = 1000

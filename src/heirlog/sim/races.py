@@ -17,8 +17,9 @@ from heirlog.broker.partition import Partition
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import PREFERRED, Operator, election
 from heirlog.sim.clients.mover import reassignment
+from heirlog.sim.plan import Plan
 from heirlog.sim.script import KILL, Script
-from heirlog.sim.stage import TOPIC, Plan, Stage
+from heirlog.sim.stage import TOPIC, Stage
 
 _SESSION_MS = 9000
 """A's session outlives a short cut of its way to the controller."""

@@ -24,8 +24,9 @@ from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import broken_disks, older_metadata, outages, races, swarms, switches
 from heirlog.sim.faults import Mix
+from heirlog.sim.plan import Plan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.stage import Stage
 from heirlog.sim.swarms import calm, disturb
 
 STEP_LIMIT_MS = 30_000

@@ -10,8 +10,7 @@ Scenarios act between `begin` and `heal`. Waiting too long anywhere is a violati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from random import Random
 
 from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
@@ -42,6 +41,7 @@ from heirlog.sim.disk import SimDisk
 from heirlog.sim.groups import GroupBook
 from heirlog.sim.history import Acknowledged, Finding, History, Observed
 from heirlog.sim.invariants import t12_latest_was_known
+from heirlog.sim.plan import Plan
 from heirlog.sim.reports import unreported
 from heirlog.sim.world import World
 
@@ -67,49 +67,6 @@ START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
 SUPERVISOR_MS = 1000
 AUDIT_LIMIT_MS = 20_000
-
-
-@dataclass(slots=True)
-class Plan:
-    """What a scenario asks the run to set up."""
-
-    elr: bool = True
-    brokers: int = 3
-    racks: Sequence[str] = ()
-    """Brokers are in them in turn; then topics are created whose replicas the controller places."""
-    partitions: int = 2
-    many: int = 0
-    """Partitions of a topic besides that is hardly ever written."""
-    min_isr: int = 2
-    config: Mapping[str, str] = field(default_factory=dict)
-    wire: bool = False
-    idempotent: bool = True
-    pipelined: bool = False
-    """An idempotent producer with several batches under way."""
-    leader_acks: bool = True
-    batch_records: int = 10
-    interval_ms: int = 200
-    members: int = 0
-    """Of a consumer group that shares out the topic."""
-    compacted: bool = False
-    """A compacted topic besides."""
-    remade: bool = False
-    """A topic besides that is deleted and made again under its name, all the time."""
-    min_isr_changes: bool = False
-    manager: bool = True
-    """The unclean recovery manager is on."""
-    topic_config: Mapping[str, str] = field(default_factory=dict)
-    """Of the topic, besides min ISR."""
-    strategy_changes: bool = False
-    """Of unclean.recovery.strategy, all the time."""
-    feature_changes: bool = False
-    """The eligible leader replicas are switched off and on, all the time."""
-    manager_changes: bool = False
-    """The recovery manager is switched off and on, all the time, and on in the end."""
-    made_again: bool = False
-    """The script deletes the topic and makes it again under its name."""
-    keeps_everything: bool = False
-    """Whatever elections are held: nothing that was acknowledged may be lost."""
 
 
 class Stage:

@@ -21,7 +21,8 @@ from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.faults import Mix, Swarm, draw_mix
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.plan import Plan
+from heirlog.sim.stage import Stage
 
 SWARM_MS = 20_000
 OUTAGES_MS = 40_000

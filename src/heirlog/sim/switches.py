@@ -12,9 +12,10 @@ from random import Random
 from heirlog.metadata.image import RECOVERY_VERSION
 from heirlog.sim.clients.admin import feature_level
 from heirlog.sim.cluster import RECOVERY_MANAGER
+from heirlog.sim.plan import Plan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.stage import Stage
 
 
 def manager_switch_plan(random: Random) -> Plan:

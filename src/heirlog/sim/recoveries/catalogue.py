@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from heirlog.sim.plan import Plan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.recoveries.answers import old_leader, u1, u2, u3, u4, u6, u11, u13, u14
 from heirlog.sim.recoveries.meanwhile import replaced_disk, u5, u7, u8, u15, u18
 from heirlog.sim.recoveries.operators import u9, u10, u16
-from heirlog.sim.stage import Plan, Stage
+from heirlog.sim.stage import Stage
 
 RECOVERIES: Mapping[str, tuple[Callable[[Random], Plan], Callable[[Stage], None]]] = {
     "U1": (plans.keeps_with_a_tail, u1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
-from heirlog.sim.stage import Plan
+from heirlog.sim.plan import Plan
 
 MANY = 40
 """Partitions of U15; `make bench` has ten thousand on real processes."""
