@@ -13,6 +13,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -59,11 +60,11 @@ def second_directory(cluster: Cluster) -> Path:
     return home / "more"
 
 
-def topic_in(cluster: Cluster, directory: Path) -> str:
-    """The name of a topic, led by broker 1, whose replica lies in this directory of it."""
+def topic_in(cluster: Cluster, directory: Path, leader: int = 1) -> str:
+    """The name of a topic whose replica on broker 1 is in this directory of it."""
     for _ in range(20):
         name = f"{directory.name}-{next(NUMBERS)}"
-        create(cluster, name, [1, 2, 3])
+        create(cluster, name, [leader, *(broker for broker in (1, 2, 3) if broker != leader)])
         if (directory / f"{name}-0").exists():
             return name
     raise AssertionError(f"no replica was placed in {directory}")
@@ -113,6 +114,25 @@ def test_a_full_disk_takes_one_directory_offline_and_nothing_that_was_acknowledg
         wait_for(cluster, topic, lambda view: len(view.isr) == 3)
     assert read(cluster, failing) == [BIG] * acknowledged + [b"elsewhere"]
     assert read(cluster, living) == [b"before", b"after"]
+
+
+def test_acks_all_continues_within_a_second_after_a_followers_directory_has_failed(cluster: Cluster) -> None:
+    """Not after replica.lag.time.max.ms, 30 s here."""
+    topic = topic_in(cluster, cluster.data / "broker-1" / "more", leader=2)
+    seen = len(cluster.output(1))
+    limit_files(cluster.pids[1], LIMIT_BYTES)
+    took_s = []
+    for _ in range(2 * LIMIT_BYTES // len(BIG)):
+        began = time.monotonic()
+        answer = write_once(cluster, 2, topic, BIG, acks=-1)
+        assert answer is not None and answer.error_code == 0
+        took_s.append(time.monotonic() - began)
+    assert "log-directory-offline" in cluster.output(1)[seen:]
+    assert max(took_s) < 1.0
+    wait_for(cluster, topic, lambda view: view.leader == 2 and 1 not in view.isr)
+    cluster.stop(1)
+    cluster.start(1)
+    wait_for(cluster, topic, lambda view: len(view.isr) == 3)
 
 
 def empty(path: Path) -> None:
