@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from heirlog.spark.pipeline.batch import BatchBody, meaning
 from heirlog.spark.pipeline.load import parse
@@ -99,3 +99,13 @@ def test_what_sparks_parser_says_stands_below_its_name() -> None:
     said = "[PARSE_SYNTAX_ERROR] Syntax error at or near 'IF'. (line 1, pos 2)"
     text = f"[STREAM_FAILED] Query\npyspark.errors.exceptions.captured.ParseException: \n{said}\n\n== SQL ==\nIF"
     assert sentence_of(StreamingQueryException(text)) == said
+
+
+def test_what_a_query_over_a_stream_refuses_is_the_sentence_that_names_the_row() -> None:
+    raised = (
+        "Job aborted due to stage failure: org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] "
+        "PipelineError: a row does not parse (topic orders, partition 1, offset 2): why; what to do SQLSTATE: P0001\n"
+        "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:2987)\n"
+    )
+    told = sentence_of(PySparkException(raised))
+    assert told == "a row does not parse (topic orders, partition 1, offset 2): why; what to do"
