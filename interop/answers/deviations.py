@@ -119,6 +119,13 @@ def _produced(difference: Difference) -> list[tuple[Any, int]]:
     ]
 
 
+def _committed(difference: Difference) -> list[tuple[Any, int]]:
+    plan = difference.plan
+    topics = plan.fields["topics"] if plan.key == 8 else ()
+    by = "topic_id" if plan.version >= 10 else "name"
+    return [(topic[by], part["partition_index"]) for topic in topics for part in topic["partitions"]]
+
+
 def _new_topics(*topics: dict[str, Any]) -> Plan:
     return Plan(19, 7, {"topics": list(topics), "timeout_ms": 20_000, "validate_only": False})
 
@@ -199,6 +206,45 @@ DEVIATIONS: list[Deviation] = [
                 57,
                 1,
                 {"feature_updates": [{"feature": "x", "max_version_level": 1}] * 2, "validate_only": True},
+            ),
+        ),
+    ),
+    Deviation(
+        "a partition twice in an OffsetCommit",
+        "a name that a request has twice",
+        lambda d: len(_committed(d)) > len(set(_committed(d))),
+        (
+            Plan(
+                8,
+                5,
+                {
+                    "group_id": "shown-h",
+                    "topics": [
+                        {
+                            "name": A,
+                            "partitions": [
+                                {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m" * 5000},
+                                {"partition_index": 0, "committed_offset": 2, "committed_metadata": ""},
+                            ],
+                        }
+                    ],
+                },
+            ),
+        ),
+    ),
+    Deviation(
+        "the log start beside a batch that the log refuses",
+        "the log start offset beside INVALID_RECORD",
+        lambda d: d.plan.key == 0 and _at(d, ".log_start_offset") and d.ours == -1,
+        (
+            Plan(
+                0,
+                9,
+                {
+                    "acks": -1,
+                    "timeout_ms": 5000,
+                    "topic_data": [{"name": A, "partition_data": [{"index": 0, "records": Batch(control=True)}]}],
+                },
             ),
         ),
     ),

@@ -307,7 +307,8 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
                     partition_index=asked.partition_index, error_code=code
                 )
             )
-        topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+        if answers:
+            topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
     pending: Pending[Any] = Pending()
 
     def answer(code: ErrorCode) -> None:
