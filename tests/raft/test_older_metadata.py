@@ -13,7 +13,7 @@ import pytest
 
 from heirlog.raft.committed_offset import NAME, read_committed_offset
 
-from .quorum_world import METADATA_DIR, Inode, Node, World
+from .quorum_world import METADATA_DIR, Inode, MemoryFile, Node, World
 
 OLDER = "older than this broker's own copy"
 
@@ -224,3 +224,21 @@ def test_an_observer_does_not_vouch_for_a_leader_that_it_has_not_compared() -> N
     world.start_leader()
     world.run_until(lambda: observer.quorum.agrees)
     assert observer.stopped_because is None
+
+
+def test_an_observer_stops_whose_disk_fails_as_it_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_with("a")
+    observer = world.observers[0]
+    world.leader.kill()
+    world.run_until(lambda: not observer.quorum.agrees)
+    read = MemoryFile.pread
+
+    def pread(file: MemoryFile, size: int, position: int) -> bytes:
+        if file.inode is observer.disk.now.get(file.path) and file.path.endswith(".log"):
+            raise OSError(5, "input/output error")
+        return read(file, size, position)
+
+    monkeypatch.setattr(MemoryFile, "pread", pread)
+    world.start_leader()
+    world.run_until(lambda: observer.stopped_because is not None)
+    assert "could not be read or written" in str(observer.stopped_because)

@@ -116,7 +116,11 @@ class Observer:
         if not commit.flush_reached(self._log.end_offset, self._log.flushed_offset):
             self._log.flush(self._flushed)
             return
-        compared = None if self.agrees else self._log.last_committed_batch()
+        try:
+            compared = None if self.agrees else self._log.last_committed_batch()
+        except OSError as error:
+            self._disk_failed(error)
+            return
         request, asked = self._request(self._log.end if compared is None else compared.before)
         target = self._target()
 
@@ -139,7 +143,7 @@ class Observer:
         self._fetch()
 
     def _disk_failed(self, error: OSError) -> None:
-        self._fatal(f"the metadata log in {self._log.directory} could not be written: {error}")
+        self._fatal(f"the metadata log in {self._log.directory} could not be read or written: {error}")
 
     def _target(self) -> Endpoint:
         """The leader while it answers; otherwise everybody known in turn, the leader among them."""
@@ -287,7 +291,7 @@ class Observer:
         self.leadership = Leadership(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
         self._state.write(
             QuorumState(named.leader_id, named.leader_epoch),
-            lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,
+            lambda error: self._fatal(f"quorum-state could not be read or written: {error}") if error else None,
         )
         if (now.leader_id, now.epoch) != (self.leadership.leader_id, self.leadership.epoch):
             self.agrees = False
