@@ -17,12 +17,13 @@ from answers.world import Batch
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 UNKNOWN_SERVER_ERROR, INVALID_REQUEST, NOT_COORDINATOR = -1, 42, 16
+UNSUPPORTED_CODEC = 76
 INVALID_RECORD, INVALID_ACKS, GROUP_NOT_FOUND = 87, 21, 69
 TRANSACTIONAL_ID_FORBIDDEN = 53
 OWN_CONFIGS = ("unclean.recovery.", "heirlog.", "log.level", "eligible.leader.replicas.enabled")
 NEEDS_A_RESTART = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 OURS = "heirlog.recovery.version"
-DESCRIBED = frozenset((15, 32, 61, 43))
+DESCRIBED = frozenset((15, 32, 61, 43, 47))
 """These are answered once for each name."""
 CONFIGURED = frozenset((19, 32))
 A, B = "shown-a", "shown-b"
@@ -83,7 +84,7 @@ def _meaningless(difference: Difference) -> bool:
         return True
     if plan.key in (1, 2) and plan.version >= 2:
         return plan.fields["isolation_level"] not in (0, 1)
-    return plan.key == 44 and difference.theirs == UNKNOWN_SERVER_ERROR
+    return plan.key in (44, 75) and difference.theirs == UNKNOWN_SERVER_ERROR
 
 
 def _holds_nothing(difference: Difference) -> bool:
@@ -269,7 +270,7 @@ DEVIATIONS: list[Deviation] = [
     Deviation(
         "a batch and acks that are both wrong",
         "`acks` and records that are both wrong",
-        lambda d: d.plan.key == 0 and d.theirs == INVALID_RECORD and d.ours == INVALID_ACKS,
+        lambda d: d.plan.key == 0 and d.theirs in (INVALID_RECORD, UNSUPPORTED_CODEC) and d.ours == INVALID_ACKS,
         (
             Plan(
                 0,

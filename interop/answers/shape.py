@@ -29,6 +29,7 @@ ORDERED = {("DescribeTopicPartitionsResponse", "topics")}
 MERGED = {
     "FetchResponse": [("responses", "partitions")],
     "ProduceResponse": [("responses", "partition_responses")],
+    "OffsetDeleteResponse": [("topics", "partitions")],
     "OffsetCommitResponse": [("topics", "partitions")],
     "ElectLeadersResponse": [("replica_election_results", "partition_result")],
 }

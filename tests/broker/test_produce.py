@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from heirlog.broker.produce import _check_codec
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.pending import Pending
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode, KafkaError
 
 from .fakes import Rig, answer_of, batch, restarted, state
 
@@ -240,3 +242,14 @@ def test_a_follower_that_restarted_cleanly_and_leads_does_not_confirm_a_repeat_t
     again.fetch(3, replica=2)
     assert outcome(first) == (ErrorCode.DUPLICATE_SEQUENCE_NUMBER, -1)
     assert outcome(last) == (ErrorCode.NONE, 2)
+
+
+@pytest.mark.parametrize(("version", "code"), [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, None)])
+def test_zstd_needs_the_version_that_brought_it(version: int, code: ErrorCode | None) -> None:
+    records = encode_batch([(None, b"v", (), 1)], compression=4)
+    if code is None:
+        _check_codec(records, version)
+        return
+    with pytest.raises(KafkaError) as refused:
+        _check_codec(records, version)
+    assert refused.value.code is code

@@ -93,6 +93,8 @@ class DeleteRecordsHandler:
         for topic in request.topics:
             cuts.setdefault(topic.name, {}).update((asked.partition_index, asked) for asked in topic.partitions)
         for name, partitions in cuts.items():
+            if not partitions:
+                continue
             answers = [self._answer(name, asked, wait) for asked in partitions.values()]
             response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=answers))
         if not wait.keys:

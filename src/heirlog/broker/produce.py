@@ -31,6 +31,7 @@ from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.env import Env
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
+from heirlog.protocol.batch import COMPRESSION_MASK, HEADER_SIZE
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import records_view
@@ -50,11 +51,13 @@ _BEFORE_THE_LOG = (
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.RECORD_LIST_TOO_LARGE,
     ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
 """Beside these errors Apache Kafka names no log start offset."""
 _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
+_ZSTD_VERSION, _ZSTD, _ATTRIBUTES_AT = 7, 4, 22
 
 _Answer: TypeAlias = ProduceResponse.PartitionProduceResponse
 _RecordError: TypeAlias = ProduceResponse.BatchIndexAndErrorMessage
@@ -140,6 +143,12 @@ def _check(partition: Partition, acks: int, context: Context) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by coordinators only")
 
 
+def _check_codec(records: Any, version: int) -> None:
+    """Raises KafkaError: zstd came with version 7 (KIP-110)."""
+    if version < _ZSTD_VERSION and len(records) >= HEADER_SIZE and records[_ATTRIBUTES_AT] & COMPRESSION_MASK == _ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Produce v{version} carries no zstd; use v7 or later")
+
+
 class _Done:
     """What a request has come to, partition by partition."""
 
@@ -205,6 +214,7 @@ class ProduceHandler:
                 name = topic.topic_id if context.api_version >= _TOPIC_ID_VERSION else topic.name
                 raise self._replicas.no_partition(name, data.index)
             _check(partition, acks, context)
+            _check_codec(records, context.api_version)
             partition.traffic.produces += 1
             watermark = partition.high_watermark
             appended = partition.append(

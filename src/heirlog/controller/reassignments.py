@@ -58,7 +58,7 @@ def alter_reassignments(image: Image, static: StaticConfig, request: AlterPartit
     handling = _Handling(image, static, request.allow_replication_factor_change)
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None,
+        error_message=None if request.topics else "",
         responses=[
             AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
                 name=topic.name,
