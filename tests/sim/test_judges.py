@@ -10,6 +10,7 @@ from heirlog.metadata.image import TOPIC_RESOURCE
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.bystander import Violation
+from heirlog.sim.cluster import says_clean
 from heirlog.sim.plan import Plan
 from heirlog.sim.stage import TOPIC, Stage
 
@@ -91,3 +92,19 @@ def test_brokers_that_have_just_been_started_are_not_registered_yet() -> None:
     assert stage.all_unfenced(), "the controller takes the old incarnations for the new ones"
     assert not stage._all_registered()
     assert stage.cluster.run_until(stage._all_registered, STOP_LIMIT_MS)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_broker_killed_after_its_clean_shutdown_file_was_durable_has_stopped_cleanly(at_once: bool) -> None:
+    stage = begun()
+    cluster, bystander = stage.cluster, stage.checker.bystander
+    machine = cluster.broker(BrokerId(2))
+    assert machine.running is not None
+    incarnation = machine.running.broker.lifecycle.incarnation_id
+    cluster.stop(machine.name)
+    if not at_once:
+        disk = cluster.machines.disk(machine.name)
+        assert cluster.run_until(lambda: says_clean(disk, machine), STOP_LIMIT_MS)
+    assert cluster.is_up(machine.name)
+    cluster.kill(machine.name)
+    assert bystander.ended_cleanly(incarnation) is not at_once

@@ -140,6 +140,8 @@ def _holds_everything(partition: Partition, lineage: Lineage) -> bool:
 
 
 def _was_clean(process: Process) -> bool:
-    """It ended by itself, with nothing left to write: also where it refused to follow older metadata."""
+    """It ended with nothing left to write: also where it refused to follow older metadata, or was killed after that."""
     exit = process.exit
-    return exit is not None and exit.kind == "stopped" and (exit.code == 0 or OLDER_METADATA in exit.reason)
+    if exit is None:
+        return False
+    return exit.finished or (exit.kind == "stopped" and (exit.code == 0 or OLDER_METADATA in exit.reason))

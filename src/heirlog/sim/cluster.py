@@ -12,6 +12,7 @@ seconds of virtual time; what is short in proportion stays so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
@@ -20,13 +21,14 @@ from heirlog.metadata.features import DEFAULT_FEATURES
 from heirlog.metadata.image import ELR_VERSION
 from heirlog.node.format import Format, format_node
 from heirlog.node.node import Node
-from heirlog.protocol.types import BrokerId, Endpoint, Uuid
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerId, Endpoint, Uuid
 from heirlog.raft.control import Voter
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.env import SimEnv
 from heirlog.sim.machines import Machines, Runnable
 from heirlog.sim.network import Network
 from heirlog.sim.world import Exit, Process, World
+from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, decide_previous_broker_epoch, parse_clean_shutdown
 
 C = TypeVar("C", bound=Runnable)
 
@@ -73,6 +75,14 @@ class Machine:
         if self.node is None or self.process is None or not self.process.alive or not self.node.directories:
             return None
         return self.node
+
+
+def says_clean(disk: SimDisk, machine: Machine) -> bool:
+    """Every directory says so, with one broker epoch."""
+    files = dict(disk.contents())
+    said = [files.get(f"{path}/{CLEAN_SHUTDOWN_FILE}") for path in machine.config.log_dirs]
+    epochs = [None if content is None else parse_clean_shutdown(content) for content in said]
+    return decide_previous_broker_epoch(epochs) != NO_BROKER_EPOCH
 
 
 class Cluster:
@@ -225,7 +235,12 @@ class Cluster:
     def kill(self, name: str, *, lose_unflushed: bool = False) -> None:
         """SIGKILL, or with `lose_unflushed` a power cut."""
         self.say(f"{'power-cut' if lose_unflushed else 'kill'} {name}")
-        self.machines.kill(name, lose_unflushed=lose_unflushed)
+        machine = self._by_name[name]
+        stopping = machine.process if machine.stopping and self.is_up(name) else None
+        lost = self.machines.kill(name, lose_unflushed=lose_unflushed)
+        is_clean = lost == 0 and says_clean(self.machines.disk(name), machine)
+        if is_clean and stopping is not None and stopping.exit is not None:
+            stopping.exit = replace(stopping.exit, finished=True)
 
     def stop(self, name: str) -> None:
         """SIGTERM: as soon as the process runs, it begins to stop."""

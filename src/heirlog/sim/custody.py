@@ -17,9 +17,9 @@ from zlib import crc32
 
 from heirlog.metadata.state import PartitionState
 from heirlog.node.node import Node
-from heirlog.protocol.types import METADATA_TOPIC, NO_BROKER_EPOCH, BrokerId, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, BrokerId, Uuid
 from heirlog.sim.bystander import Bystander, Key
-from heirlog.sim.cluster import Machine
+from heirlog.sim.cluster import Machine, says_clean
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.invariants import (
     t16_log_was_given_up,
@@ -27,7 +27,6 @@ from heirlog.sim.invariants import (
     t18_start_changed_nothing,
 )
 from heirlog.sim.world import LogLine, Process
-from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, decide_previous_broker_epoch, parse_clean_shutdown
 from heirlog.storage.identity import PARTITION_METADATA, parse_partition_metadata
 from heirlog.storage.log_directory import DELETE_SUFFIX
 
@@ -120,7 +119,7 @@ class Custody:
             return
         held = self._of(machine.name)
         self._compare(machine, held, "before it")
-        if held.stopped is None and _is_clean(disk, machine):
+        if held.stopped is None and says_clean(disk, machine):
             held.stopped = _digest(disk)
         process.on_end.append(lambda: self._ended(machine, held))
 
@@ -142,14 +141,6 @@ class Custody:
         if found is None:
             found = self._held[name] = _Held()
         return found
-
-
-def _is_clean(disk: SimDisk, machine: Machine) -> bool:
-    """Every directory says so, with one broker epoch."""
-    files = dict(disk.contents())
-    said = [files.get(f"{path}/{CLEAN_SHUTDOWN_FILE}") for path in machine.config.log_dirs]
-    epochs = [None if content is None else parse_clean_shutdown(content) for content in said]
-    return decide_previous_broker_epoch(epochs) != NO_BROKER_EPOCH
 
 
 def _digest(disk: SimDisk) -> Digest:

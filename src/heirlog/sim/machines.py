@@ -67,15 +67,20 @@ class Machines:
         self.world.schedule(0, process, "start", begin)
         return process
 
-    def kill(self, name: str, *, lose_unflushed: bool = False) -> None:
-        """SIGKILL; with `lose_unflushed` as a power cut does to the disk. A machine that is down can lose power too."""
+    def kill(self, name: str, *, lose_unflushed: bool = False) -> int:
+        """SIGKILL; with `lose_unflushed` as a power cut does to the disk. A machine that is down can lose power too.
+
+        The number of files and names that the disk has lost.
+        """
         process = self.world.host(name).process
         if process is not None:
             self.world.end(process, Exit("killed", -9, "power cut" if lose_unflushed else "SIGKILL"))
-        if lose_unflushed:
-            lost = self.disk(name).power_cut()
-            self.world.note(name, f"lost {lost}")
-            self.world.counters["disk.lost"] += 1 if lost else 0
+        if not lose_unflushed:
+            return 0
+        lost = self.disk(name).power_cut()
+        self.world.note(name, f"lost {lost}")
+        self.world.counters["disk.lost"] += 1 if lost else 0
+        return lost
 
     def replace_disk(self, name: str) -> None:
         """A new, empty one for a machine that is down."""

@@ -48,6 +48,8 @@ class Exit:
     kind: str
     code: int
     reason: str
+    finished: bool = False
+    """Killed when it had written all it had to: its disk says that it stopped cleanly, and has lost nothing."""
 
 
 class Process:
