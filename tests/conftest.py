@@ -6,11 +6,15 @@ tests, which says nothing of their length.
 
 Hypothesis judges what comes out, never how long it takes: on a busy machine any example may take a second.
 
+Tests send signals to the commands that they start. A command ignores what it was started with as ignored, and a shell
+ignores SIGINT for what runs in the background, nohup ignores SIGHUP: so those are restored here, for all children.
+
 Traps. Markers of groups (`--dist loadgroup`) do not reach the scheduler of xdist 3.8 with pytest 9.2.
 """
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +24,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("heirlog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("heirlog")
+
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 TESTS = Path(__file__).parent
 SPARK = "tests/spark/"
