@@ -155,5 +155,6 @@ def _refusal(stray: Stray) -> str:
     return (
         f"{stray.node.properties_path} has {stray.name}={stray.path}{leads}, which is outside the data folder "
         f"{stray.node.directory.parent}: this cluster would work on files that may be another one's. Move them to "
-        f"{stray.node.log_dir} and set {stray.name} to that, or start the nodes without `up`: heirlog node --config"
+        f"{stray.node.log_dir} and set {stray.name} to that, or start each node without `up`: "
+        "heirlog node --config server.properties"
     )

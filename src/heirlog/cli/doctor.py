@@ -28,7 +28,9 @@ REDRAW_S = 0.2
 
 Directories = Annotated[
     list[Path],
-    typer.Argument(help="Log directories, or folders that hold some (what heirlog up --data names).", metavar="DIR..."),
+    typer.Argument(
+        help="Log directories, or folders that hold some, such as the data folder of a local cluster.", metavar="DIR..."
+    ),
 ]
 
 

@@ -42,7 +42,7 @@ def dump(
     for path in files:
         if path.is_dir():
             raise UsageError(
-                f"{path} is a folder: name files in it, such as {path}/*.log (heirlog doctor takes folders)"
+                f"{path} is a folder: name files in it, such as {path}/*.log (heirlog doctor DIR takes folders)"
             )
         if not path.is_file():
             raise CommandError(f"there is no file {path}")

@@ -163,7 +163,7 @@ def _update(client: BlockingClient, verb: str, levels: dict[str, int], kind: int
     if answer.error_code:
         reason = answer.error_message or ""
         raise CommandError(
-            f"could not {verb} {named}: {error_code(answer.error_code).name}, {reason}".rstrip(", ")
+            f"could not {verb} {named}: {error_code(answer.error_code).name}, {reason}".rstrip(" ,.")
             + "; heirlog features describe shows what the cluster has and supports"
         )
     if as_json:

@@ -148,7 +148,7 @@ def _refuse_former_quorum(files: Disk, path: str) -> None:
     if any(name.endswith(".log") for name in names):
         raise CommandError(
             f"{metadata} holds the log of a quorum that has run, and {path}/meta.properties is gone: put that file "
-            "back (its directory.id is what `heirlog dump --deep` shows of the newest .checkpoint there as "
+            "back (its directory.id is what `heirlog dump --deep FILE` shows of the newest .checkpoint there as "
             "voter_directory_id of this node), or move the folder away to begin a new cluster"
         )
 
@@ -196,7 +196,9 @@ def inspect(config: StaticConfig) -> tuple[dict[str, dict[str, Any] | None], lis
                 continue
             found[path] = None if identity is None else _as_properties(identity)
             if identity is None:
-                problems.append(f"{path} is not formatted; heirlog storage format does it.")
+                problems.append(
+                    f"{path} is not formatted: run `heirlog storage format --cluster-id <id> --config <file>`."
+                )
             elif identity.node_id != config.node_id:
                 problems.append(f"{path} belongs to node {identity.node_id}, not to {config.node_id}.")
     clusters = sorted({str(metadata["cluster.id"]) for metadata in found.values() if metadata is not None})

@@ -19,10 +19,10 @@ NEXT_STEPS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "heirlog topics list shows what there is",
     ErrorCode.UNKNOWN_TOPIC_ID: "heirlog topics list shows what there is",
     ErrorCode.TOPIC_ALREADY_EXISTS: (
-        "heirlog topics describe shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
+        "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
     ErrorCode.INVALID_TOPIC_EXCEPTION: "names are of at most 249 letters, digits, dots, dashes and underscores",
-    ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe)",
+    ErrorCode.INVALID_PARTITIONS: "a topic can only get more partitions than it has (heirlog topics describe TOPIC)",
     ErrorCode.INVALID_REPLICATION_FACTOR: _BROKERS,
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: _BROKERS,
     ErrorCode.BROKER_NOT_AVAILABLE: _BROKERS,
@@ -41,8 +41,8 @@ NEXT_STEPS: Final = {
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
     ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows which groups there are",
-    ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe --members)",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe --members)",
+    ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe --group GROUP --members)",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe --group GROUP --members)",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,

@@ -40,7 +40,9 @@ STANDARD_OUTPUT = "-"
 
 Directories = Annotated[
     list[Path],
-    typer.Argument(help="Log directories, or folders that hold some (what heirlog up --data names).", metavar="DIR..."),
+    typer.Argument(
+        help="Log directories, or folders that hold some, such as the data folder of a local cluster.", metavar="DIR..."
+    ),
 ]
 Files = Annotated[list[Path], typer.Argument(help="Files that `salvage list` names.", metavar="FILE...")]
 
@@ -183,7 +185,7 @@ def _named(path: Path) -> KeptFile:
         raise CommandError(f"there is no file {path}")
     kept = _understood(path)
     if kept is None:
-        raise UsageError(f"{path} is no kept range: `heirlog recover salvage list` names them")
+        raise UsageError(f"{path} is no kept range: `heirlog recover salvage list DIR` names them")
     return kept
 
 

@@ -264,7 +264,7 @@ def _what_decides(leadership: Leadership, topic_id: Uuid) -> str:
     return {
         Strategy.AGGRESSIVE: "The best log of the replicas that answer within seconds leads",
         Strategy.BALANCED: "The best log leads once every replica has answered",
-        Strategy.NONE: "An operator has to decide (heirlog recover)",
+        Strategy.NONE: "An operator has to decide (heirlog recover plan)",
     }[leadership.strategy(topic_id)]
 
 

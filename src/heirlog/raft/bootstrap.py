@@ -60,5 +60,6 @@ def read_bootstrap_records(files: Files, log_dir: str) -> list[Message]:
     except snapshot.InvalidSnapshot as error:
         raise snapshot.InvalidSnapshot(
             f"{log_dir}/{BOOTSTRAP_RECORDS} is damaged ({error}): remove it if the cluster has run before, since only "
-            f"its first controller reads it; else empty the directory and run `heirlog storage format` again"
+            "its first controller reads it; else empty the directory and run `heirlog storage format --cluster-id <id> "
+            "--config <server.properties>` again"
         ) from error

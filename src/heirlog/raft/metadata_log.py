@@ -298,7 +298,8 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
         raise MetadataLogLost(
             f"the metadata log in {directory} starts at offset {log.log_start_offset} and no readable snapshot reaches "
             f"that far{_naming(damaged)}: delete the directory's contents so that this node fetches everything again, "
-            "or, if it is the only controller, move it away and run `heirlog recover controller`"
+            "or, if it is the only controller, move it away and run `heirlog recover controller "
+            "--config <server.properties> --from <broker-log-dir>`"
         )
     opened = MetadataLog(env, directory, log, config, loaded, snapshots, CommittedOffsetFile(files, directory))
     opened._snapshot_voters = loaded.voters if loaded else ()

@@ -48,9 +48,9 @@ from heirlog.raft.snapshot import SnapshotId
 from heirlog.storage.errors import StorageFormatError
 
 ACCEPT_ADVICE = (
-    "To accept the older metadata all the same, for one start: `heirlog node --accept-older-metadata` or `heirlog up "
-    "--accept-older-metadata`; logs that they do not know are set aside, and this broker gives up its seats in ISR and "
-    "ELR."
+    "To accept the older metadata all the same, for one start: `heirlog node --config <server.properties> "
+    "--accept-older-metadata` or `heirlog up --accept-older-metadata`; logs that they do not know are set aside, and "
+    "this broker gives up its seats in ISR and ELR."
 )
 
 
@@ -310,7 +310,8 @@ class Quorum:
                 f"the controller's metadata are older than this broker's own copy, or of another history: {seen}. "
                 "Following them would lose topics, ACLs and configurations that were changed since, and replicas could "
                 "be elected that lack records. Nothing was changed. Start the right controller, or seed a new one from "
-                f"the brokers' copies with `heirlog recover controller`. {ACCEPT_ADVICE}"
+                "the brokers' copies with `heirlog recover controller --config <server.properties> "
+                f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
             )
             return
         self._role.close()

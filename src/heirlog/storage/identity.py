@@ -45,7 +45,7 @@ def read_meta_properties(files: Files, path: str) -> MetaProperties | None:
     except (ValueError, KeyError) as error:
         raise StorageFormatError(
             f"{path}/{META_PROPERTIES} is damaged ({error}): restore it, or empty the directory and run "
-            f"`heirlog storage format` on it"
+            "`heirlog storage format --cluster-id <id> --config <server.properties>` on it"
         ) from error
 
 
@@ -69,7 +69,8 @@ def format_directory(
     if found is not None:
         raise StorageFormatError(
             f"{path} is formatted already, for node {found.node_id} of cluster {found.cluster_id}: "
-            f"`heirlog storage format --ignore-formatted` leaves it as it is"
+            f"`heirlog storage format --cluster-id {found.cluster_id} --config <server.properties> --ignore-formatted` "
+            "leaves it as it is"
         )
     files.mkdirs(path)
     properties = MetaProperties(cluster_id, node_id, directory_id)

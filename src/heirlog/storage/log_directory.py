@@ -104,12 +104,13 @@ class LogDirectory:
         if cluster_id is not None and found.cluster_id != cluster_id:
             raise ForeignDirectory(
                 f"{path} belongs to cluster {found.cluster_id}, not {cluster_id}: correct log.dirs, or empty the "
-                f"directory and run `heirlog storage format --cluster-id {cluster_id}`"
+                f"directory and run `heirlog storage format --cluster-id {cluster_id} --config <server.properties>`"
             )
         if found.node_id != node_id:
             raise ForeignDirectory(
                 f"{path} belongs to node {found.node_id}, not {node_id}: correct node.id or log.dirs, or empty the "
-                f"directory and run `heirlog storage format`"
+                f"directory and run `heirlog storage format --cluster-id {found.cluster_id} "
+                "--config <server.properties>`"
             )
         return cls(files, path, found.directory_id, read_clean_shutdown(files, path))
 

@@ -48,5 +48,5 @@ def pytest_runtest_makereport(
     if cluster is not None and report.when == "call" and report.failed:
         for node in cluster.node_ids:
             last = cluster.output(node).splitlines()[-OUTPUT_LINES:]
-            report.sections.append((f"heirlog node {node}", "\n".join(last)))
+            report.sections.append((f"output of node {node}", "\n".join(last)))
     return report
