@@ -23,7 +23,7 @@ TRANSACTIONAL_ID_FORBIDDEN = 53
 OWN_CONFIGS = ("unclean.recovery.", "heirlog.", "log.level", "eligible.leader.replicas.enabled")
 NEEDS_A_RESTART = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 OURS = "heirlog.recovery.version"
-DESCRIBED = frozenset((15, 32, 61, 43, 47))
+DESCRIBED = frozenset((9, 15, 32, 43, 47, 61))
 """These are answered once for each name."""
 CONFIGURED = frozenset((19, 32))
 A, B = "shown-a", "shown-b"

@@ -28,7 +28,7 @@ from suites import nodes
 from answers import admin_requests, data_requests, group_requests
 from answers.deviations import DEVIATIONS, examples_of, explained, rowless
 from answers.mutations import mutated
-from answers.players import WAITING, Difference, Player, Table
+from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
 from answers.scene import CLIENTS, NODE_ID, Scene
 from answers.shape import Plan, kind_of, request_of
 from answers.wire import Server
@@ -37,6 +37,7 @@ from heirlog.testing import Cluster
 from heirlog.testing.apache_kafka import ApacheKafkaNode
 
 SECONDS = 60
+TIDIED_AT_MOST = 5
 STEPS = (12, 30)
 MUTATED = 0.3
 SHOWN = 700
@@ -125,7 +126,7 @@ class Sequence:
         if plan.key in CONTROLLED and not plan.fields.get("validate_only"):
             self._table.settle()
         found += self._late_answers()
-        if any(_divides(difference) for difference in found):
+        if answer is NO_ANSWER or any(_divides(difference) for difference in found):
             self._continue_anew()
 
     def _take_in(self, plan: Plan, answer: Any) -> None:
@@ -171,6 +172,11 @@ class Sequence:
         for player in self._table.players:
             _tidy(player, self._name)
         self._table.settle()
+        for _ in range(TIDIED_AT_MOST):
+            left = [_tidy_configs(player) for player in self._table.players]
+            if not any(left):
+                break
+            self._table.settle()
 
 
 def _ends_it(plan: Plan) -> bool:
@@ -212,6 +218,14 @@ def _tidy(player: Player, name: str) -> None:
         ask(20, 5, topic_names=topics, timeout_ms=20_000)
     anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
     ask(31, 3, filters=[anything])
+
+
+def _tidy_configs(player: Player) -> bool:
+    """Deletes what was configured; whether groups had something left."""
+
+    def ask(key: int, version: int, **fields: Any) -> Any:
+        return player.server.ask(request_of(Plan(key, version, fields), player.world), version)
+
     kept = ask(74, 1, resource_types=[32]).config_resources
     configured = [{"resource_type": 32, "resource_name": each.resource_name} for each in kept]
     configured += [{"resource_type": 4, "resource_name": broker} for broker in ("", str(NODE_ID))]
@@ -228,6 +242,7 @@ def _tidy(player: Player, name: str) -> None:
             )
     if changes:
         ask(44, 1, resources=changes)
+    return bool(kept)
 
 
 @contextmanager

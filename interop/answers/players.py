@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from answers.shape import Plan, differences, kind_of, normal, request_of
-from answers.wire import ACCEPTED, CLOSED, NO_ANSWER, PATIENCE_S, WAITING, Server
+from answers.wire import ACCEPTED, NO_ANSWER, PATIENCE_S, WAITING, Server
 from answers.world import World
 from heirlog.protocol.api import request_class
 
@@ -138,6 +138,11 @@ class Table:
                 found[player.name] = NO_ANSWER
                 player.server.connection(plan.client, plan.controller).close()
         self.answers += 1
+        if plan.key not in MAY_WAIT and NO_ANSWER in (found["kafka"], found["control"]):
+            # of a node of Apache Kafka that does not answer nothing can be said
+            self.noise += 1
+            self.noisy[f"{plan.name} without an answer"] += 1
+            return NO_ANSWER, []
         return found["kafka"], self._compared(plan, found)
 
     def _compared(self, plan: Plan, found: dict[str, Any]) -> list[Difference]:
@@ -163,4 +168,4 @@ class Table:
             player.server.disconnect()
 
 
-__all__ = ["CLOSED", "WAITING", "Difference", "Player", "Table"]
+__all__ = ["NO_ANSWER", "WAITING", "Difference", "Player", "Table"]

@@ -164,6 +164,7 @@ def _commit_answer(
                 ],
             )
             for topic in request.topics
+            if topic.partitions
         ]
     )
 
