@@ -86,6 +86,49 @@ def test_the_controllers_own_broker_needs_no_fetch() -> None:
     assert world.every_broker.knows_first("done", 10) == "done"
 
 
+class Counted(int):
+    """An end offset that counts how often it is looked at."""
+
+    looks = 0
+
+    def __le__(self, other: int) -> bool:
+        Counted.looks += 1
+        return int(self) <= other
+
+
+class CountedBrokers(dict[Any, Any]):
+    looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        CountedBrokers.looks += 1
+        return super().__contains__(key)
+
+
+def test_a_slow_broker_makes_neither_the_fetches_of_others_nor_commits_slower() -> None:
+    world = World(1, 2)
+    heard = [_committed(world, Counted(i)) for i in range(1_000)]
+    world.every_broker.fetched(1, 1_000)
+    Counted.looks = CountedBrokers.looks = 0
+    world.image.brokers = CountedBrokers(world.image.brokers)
+    for _ in range(10):
+        world.every_broker.fetched(1, 1_000)
+        world.every_broker.fetched(2, -1)
+        world.every_broker.brokers_changed()
+    assert Counted.looks <= 10 and CountedBrokers.looks <= 10
+    assert not any(heard)
+    world.every_broker.fetched(2, 499)
+    assert [bool(said) for said in heard] == [True] * 500 + [False] * 500
+    world.env.advance(WAIT_MS)
+    assert all(said == ["done"] for said in heard)
+    assert not world.every_broker._queues
+
+
+def _committed(world: World, end_offset: int) -> list[Any]:
+    heard, committed = world.change(end_offset)
+    committed.complete("done")
+    return heard
+
+
 def test_a_client_that_leaves_takes_its_wait_along() -> None:
     world = World(1)
     committed: Pending[Any] = Pending()

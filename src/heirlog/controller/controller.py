@@ -233,9 +233,6 @@ class Controller:
         if self.image.open_transaction is not None:
             # its controller died before the end: nothing of it counts, and whatever came next would be held with it
             self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
-        if self.image.open_transaction is not None:
-            # its controller is gone, and nothing would count before it ends
-            self._append([AbortTransactionRecord(reason="The controller that began it is not active any more.")])
         if self.image.metadata_version == 0:
             self._append(bootstrap_records(self._static, self._bootstrap))
         elif RECOVERY_VERSION not in self.image.features:

@@ -15,6 +15,7 @@ soon as it has applied what came, so that all this takes one round trip.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -22,6 +23,7 @@ from typing import Any, Final
 from heirlog.env import Cancel, Env
 from heirlog.metadata.image import Image
 from heirlog.pending import Pending
+from heirlog.protocol.types import BrokerId
 
 WAIT_MS: Final = 500
 WAITS_MAX: Final = 10_000
@@ -33,22 +35,30 @@ client asks for it."""
 
 
 class EveryBroker:
-    """On a controller: which unfenced brokers have yet to apply which change."""
+    """On a controller: which unfenced brokers have yet to apply which change.
+
+    Each broker has a queue of the waits it keeps, in the order of their end offsets, since appends are in order. So a
+    fetch looks at the waits that it ends and one more, however many wait for a slow broker.
+    """
 
     def __init__(self, env: Env, image: Callable[[], Image], node_id: int) -> None:
         """node_id: this node's, which needs no fetch to know what it has committed itself."""
         self._env = env
         self._image = image
         self._node_id = node_id
-        self._waits: dict[_Wait, None] = {}
+        self._waits: set[_Wait] = set()
+        self._queues: dict[int, OrderedDict[_Wait, None]] = {}
+        """By broker, without empty ones."""
 
     def knows_first(self, answer: Any, end_offset: int) -> Any:
         """`answer`, once it is there and every broker that is unfenced now has applied all below `end_offset`."""
         behind = {b.id for b in self._image().brokers.values() if not b.fenced and b.id != self._node_id}
         if not behind or len(self._waits) >= WAITS_MAX:
             return answer
-        wait = _Wait(end_offset, set(behind))
-        self._waits[wait] = None
+        wait = _Wait(end_offset, behind)
+        self._waits.add(wait)
+        for broker_id in behind:
+            self._queues.setdefault(broker_id, OrderedDict())[wait] = None
         if isinstance(answer, Pending):
             wait.answer.on_abandon = partial(self._abandoned, wait, answer)
             answer.then(partial(self._committed, wait))
@@ -58,19 +68,22 @@ class EveryBroker:
 
     def fetched(self, replica_id: int, high_watermark: int) -> None:
         """A replica of the metadata log has applied everything below `high_watermark`."""
-        for wait in list(self._waits):
-            if wait.end_offset <= high_watermark and replica_id in wait.behind:
-                wait.behind.discard(replica_id)
-                self._look_at(wait)
+        queue = self._queues.get(replica_id)
+        while queue and (wait := next(iter(queue))).end_offset <= high_watermark:
+            self._knows(wait, replica_id)
 
     def brokers_changed(self) -> None:
-        """A broker that is fenced, or gone, is waited for no longer."""
-        if not self._waits:
-            return
+        """A broker that is fenced, or gone, is waited for no longer. Costs a look at each broker that is behind."""
         brokers = self._image().brokers
-        for wait in list(self._waits):
-            wait.behind = {b for b in wait.behind if b in brokers and not brokers[b].fenced}
-            self._look_at(wait)
+        for broker_id in [b for b in self._queues if b not in brokers or brokers[BrokerId(b)].fenced]:
+            queue = self._queues.get(broker_id)
+            while queue:
+                self._knows(next(iter(queue)), broker_id)
+
+    def _knows(self, wait: _Wait, broker_id: int) -> None:
+        wait.behind.discard(broker_id)
+        self._unqueue(wait, broker_id)
+        self._look_at(wait)
 
     def _committed(self, wait: _Wait, response: Any) -> None:
         wait.response = response
@@ -82,14 +95,28 @@ class EveryBroker:
             self._over(wait)
 
     def _over(self, wait: _Wait) -> None:
-        if self._waits.pop(wait, wait) is None:
-            wait.end()
+        if self._forget(wait):
             wait.answer.complete(wait.response)
 
     def _abandoned(self, wait: _Wait, answer: Pending[Any]) -> None:
-        self._waits.pop(wait, None)
-        wait.end()
+        self._forget(wait)
         answer.abandon()
+
+    def _forget(self, wait: _Wait) -> bool:
+        """False: it was over already."""
+        if wait not in self._waits:
+            return False
+        self._waits.remove(wait)
+        for broker_id in wait.behind:
+            self._unqueue(wait, broker_id)
+        wait.end()
+        return True
+
+    def _unqueue(self, wait: _Wait, broker_id: int) -> None:
+        queue = self._queues[broker_id]
+        del queue[wait]
+        if not queue:
+            del self._queues[broker_id]
 
 
 class OwnImage:
