@@ -24,7 +24,7 @@ SUITE = {
     "feature-levels": range(2, 4),
     "outages": (*range(1, 7), 36),
     "manager-switch": range(1, 4),
-    "older-metadata": range(1, 5),
+    "older-metadata": (*range(1, 5), 20, 29, 35),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),
@@ -64,6 +64,7 @@ MUST_HAPPEN = (
     "placed_in_racks",
     "manager_switched",
     "metadata.refused",
+    "controller.seeded",
 )
 
 

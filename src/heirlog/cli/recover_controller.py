@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ from heirlog.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from heirlog.cli.format import Disk
+    from heirlog.controller.seeding import Copy
     from heirlog.protocol.types import PartitionKey
 
 SEED_SUFFIX = ".seed"
@@ -47,14 +48,6 @@ def recover_controller(config: Config, from_: From) -> None:
             print(line)
 
 
-class _Copy(NamedTuple):
-    path: str
-    end: tuple[int, int]
-    """Epoch and end offset."""
-    committed: tuple[int, bytes] | None
-    """Base offset and bytes of the last batch that the broker knew to be committed."""
-
-
 class _Seeding:
     def __init__(self, config: str, sources: Sequence[Path]) -> None:
         from heirlog.cli import properties
@@ -62,7 +55,6 @@ class _Seeding:
         self._static = properties.read_static(config)
         self._config = config
         self._sources = [str(path.resolve()) for path in sources]
-        self._seen_epoch = 0
 
     def run(self) -> list[str]:
         """What was done, and what to do next. Raises CommandError; then nothing has changed."""
@@ -74,7 +66,7 @@ class _Seeding:
             copies = self._copies()
             newest = max(copies, key=lambda copy: copy.end)
             self._refuse_other_histories(newest, copies)
-            return self._write(disk, cluster_id, newest)
+            return self._write(disk, cluster_id, newest, max(copy.seen_epoch for copy in copies))
 
     def _cluster_id(self, disk: Disk) -> str:
         from heirlog.storage.identity import read_meta_properties
@@ -113,15 +105,16 @@ class _Seeding:
                 "the folder away and run the command again"
             )
 
-    def _copies(self) -> list[_Copy]:
+    def _copies(self) -> list[Copy]:
         """Read under an overlay: nothing in the brokers' folders changes."""
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.cli.offline.overlay import OverlayFiles
+        from heirlog.controller import seeding
         from heirlog.protocol.batch import InvalidBatch
         from heirlog.protocol.errors import KafkaError
         from heirlog.raft.bootstrap import log_directory
-        from heirlog.raft.metadata_log import MetadataLogConfig, MetadataLogLost, open_log
-        from heirlog.raft.quorum_state import MalformedQuorumState, QuorumStateFile
+        from heirlog.raft.metadata_log import MetadataLogLost
+        from heirlog.raft.quorum_state import MalformedQuorumState
         from heirlog.storage.errors import StorageFormatError
 
         copies = []
@@ -129,18 +122,10 @@ class _Seeding:
             directory = log_directory(path)
             if not os.path.isdir(directory):
                 continue
-            files = OverlayFiles()
             try:
-                log = open_log(OfflineEnv(files, lambda event, values: None), directory, MetadataLogConfig())
-                last = log.last_committed_batch()
-                self._seen_epoch = max(
-                    self._seen_epoch, log.end.epoch, QuorumStateFile(files, directory).stored.leader_epoch
-                )
+                copies.append(seeding.read_copy(OfflineEnv(OverlayFiles(), lambda event, values: None), directory))
             except (MetadataLogLost, MalformedQuorumState, StorageFormatError, KafkaError, InvalidBatch) as error:
                 raise CommandError(f"the copy in {directory} cannot be read: {error}; leave it out") from error
-            end = (log.end.epoch, log.end_offset)
-            copies.append(_Copy(directory, end, None if last is None else (last.before.offset, last.data)))
-            log.close()
         if not any(copy.end[1] for copy in copies):
             raise CommandError(
                 f"none of the folders holds a copy of the metadata log: {', '.join(self._sources)}; it is in the "
@@ -148,13 +133,13 @@ class _Seeding:
             )
         return copies
 
-    def _refuse_other_histories(self, newest: _Copy, copies: Sequence[_Copy]) -> None:
+    def _refuse_other_histories(self, newest: Copy, copies: Sequence[Copy]) -> None:
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.cli.offline.overlay import OverlayFiles
         from heirlog.raft.metadata_log import MetadataLogConfig, open_log
 
         env = OfflineEnv(OverlayFiles(), lambda event, values: None)
-        log = open_log(env, newest.path, MetadataLogConfig())
+        log = open_log(env, newest.directory, MetadataLogConfig())
         for copy in copies:
             if copy.committed is None or copy.committed[0] < log.start_offset:
                 continue
@@ -162,35 +147,24 @@ class _Seeding:
             there = log.read_bytes(offset, len(data), log.end_offset) if offset < log.end_offset else b""
             if there[: len(data)] != data:
                 raise CommandError(
-                    f"{newest.path} and {copy.path} are of different histories: they differ at offset {offset}. Give "
-                    "only folders of brokers that followed the same controller"
+                    f"{newest.directory} and {copy.directory} are of different histories: they differ at "
+                    f"offset {offset}. Give only folders of brokers that followed the same controller"
                 )
         log.close()
 
     def _leader_epochs(self) -> dict[PartitionKey, int]:
         """The newest epoch of each log at hand."""
         from heirlog.cli.offline.overlay import OverlayFiles
-        from heirlog.storage.atomic import read_file
-        from heirlog.storage.checkpoints import parse_checkpoint
-        from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
-        from heirlog.storage.identity import PartitionMetadataFile
-        from heirlog.storage.log_directory import parse_directory_name
+        from heirlog.controller.seeding import newest_leader_epochs
 
         files = OverlayFiles()
         found: dict[PartitionKey, int] = {}
         for path in self._sources:
-            for name in files.list(path):
-                parsed = parse_directory_name(name)
-                if parsed is None or not files.is_dir(f"{path}/{name}"):
-                    continue
-                topic_id = PartitionMetadataFile(files, f"{path}/{name}").topic_id
-                entries = parse_checkpoint(read_file(files, f"{path}/{name}/{LEADER_EPOCH_CHECKPOINT}"), 2)
-                if topic_id is not None and entries:
-                    key = (topic_id, parsed[1])
-                    found[key] = max(found.get(key, -1), int(entries[-1][0]))
+            for key, epoch in newest_leader_epochs(files, path):
+                found[key] = max(found.get(key, -1), epoch)
         return found
 
-    def _write(self, disk: Disk, cluster_id: str, newest: _Copy) -> list[str]:
+    def _write(self, disk: Disk, cluster_id: str, newest: Copy, seen_epoch: int) -> list[str]:
         from heirlog.cli.format import format_node
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.controller import seeding
@@ -208,14 +182,14 @@ class _Seeding:
             files.rmdir(seeded_in)
         identity = read_meta_properties(files, static.metadata_log_dir)
         assert identity is not None, "it was formatted just now"
-        seeding.copy_files(files, newest.path, files, seeded_in)
+        seeding.copy_files(files, newest.directory, files, seeded_in)
         listener = static.advertised_controller_listeners[0]
         voter = Voter(static.node_id, identity.directory_id, listener.endpoint, listener.name)
         log = open_log(OfflineEnv(files, lambda event, values: None), seeded_in, MetadataLogConfig())
         try:
-            seeded = seeding.seed(log, voter, self._seen_epoch, self._leader_epochs(), time.time_ns() // 1_000_000)
+            seeded = seeding.seed(log, voter, seen_epoch, self._leader_epochs(), time.time_ns() // 1_000_000)
         except ValueError as error:
-            raise CommandError(f"the copy in {newest.path} cannot be used: {error}") from error
+            raise CommandError(f"the copy in {newest.directory} cannot be used: {error}") from error
         disk.wait(lambda done: log.flush(done), f"flushing {seeded_in}")
         log.close()
         for name in files.list(seeded_in):
@@ -229,7 +203,7 @@ class _Seeding:
         disk.wait(lambda done: files.sync_dir(static.metadata_log_dir, done), f"flushing {static.metadata_log_dir}")
         return [
             *lines,
-            f"{directory} holds the metadata of {newest.path} up to offset {seeded.copied_to_offset}: "
+            f"{directory} holds the metadata of {newest.directory} up to offset {seeded.copied_to_offset}: "
             f"{seeded.topics} topics, {seeded.partitions} partitions.",
             "No partition has a leader before all of its replicas have said what they hold.",
             f"Next: heirlog node --config {self._config}, then start every broker; heirlog recover plan shows for "

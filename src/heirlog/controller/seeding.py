@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from heirlog.controller.producer_ids import BLOCK_SIZE
-from heirlog.env import Files
+from heirlog.env import Env, Files
 from heirlog.metadata.as_records import broker_record, partition_record
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
@@ -45,8 +45,13 @@ from heirlog.protocol.types import (
 from heirlog.raft import control, quorum_state
 from heirlog.raft.committed_offset import NAME as COMMITTED_OFFSET
 from heirlog.raft.control import Voter, encode_controls
-from heirlog.raft.metadata_log import SCAN_BYTES, MetadataLog
+from heirlog.raft.metadata_log import SCAN_BYTES, MetadataLog, MetadataLogConfig, open_log
 from heirlog.raft.values import encode_value
+from heirlog.storage.atomic import read_file
+from heirlog.storage.checkpoints import parse_checkpoint
+from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT
+from heirlog.storage.identity import PartitionMetadataFile
+from heirlog.storage.log_directory import parse_directory_name
 
 EPOCH_MARGIN: Final = 1_000
 """Elections of controllers that no copy at hand may know of."""
@@ -68,6 +73,18 @@ class Seeded:
     partitions: int
 
 
+class Copy(NamedTuple):
+    """A broker's copy of the metadata log."""
+
+    directory: str
+    end: tuple[int, int]
+    """Epoch and end offset."""
+    seen_epoch: int
+    """The newest one of the quorum that its broker has seen."""
+    committed: tuple[int, bytes] | None
+    """Base offset and bytes of the last batch that the broker knew to be committed."""
+
+
 def copy_files(source: Files, source_directory: str, target: Files, target_directory: str) -> None:
     """The log, its snapshots and what belongs to them. Raises OSError."""
     target.mkdirs(target_directory)
@@ -80,6 +97,28 @@ def copy_files(source: Files, source_directory: str, target: Files, target_direc
             written.append(read.pread(min(_COPIED_BYTES, read.size - position), position))
         read.close()
         written.close()
+
+
+def read_copy(env: Env, directory: str) -> Copy:
+    """Raises what opening and reading the log and `quorum-state` raise. Opening may cut a torn tail off."""
+    log = open_log(env, directory, MetadataLogConfig())
+    last = log.last_committed_batch()
+    seen_epoch = max(log.end.epoch, quorum_state.QuorumStateFile(env.files, directory).stored.leader_epoch)
+    log.close()
+    end = (log.end.epoch, log.end_offset)
+    return Copy(directory, end, seen_epoch, None if last is None else (last.before.offset, last.data))
+
+
+def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[PartitionKey, int]]:
+    """Of each log in it. Raises StorageFormatError and OSError."""
+    for name in files.list(log_directory):
+        path, parsed = f"{log_directory}/{name}", parse_directory_name(name)
+        if parsed is None or not files.is_dir(path):
+            continue
+        topic_id = PartitionMetadataFile(files, path).topic_id
+        entries = parse_checkpoint(read_file(files, f"{path}/{LEADER_EPOCH_CHECKPOINT}"), 2)
+        if topic_id is not None and entries:
+            yield (topic_id, parsed[1]), int(entries[-1][0])
 
 
 def image_of(log: MetadataLog) -> Image:

@@ -22,6 +22,7 @@ from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import PartitionState
 from heirlog.node.node import Node
 from heirlog.protocol.types import BrokerId
+from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim import invariants
 from heirlog.sim.bystander import Bystander, Key
 from heirlog.sim.cluster import Cluster, Machine
@@ -85,6 +86,13 @@ class Checker:
 
     def lineages(self) -> list[tuple[Key, Lineage]]:
         return self.bystander.lineages()
+
+    def seeded(self, log: MetadataLog) -> None:
+        """A lost controller will begin again from this log, which an operator has made of a broker's copy."""
+        self.truth.adopt(log)
+        self.bystander.image = self.truth.image
+        self.custody.metadata_seeded()
+        self._records.metadata_seeded()
 
     def observe(self, process: Process | None) -> None:
         if process is None:

@@ -76,6 +76,11 @@ class Custody:
         held = self._of(machine.name)
         held.applied_end = max(held.applied_end, node.image.offset + 1)
 
+    def metadata_seeded(self) -> None:
+        """What a broker applied of a copy that is lost counts no more."""
+        for held in self._held.values():
+            held.applied_end = 0
+
     def disk_replaced(self, name: str) -> None:
         """Nothing of what was there is known to the new one."""
         self._held[name] = _Held()

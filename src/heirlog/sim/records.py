@@ -64,6 +64,17 @@ class RecordJudge:
             self._custody.registered(broker)
             self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
 
+    def metadata_seeded(self) -> None:
+        """The image has begun again, with partitions that nobody leads and that nobody has a seat in. What clients were
+        told stays: whoever is elected has to hold it.
+        """
+        for topic_id, partitions in self._seen.image.partitions.items():
+            for index, state in partitions.items():
+                lineage = self._seen.lineage((topic_id, index))
+                lineage.elected[state.leader_epoch] = state.leader
+                lineage.taken_out = True
+                lineage.leaderless_since_ms = self._seen.history.now_ms()
+
     def _committed(self, key: Key, before: PartitionState | None, after: PartitionState, clears_elr: bool) -> None:
         image = self._seen.image
         lineage = self._seen.lineage(key)

@@ -435,8 +435,10 @@ class Stage:
             *groups.findings(self.book, losses),
         ]
         self._count()
-        if self.plan.keeps_everything and self.lost():
-            findings.append(Finding(history.LOST_WRITE, f"{self.lost()} acknowledged records cannot be read any more"))
+        unreadable = [one for one in self._unreadable() if not one.partition.startswith(f"{REMADE}-")]
+        if self.plan.keeps_everything and unreadable:
+            sentence = f"{len(unreadable)} acknowledged records cannot be read any more"
+            findings.append(Finding(history.LOST_WRITE, sentence))
         if findings:
             raise Violation(findings[0].check, findings[0].sentence)
 
@@ -467,16 +469,19 @@ class Stage:
 
     def lost(self) -> int:
         """Acknowledged records that nobody can read in the end, excused or not; of topics that are not compacted."""
+        return len(self._unreadable())
+
+    def _unreadable(self) -> list[Acknowledged]:
         readable = {
             (one.partition, one.value)
             for one in self.history.observed
             if one.client == AUDITOR or one.partition not in self._audited
         }
-        return sum(
-            1
+        return [
+            one
             for one in (*self.history.acknowledged, *self.history.acknowledged_somewhere)
             if not _is_compacted(one) and (one.partition, one.value) not in readable
-        )
+        ]
 
 
 def _is_compacted(one: Acknowledged | Observed) -> bool:

@@ -10,9 +10,10 @@ touches a partition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
+from heirlog.controller.seeding import image_of
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.protocol.batch import decode_records, walk
@@ -58,14 +59,17 @@ class Truth:
         if quorum.high_watermark > self.end:
             self._follow(log, quorum.high_watermark)
 
+    def adopt(self, log: MetadataLog) -> None:
+        """An operator has seeded a lost controller with this: what no copy held was never committed, and what was
+        written at the end is, unjudged.
+        """
+        self.image = image_of(log)
+        self._batches = list(_batches_of(log))
+        self.end = log.end_offset
+
     def _compare(self, log: MetadataLog) -> None:
         """A controller has opened its log: is everything there that was committed?"""
-        now: dict[int, int] = {}
-        offset = log.start_offset
-        while offset < log.end_offset:
-            for _, header in walk(log.read_bytes(offset, READ_BYTES, log.end_offset)):
-                now[header.base_offset] = header.crc
-                offset = header.next_offset
+        now = dict(_batches_of(log))
         sentence = r1_committed_metadata_stays(self._batches, now, log.start_offset, log.end_offset)
         if sentence is not None:
             self._broken("R1", sentence)
@@ -88,3 +92,12 @@ class Truth:
         journal = Journal(self.image)
         self.image.apply(record, offset, epoch, journal)
         self._on_record(record, offset, journal)
+
+
+def _batches_of(log: MetadataLog) -> Iterator[tuple[int, int]]:
+    """Base offset and CRC of each."""
+    offset = log.start_offset
+    while offset < log.end_offset:
+        for _, header in walk(log.read_bytes(offset, READ_BYTES, log.end_offset)):
+            yield header.base_offset, header.crc
+            offset = header.next_offset

@@ -1,0 +1,31 @@
+"""The scenario notices a controller that was seeded wrongly."""
+
+from __future__ import annotations
+
+import pytest
+
+from heirlog.controller import seeding
+from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.sim.run import run_seed
+
+LAGS_BY_ITS_OWN_COPY_IN_SYNC = 47
+"""The only copy left is of a broker that heard nothing of anybody for long, and then stopped cleanly."""
+
+
+def test_a_seeding_that_believes_the_seats_and_broker_epochs_of_its_copy_breaks_a_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broker(state: BrokerState, **changes: object) -> BrokerState:
+        return state
+
+    without_seats = seeding._without_seats
+
+    def with_seats(state: PartitionState, found_epoch: int) -> PartitionState:
+        return state._replace(leader_epoch=without_seats(state, found_epoch).leader_epoch)
+
+    assert run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").passed
+    monkeypatch.setattr(seeding, "replace", broker)
+    monkeypatch.setattr(seeding, "_without_seats", with_seats)
+    violation = run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").violation
+    assert violation is not None
+    assert violation.check == "T4"
