@@ -242,3 +242,22 @@ def test_an_observer_stops_whose_disk_fails_as_it_compares(monkeypatch: pytest.M
     world.start_leader()
     world.run_until(lambda: observer.stopped_because is not None)
     assert "could not be read or written" in str(observer.stopped_because)
+
+
+@pytest.mark.parametrize("damage", ["a record", "a header", "cut"])
+def test_an_observer_stops_whose_last_committed_batch_is_damaged(damage: str) -> None:
+    world = world_with("a")
+    observer = world.observers[0]
+    world.leader.kill()
+    world.run_until(lambda: not observer.quorum.agrees)
+    log = observer.disk.now[f"{observer.log_directory}/{0:020d}.log"].data
+    if damage == "a record":
+        log[-1] ^= 1
+    elif damage == "a header":
+        log[:] = bytes(len(log))
+    else:
+        del log[:]
+    world.start_leader()
+    world.run_until(lambda: observer.stopped_because is not None)
+    assert "the metadata log is damaged" in str(observer.stopped_because)
+    assert f"Move {observer.log_directory} away" in str(observer.stopped_because)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from heirlog.env import Buffer, Env, File, Files, Region
-from heirlog.protocol.batch import walk
+from heirlog.protocol.batch import InvalidBatch, crc_matches, walk
 from heirlog.protocol.primitives import Message, records_view
 from heirlog.protocol.records import VotersRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -132,7 +132,9 @@ class MetadataLog:
         if committed <= self.start_offset:
             return None
         data = memoryview(self.read_bytes(committed - 1, 1, self.end_offset))
-        header = next(iter(walk(data)))[1]
+        position, header = next(walk(data), (0, None))
+        if header is None or not crc_matches(data, position, header):
+            raise InvalidBatch(f"the batch with offset {committed - 1} is not there as it was written")
         if header.base_offset < self.start_offset or header.next_offset > committed:
             return None
         return CommittedBatchBytes(

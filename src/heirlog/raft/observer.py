@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heirlog.env import Cancel, Env, SendFailure
+from heirlog.protocol.batch import InvalidBatch
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
@@ -120,6 +121,12 @@ class Observer:
             compared = None if self.agrees else self._log.last_committed_batch()
         except OSError as error:
             self._disk_failed(error)
+            return
+        except InvalidBatch as error:
+            self._fatal(
+                f"the metadata log is damaged below offset {self._log.committed_offset}: {error}. Move "
+                f"{self._log.directory} away and start this node again: it fetches everything again"
+            )
             return
         request, asked = self._request(self._log.end if compared is None else compared.before)
         target = self._target()
