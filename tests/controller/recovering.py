@@ -204,10 +204,10 @@ class Cluster:
         (told,) = self.harness.ask("alter_partition_reassignments", request, 0).responses
         return ErrorCode(told.partitions[0].error_code).name
 
-    def switch(self, on: bool, **more: Any) -> tuple[str, str]:
-        """The recovery manager, on or off: error and sentence of the answer."""
+    def switch(self, on: bool, feature: str = "heirlog.recovery.version", **more: Any) -> tuple[str, str]:
+        """The recovery manager, or another feature, on or off: error and sentence of the answer."""
         update = UpdateFeaturesRequest.FeatureUpdateKey(
-            feature="heirlog.recovery.version", max_version_level=int(on), upgrade_type=1 if on else 2
+            feature=feature, max_version_level=int(on), upgrade_type=1 if on else 2
         )
         told = self.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=[update], **more), 2)
         return ErrorCode(told.error_code).name, told.error_message or ""

@@ -36,9 +36,10 @@ from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.heartbeat import fence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, check_sizes
+from heirlog.controller.outcome import Outcome, all_or_none, check_sizes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
+from heirlog.controller.recovery.switch import switched
 from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
@@ -236,7 +237,7 @@ class Controller:
         if self.image.metadata_version == 0:
             self._append(bootstrap_records(self._static, self._bootstrap))
         elif RECOVERY_VERSION not in self.image.features:
-            self._append([first_recovery_level(self._static)])
+            self._append_first_recovery_level()
         registration = own_registration(self.image, self._static, self._incarnation_id)
         if registration is not None:
             self._append([registration])
@@ -252,6 +253,17 @@ class Controller:
             interval_ms = self._static.int("leader.imbalance.check.interval.seconds") * 1000
             self._run_elections("balance", interval_ms, balance)
         self._run_elections("elect-unclean", self._static.int("unclean.leader.election.interval.ms"), elect_unclean)
+
+    def _append_first_recovery_level(self) -> None:
+        """Of a log from before there was one.
+
+        Nobody knows by whose rules its lists were written: the file may have been changed with the upgrade. So they are
+        rewritten as by a switch, which can only make a recovery wait for more replicas, or for an operator.
+        """
+        level = first_recovery_level(self._static)
+        changes = switched(self.image, self._static, bool(level.feature_level))
+        records = all_or_none("Feature levels", [level, *changes.records])
+        self._spontaneously(Outcome(_no_answer, records, changes.elections))
 
     def _deactivate(self) -> None:
         self.is_active = False

@@ -46,14 +46,21 @@ class Changes:
 class Leadership:
     """Makes partition changes against one image. Cheap to create, and only good until records are applied."""
 
-    def __init__(self, image: Image, static: StaticConfig, *, manager_enabled: bool | None = None) -> None:
-        """manager_enabled: by whose rules, where these are about to change; None: as the image says."""
+    def __init__(
+        self,
+        image: Image,
+        static: StaticConfig,
+        *,
+        manager_enabled: bool | None = None,
+        elr_enabled: bool | None = None,
+    ) -> None:
+        """manager_enabled, elr_enabled: by whose rules, where these are about to change; None: as the image says."""
         self._image = image
         self._static = static
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
-        self._elr_enabled = image.elr_enabled
+        self._elr_enabled = image.elr_enabled if elr_enabled is None else elr_enabled
         self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
         self.manager_enabled = image.recovery_manager_enabled if manager_enabled is None else manager_enabled
         self._strategy: dict[Uuid, Strategy] = {}

@@ -12,7 +12,8 @@ no way down, neither safe nor unsafe: records that this version writes could not
 The ELR changes more than its level, in one batch:
 
     up      a cluster-wide min.insync.replicas where there is none, and no broker's own value any more: from now on
-            controller and brokers must resolve the same number. Then the level
+            controller and brokers must resolve the same number. Then the level; then, with the manager on,
+            LastKnownELR where a replica that is being added may have been lost (recovery/switch.py)
     down    partitions without ISR get their ELR as ISR: its members hold every committed record, and afterwards no
             election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
             a member that stops uncleanly while it is off would be eligible again after the next upgrade
@@ -35,7 +36,7 @@ from typing import Any, Final
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, all_or_none
 from heirlog.controller.recovery.strategy import Strategy
-from heirlog.controller.recovery.switch import switched, without_candidates
+from heirlog.controller.recovery.switch import begun, switched, without_candidates
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import ELR_NEEDS_METADATA_VERSION, SUPPORTED_FEATURES
@@ -198,6 +199,8 @@ class _Change:
             elif level:
                 yield from _one_min_isr_for_all(image, self._static)
                 yield record
+                if self._manager_after and not current:
+                    yield from self._partition_changes(begun(image, self._static))
             elif not current:
                 yield record
             else:

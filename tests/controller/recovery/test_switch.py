@@ -8,9 +8,10 @@ import pytest
 from controller.cluster import alter, heartbeat, register, state_of, topic_request
 from controller.recovering import FLAG, STRATEGY, Cluster, back, lost
 
+from heirlog.controller.recovery.verdict import quorum_members
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import RECOVERY_VERSION
+from heirlog.metadata.state import ELR_VERSION, RECOVERY_VERSION
 from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
 from heirlog.protocol.records import (
     BeginTransactionRecord,
@@ -58,6 +59,55 @@ def test_the_first_controller_of_a_cluster_without_the_level_writes_what_its_con
     assert cluster.describe().manager_enabled is manager
     other = restarted(cluster, unclean_recovery_manager_enabled=str(not manager).lower())
     assert other.describe().manager_enabled is manager
+
+
+def test_an_upgrade_that_turns_the_manager_off_does_not_elect_a_lost_follower() -> None:
+    cluster = restarted(follower_lost(), without_level=True, unclean_recovery_manager_enabled="false")
+    assert state_of(cluster.harness).last_known_elr == ()
+    cluster.reboot(1)
+    back(cluster, 2)
+    assert cluster.leader() == -1
+
+
+def test_an_upgrade_that_turns_the_manager_on_does_not_trust_a_list_of_one_leader() -> None:
+    cluster = Cluster(manager=False)
+    cluster.topic(min_insync_replicas="1")
+    cluster.fence(2)
+    cluster.fence(3)
+    cluster.reboot(1)
+    assert state_of(cluster.harness).last_known_elr == (1,)
+    cluster = restarted(cluster, without_level=True, unclean_recovery_manager_enabled="true")
+    assert set(state_of(cluster.harness).last_known_elr) == {1, 2, 3}
+
+
+def test_once_the_elr_is_on_an_adding_replica_that_left_the_isr_before_is_not_taken_for_a_new_one() -> None:
+    cluster = Cluster(brokers=4)
+    cluster.topic(min_insync_replicas="2")
+    cluster.switch(False, ELR_VERSION)
+    assert cluster.reassign([1, 4]) == "NONE"
+    cluster.harness.lose()
+    state = state_of(cluster.harness)
+    record = PartitionRecord(
+        partition_id=0,
+        topic_id=cluster.image.topic_ids["foo"],
+        replicas=list(state.replicas),
+        isr=[1, 4],
+        leader=1,
+        leader_epoch=state.leader_epoch + 1,
+        partition_epoch=state.partition_epoch + 1,
+        directories=list(state.directories),
+        adding_replicas=list(state.adding),
+        removing_replicas=list(state.removing),
+    )
+    cluster.harness.load([record])
+    cluster.harness.lead()
+    cluster.harness.commit()
+    cluster.fence(4)
+    assert state_of(cluster.harness).isr == (1,)
+    cluster.switch(True, ELR_VERSION)
+    cluster.reboot(1)
+    assert 4 in quorum_members(state_of(cluster.harness), 2)
+    assert cluster.reassign(None) != "NONE"
 
 
 def test_a_level_of_zero_survives_a_snapshot_and_a_failover() -> None:

@@ -15,7 +15,10 @@ of one leader would hide the replicas that were lost before it.
                  outside ISR and ELR: each of them may have been lost, and has to answer. As ever, the list is emptied
                  when the ISR reaches min ISR
 
-Without the ELR feature there are no lists, and nothing is rewritten.
+Without the ELR feature there are no lists, and nothing is rewritten. Once that is switched on, lists name only who is
+lost from then on. A short list proves nothing, and every member of the assignment must answer; but a replica that is
+being added and is not on a list counts as one that never was a member (verdict.py). It may have been one while there
+were no lists, so with the manager on `begun` names it.
 """
 
 from __future__ import annotations
@@ -37,6 +40,17 @@ def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
             min_isr = min(leadership.min_isr(topic_id), len(state.replicas))
             listed = _who_may_be_lost(state, min_isr) if on else _last_leader(state)
             if listed != state.last_known_elr or not state.has_leader:
+                changes.add(leadership.change(topic_id, partition, last_known=listed))
+    return changes
+
+
+def begun(image: Image, static: StaticConfig) -> Changes:
+    """The ELR feature is being switched on, with the manager on: lists where an adding replica may have been lost."""
+    leadership, changes = Leadership(image, static, manager_enabled=True, elr_enabled=True), Changes()
+    for topic_id in sorted(image.partitions):
+        for partition, state in sorted(image.partitions[topic_id].items()):
+            listed = _who_may_be_lost(state, min(leadership.min_isr(topic_id), len(state.replicas)))
+            if state.adding and listed:
                 changes.add(leadership.change(topic_id, partition, last_known=listed))
     return changes
 
