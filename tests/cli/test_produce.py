@@ -19,7 +19,12 @@ from patience import eventually
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
-from heirlog.cli.produce import chunks_of_lines, murmur2, split_key
+from heirlog.cli.produce import Writer, chunks_of_lines, murmur2, split_key
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages.init_producer_id import InitProducerIdResponse
+from heirlog.protocol.messages.metadata import MetadataResponse
+from heirlog.protocol.messages.produce import ProduceResponse
+from heirlog.protocol.types import Endpoint
 from heirlog.testing import Cluster
 
 
@@ -195,6 +200,68 @@ def test_an_input_that_cannot_be_read_is_a_sentence_with_the_count(cluster: Clus
     said, failure = err.splitlines()
     assert said == "unreadable: 0 records acknowledged"
     assert failure.startswith("heirlog: standard input cannot be read (Bad file descriptor)")
+
+
+class Scripted(BlockingClient):
+    """A leader that answers each try with the next of `answers`: an error code, or OSError for a lost answer."""
+
+    def __init__(self, *answers: ErrorCode | OSError) -> None:
+        super().__init__("127.0.0.1:1", timeout_s=0.1)
+        self._answers = list(answers)
+
+    def metadata(self, *_: Any, **__: Any) -> MetadataResponse:
+        partition = MetadataResponse.MetadataResponsePartition(partition_index=0)
+        return MetadataResponse(topics=[MetadataResponse.MetadataResponseTopic(name="t", partitions=[partition])])
+
+    def admin(self, *_: Any, **__: Any) -> Any:
+        return InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
+    def _leader(self, *_: Any) -> tuple[Endpoint, bytes]:
+        return Endpoint("127.0.0.1", 1), b""
+
+    def _ask(self, *_: Any) -> Any:
+        given = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(given, OSError):
+            raise given
+        answer = ProduceResponse.PartitionProduceResponse(error_code=given, base_offset=-1 if given else 40)
+        return ProduceResponse(responses=[ProduceResponse.TopicProduceResponse(partition_responses=[answer])])
+
+
+LOST = ConnectionResetError("the answer is lost")
+
+
+@pytest.mark.parametrize(
+    ("answers", "may_be_stored"),
+    [
+        ([ErrorCode.MESSAGE_TOO_LARGE], 0),
+        ([ErrorCode.TOPIC_AUTHORIZATION_FAILED], 0),
+        ([ErrorCode.NOT_ENOUGH_REPLICAS], 0),
+        ([ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND], 2),
+        ([ErrorCode.REQUEST_TIMED_OUT], 2),
+        ([ErrorCode.NOT_LEADER_OR_FOLLOWER], 2),
+        ([ErrorCode.KAFKA_STORAGE_ERROR], 2),
+        ([ErrorCode.UNKNOWN_SERVER_ERROR], 2),
+        ([LOST], 2),
+        ([LOST, ErrorCode.NOT_ENOUGH_REPLICAS], 2),
+        ([LOST, ErrorCode.TOPIC_AUTHORIZATION_FAILED], 2),
+        ([ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER], 2),
+    ],
+)
+def test_records_may_be_stored_unless_every_try_was_refused_before_the_log(
+    answers: list[ErrorCode | OSError], may_be_stored: int
+) -> None:
+    writer = Writer(Scripted(*answers), "t", None, -1, 0)  # type: ignore[arg-type]
+    with pytest.raises((CommandError, OSError)):
+        writer.append([(None, b"one"), (None, b"two")])
+    assert (writer.count, writer.not_acknowledged, writer.may_be_stored) == (0, 2, may_be_stored)
+
+
+def test_a_repeat_that_the_leader_knows_is_acknowledged() -> None:
+    writer = Writer(Scripted(ErrorCode.NONE, LOST, ErrorCode.DUPLICATE_SEQUENCE_NUMBER), "t", None, -1, 0)
+    writer.append([(None, b"one")])
+    writer.append([(None, b"two"), (None, b"three")])
+    assert (writer.count, writer.not_acknowledged, writer.may_be_stored) == (3, 0, 0)
+    assert writer.offsets == {0: [40, 40]}, "the leader names no offset for what it no longer remembers"
 
 
 def test_a_line_that_no_request_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

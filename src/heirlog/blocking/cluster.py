@@ -209,22 +209,30 @@ class BlockingClient:
         *,
         acks: int = -1,
         timeout_s: float | None = None,
+        tries: list[int | None] | None = None,
     ) -> ProduceResponse.PartitionProduceResponse:
-        """Append encoded batches. The partition's answer, its error code included."""
+        """Append encoded batches. The partition's answer, its error code included.
+
+        tries: gets one entry for each request that is sent: the error code of its answer, None while it has none.
+        """
+        codes = [] if tries is None else tries
         wait_ms = int((self._timeout_s if timeout_s is None else timeout_s) * 1000)
 
         def request(topic_id: bytes) -> ProduceRequest:
             data = ProduceRequest.PartitionProduceData(index=partition, records=records)
             topic_data = ProduceRequest.TopicProduceData(topic_id=topic_id, name=topic, partition_data=[data])
+            codes.append(None)
             return ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=[topic_data])
 
         def answer(response: ProduceResponse) -> ProduceResponse.PartitionProduceResponse:
             return response.responses[0].partition_responses[0]
 
+        def code(response: ProduceResponse) -> int:
+            codes[-1] = error = answer(response).error_code
+            return error
+
         assert acks, "acks=0 has no answer to wait for"
-        response = self.send_to_leader(
-            topic, partition, request, error_code=lambda got: answer(got).error_code, timeout_s=timeout_s
-        )
+        response = self.send_to_leader(topic, partition, request, error_code=code, timeout_s=timeout_s)
         return answer(response)
 
     def fetch(

@@ -32,8 +32,29 @@ READ_BYTES = 256 * 1024
 """Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
 LINE_BYTES_MAX = 100 * 1024 * 1024
 """Default of the brokers' socket.request.max.bytes."""
-MAY_BE_STORED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-"""Errors of a batch that the leader has appended."""
+REFUSED_BEFORE_THE_LOG = frozenset(
+    {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+"""Errors that prove that this try appended nothing. Leaders answer others after an append too: NOT_LEADER_OR_FOLLOWER
+where another leader was elected meanwhile, KAFKA_STORAGE_ERROR where the disk failed."""
+ACKNOWLEDGED = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+"""The second: an earlier try is stored and replicated."""
 
 
 class Acks(StrEnum):
@@ -84,7 +105,7 @@ def _report(writer: Writer, topic: str, as_json: bool) -> None:
                 "topic": topic,
                 "records": writer.count,
                 "not_acknowledged": writer.not_acknowledged,
-                "may_be_stored": writer.unanswered,
+                "may_be_stored": writer.may_be_stored,
                 "partitions": writer.offsets,
             }
         )
@@ -92,8 +113,8 @@ def _report(writer: Writer, topic: str, as_json: bool) -> None:
     sentence = f"{topic}: {writer.count} record{'s' if writer.count != 1 else ''} acknowledged"
     if writer.not_acknowledged:
         sentence += f", {writer.not_acknowledged} not acknowledged"
-    if writer.unanswered:
-        sentence += f" ({writer.unanswered} of them were sent and may be stored)"
+    if writer.may_be_stored:
+        sentence += f" ({writer.may_be_stored} of them were sent and may be stored)"
     print(sentence, file=sys.stderr)
 
 
@@ -131,8 +152,7 @@ def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
 class Writer:
     """An idempotent producer for one topic.
 
-    count: acknowledged records. offsets: partition → [first, last] of them. unanswered: records that were sent, of
-    which it is not known whether they are stored.
+    count: acknowledged records. offsets: partition → [first, last] of those whose offset the leader has named.
     """
 
     def __init__(self, client: BlockingClient, topic: str, partition: int | None, acks: int, compression: int) -> None:
@@ -155,12 +175,20 @@ class Writer:
         self._turn = 0
         self._taken = 0
         self.count = 0
-        self.unanswered = 0
+        self._sending = 0
+        self._tries: list[int | None] = []
+        """Of the batch that is not acknowledged: each error code, None without an answer."""
         self.offsets: dict[int, list[int]] = {}
 
     @property
     def not_acknowledged(self) -> int:
         return self._taken - self.count
+
+    @property
+    def may_be_stored(self) -> int:
+        """Records of the last batch, unless an error proves for each try that it appended nothing."""
+        proven = bool(self._tries) and all(code in REFUSED_BEFORE_THE_LOG for code in self._tries)
+        return 0 if proven else self._sending
 
     def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
         """Returns once everything is acknowledged. Raises CommandError, KafkaError, OSError."""
@@ -189,20 +217,19 @@ class Writer:
             producer_epoch=producer_epoch,
             base_sequence=self._sequences[partition],
         )
-        self.unanswered = len(records)
-        answer = self._client.produce(self._topic, partition, batch, acks=self._acks)
-        if answer.error_code:
+        self._sending, self._tries = len(records), []
+        answer = self._client.produce(self._topic, partition, batch, acks=self._acks, tries=self._tries)
+        if answer.error_code not in ACKNOWLEDGED:
             code = error_code(answer.error_code)
-            if code not in MAY_BE_STORED:
-                self.unanswered = 0
             refused = f"{self._topic}-{partition} refused a batch of {len(records)} records: {code.name}"
             message = f", {answer.error_message}" if answer.error_message else ""
             raise CommandError(with_next_step(f"{refused}{message}", code))
-        self.unanswered = 0
+        self._sending = 0
         self._sequences[partition] = advance_sequence(self._sequences[partition], len(records))
         self.count += len(records)
-        last = answer.base_offset + len(records) - 1
-        self.offsets.setdefault(partition, [answer.base_offset, last])[1] = last
+        if answer.base_offset >= 0:
+            last = answer.base_offset + len(records) - 1
+            self.offsets.setdefault(partition, [answer.base_offset, last])[1] = last
 
 
 def partition_count(client: BlockingClient, topic: str) -> int:
