@@ -38,3 +38,17 @@ def test_what_is_rendered_is_read_back() -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"there is no configuration file .*gone\.properties"):
         properties.read(tmp_path / "gone.properties")
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_older_metadata_are_accepted_by_the_flag_of_one_start_and_never_by_a_file(tmp_path: Path, value: str) -> None:
+    name = "heirlog.accept.older.metadata"
+    path = tmp_path / "server.properties"
+    given = {"node.id": "1", "process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9092"}
+    given |= {"controller.listener.names": "CONTROLLER", "controller.quorum.bootstrap.servers": "127.0.0.1:9093"}
+    given["log.dirs"] = str(tmp_path)
+    path.write_text(properties.render(given, "a broker"))
+    assert properties.read_static(path, {name: "true"})[name]
+    path.write_text(properties.render({**given, name: value}, "a broker"))
+    with pytest.raises(CommandError, match=rf"{name} is for one start only.*--accept-older-metadata"):
+        properties.read_static(path)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from heirlog.metadata.config_def import StaticConfig
 
 
+FOR_ONE_START = {"heirlog.accept.older.metadata": "--accept-older-metadata"}
+"""What a file must not hold, because it would count at every start, and the flag of `heirlog node` that sets it."""
+
+
 def parse(text: str) -> dict[str, str]:
     """Later entries win, as in Java."""
     found: dict[str, str] = {}
@@ -61,14 +65,21 @@ def read(path: str | Path) -> dict[str, str]:
 
 
 def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) -> StaticConfig:
-    """The configuration of one node; `overrides` beat the file.
+    """The configuration of one node; `overrides` beat the file, and only they may set `FOR_ONE_START`.
 
     Raises CommandError naming the file and, in it, the property.
     """
     from heirlog.metadata.config_def import ConfigError, parse_static
 
+    found = read(path)
+    for name, flag in FOR_ONE_START.items():
+        if name in found:
+            raise CommandError(
+                f"{path}: {name} is for one start only, and a file would set it for every start: remove the line, and "
+                f"start the node with {flag} where you need it"
+            )
     try:
-        return parse_static({**read(path), **(overrides or {})})
+        return parse_static({**found, **(overrides or {})})
     except ConfigError as error:
         raise CommandError(f"{path}: {error}") from error
 

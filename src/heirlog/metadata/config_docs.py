@@ -119,7 +119,7 @@ broker.session.timeout.ms  How long a broker may be silent before the controller
 broker.heartbeat.interval.ms  How often a broker sends a heartbeat.
 initial.broker.registration.timeout.ms  How long a starting broker tries to register.
 controller.socket.timeout.ms  How long a broker waits for an answer of the controller.
-heirlog.accept.older.metadata  Follow a controller whose metadata are older than the own copy; for one start.
+heirlog.accept.older.metadata  Follow older metadata; only --accept-older-metadata sets it, for one start.
 heirlog.broker.disconnect.grace.ms  How long a broker without connection has to come back; -1: its session.
 heirlog.discarded.enable  Whether a follower keeps a copy of what it has to cut off.
 heirlog.discarded.max.bytes  How much such copies may take.
