@@ -178,6 +178,25 @@ def test_who_comes_without_a_disk_that_may_come_back_is_waited_for() -> None:
     assert (state.leader, 2 in state.last_known_elr, state.directory_of(BrokerId(2))) == (-1, True, OLD)
 
 
+def test_one_new_disk_does_not_stand_for_one_that_is_gone_now_and_one_that_has_failed_before() -> None:
+    harness = leading(3)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=1, log_dirs=[OLD, OTHER])
+    heartbeat(harness, 2)
+    create(harness, partitions=2, min_insync_replicas="3")
+    assert (assign(harness, 2, OLD, 0), assign(harness, 2, OTHER, 1)) == (["NONE"], ["NONE"])
+    for broker in (3, 1):
+        harness.controller.sessions.end(BrokerId(broker))
+        register(harness, broker, life=1)
+    for life, dirs in ((2, [OTHER]), (3, [NEW])):
+        harness.controller.sessions.end(BrokerId(2))
+        register(harness, 2, life=life, log_dirs=dirs)
+    heartbeat(harness, 2)
+    states = [state_of(harness, partition=index) for index in (0, 1)]
+    assert [state.directory_of(BrokerId(2)) for state in states] == [OLD, OTHER], "either of them may come back"
+    assert all(state.leader == -1 and 2 in state.last_known_elr for state in states)
+
+
 def led_by_another_than_2(min_isr: int, *others: Uuid) -> Harness:
     """Of three replicas; that of broker 2 is in OLD, one of several directories."""
     harness = leading(3)

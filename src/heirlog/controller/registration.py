@@ -106,7 +106,11 @@ def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequ
 def _brings_other_disks(
     registered: BrokerState | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
 ) -> bool:
-    """Whether what it lacks was replaced, and has not just failed: new directories instead of those that are gone."""
+    """Whether what it lacks was replaced, and has not just failed: new directories instead of those that are gone.
+
+    Directories that an earlier registration lacked count, too. A new one may stand for any of them, and another that
+    has just failed may come back with the only copy. Where nothing tells them apart, an operator decides.
+    """
     known = () if registered is None else registered.directories
     new = [directory for directory in request.log_dirs or () if directory not in known]
     gone = {state.directory_of(BrokerId(request.broker_id)) for _, _, state in homeless}
