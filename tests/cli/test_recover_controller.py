@@ -180,4 +180,5 @@ def test_it_refuses_what_is_not_safe_and_changes_nothing(
     os.close(held)
     assert not (tmp_path / "controller").exists()
     assert run(heirlog, config, good) == ""
-    assert "move the folder away" in run(heirlog, config, good)
+    refused = run(heirlog, config, good)
+    assert 0 < refused.find("without it they are lost") < refused.find("move the folder away")

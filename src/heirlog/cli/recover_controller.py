@@ -101,8 +101,10 @@ class _Seeding:
         held = [name for name in names if name.endswith((".log", ".checkpoint")) and name != BOOTSTRAP.file_name]
         if held:
             raise CommandError(
-                f"{directory} holds a metadata log ({held[0]}): if it is really older than the brokers' copies, move "
-                "the folder away and run the command again"
+                f"{directory} holds a metadata log ({held[0]}). It may have topics, configurations and ACLs that no "
+                "broker has fetched: without it they are lost. Start the controller with it if that is possible. If it "
+                "cannot be used, or is older than the brokers' copies, move the folder away, keep it, and run the "
+                "command again"
             )
 
     def _copies(self) -> list[Copy]:

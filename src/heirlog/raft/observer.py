@@ -16,7 +16,7 @@ Traps. An answer counts only for the epoch and the end with which it was asked: 
 of either of them makes it stale.
 
 The leader's log may be older than this node's, or of another history: its controller was restored from a copy, or
-formatted anew. Nothing is cut or applied on its word then; `older` says what happens. Found in four ways:
+formatted again. Nothing is cut or applied on its word then; `older` says what happens. Found in four ways:
 
     its epoch is below ours, and it is the only voter      the epoch of a lone voter never goes back
     it diverges, or its snapshot ends, below what we know to be committed
@@ -298,7 +298,7 @@ class Observer:
         self.leadership = Leadership(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
         self._state.write(
             QuorumState(named.leader_id, named.leader_epoch),
-            lambda error: self._fatal(f"quorum-state could not be read or written: {error}") if error else None,
+            lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,
         )
         if (now.leader_id, now.epoch) != (self.leadership.leader_id, self.leadership.epoch):
             self.agrees = False

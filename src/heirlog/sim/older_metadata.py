@@ -1,6 +1,6 @@
 """Controllers whose metadata are older than those of the brokers.
 
-older-metadata   the controller is restored from an older copy of its disk, or formatted anew, while brokers run, or
+older-metadata   the controller is restored from an older copy of its disk, or formatted again, while brokers run, or
                  while they are down. The topics of the run are unknown to it. No broker may lose a log by that, and
                  none may serve by it; then the operator acts as docs/operations.md says
 
