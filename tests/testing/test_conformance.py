@@ -221,7 +221,10 @@ LEADER = {"localBroker": 1, "replicas": [1, 2], "isr": [1, 2], "leaderEpoch": 5,
                 ({"type": "register_response", "brokerEpoch": 9}, {}),
                 ({"type": "controlled_stop"}, {"fileContent": {"version": 0, "brokerEpoch": 9}}),
                 ({"type": "start"}, {"registrationPreviousBrokerEpoch": 9}),
-                ({"type": "logs_loaded"}, {"fileStillPresent": False}),
+                # a start that is not registered leaves a clean stop as it was
+                ({"type": "logs_loaded"}, {"fileStillPresent": True}),
+                ({"type": "start"}, {"registrationPreviousBrokerEpoch": 9}),
+                ({"type": "register_response", "brokerEpoch": 12}, {"fileStillPresent": False}),
                 # nobody has stopped it
                 ({"type": "start"}, {"registrationPreviousBrokerEpoch": -1}),
             ],

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from heirlog.broker.broker import Broker
+from heirlog.env import SendFailure
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
 from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
@@ -89,7 +90,6 @@ class StartupScenario:
             self.env.restart()
             self.broker = self._new_broker()
         self._started = True
-        # the files go while logs are loaded, before the registration leaves
         present = bool(self._files())
         self.broker.start()
         self.env.advance(_LOADING_MS)
@@ -116,6 +116,9 @@ class StartupScenario:
         if registered:
             self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
         self.broker.shutdown(lambda: None)
+        if not registered and self._registration is not None:
+            # a stop waits for what the controller makes of a registration that is on its way: here it never answers
+            self._registration.on_result(SendFailure("timed-out", "no answer"))
         if registered:
             self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(should_shut_down=True))
         self.env.advance(_STOPPING_MS)
