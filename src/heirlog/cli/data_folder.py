@@ -29,7 +29,7 @@ LOCK_NAME = ".lock"
 PATHS = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
-class Stray(NamedTuple):
+class OutsidePath(NamedTuple):
     """A directory that a node's file names and that is not in the node's folder."""
 
     node: NodeLayout
@@ -81,31 +81,31 @@ def taken_in(layout: Layout) -> str | None:
 
     Raises CommandError for a folder with a path that points elsewhere.
     """
-    strays = [stray for node in layout.nodes for stray in _strays(node)]
-    away = {stray.node.node_id for stray in strays}
-    roots = {stray.root for stray in strays}
-    came_along = len(roots) == 1 and len(away) == len(layout.nodes) and all(map(_came_along, strays))
+    outside = [entry for node in layout.nodes for entry in _outside_paths(node)]
+    away = {entry.node.node_id for entry in outside}
+    roots = {entry.root for entry in outside}
+    came_along = len(roots) == 1 and len(away) == len(layout.nodes) and all(map(_came_along, outside))
     if not came_along:
-        for stray in strays:
-            if not _inside(stray.path, layout.data):
-                raise CommandError(_refusal(stray))
+        for entry in outside:
+            if not _inside(entry.path, layout.data):
+                raise CommandError(_refusal(entry))
         return None
     for node in layout.nodes:
         # its paths are those of the other folder; what was copied counts as flushed
         forget(str(node.ledger_path))
-        _rewrite(node, [stray for stray in strays if stray.node is node])
+        _rewrite(node, [entry for entry in outside if entry.node is node])
     return roots.pop()
 
 
-def _strays(node: NodeLayout) -> list[Stray]:
+def _outside_paths(node: NodeLayout) -> list[OutsidePath]:
     given = properties.read(node.properties_path)
     named = [(name, path.strip()) for name in PATHS for path in given.get(name, "").split(",")]
-    return [_stray(node, name, path) for name, path in named if path and not _inside(path, node.directory)]
+    return [_outside_path(node, name, path) for name, path in named if path and not _inside(path, node.directory)]
 
 
-def _stray(node: NodeLayout, name: str, path: str) -> Stray:
+def _outside_path(node: NodeLayout, name: str, path: str) -> OutsidePath:
     root, found, rest = os.path.abspath(path).rpartition(f"/{node.directory.name}/")
-    return Stray(node, name, path, root if found else "", str(node.directory / rest) if found else "")
+    return OutsidePath(node, name, path, root if found else "", str(node.directory / rest) if found else "")
 
 
 def _inside(path: str, directory: Path) -> bool:
@@ -118,20 +118,20 @@ def _inside(path: str, directory: Path) -> bool:
     return bool(found) and here.exists() and here.resolve() == here and os.path.exists(path) and here.samefile(path)
 
 
-def _came_along(stray: Stray) -> bool:
+def _came_along(entry: OutsidePath) -> bool:
     """Whether a copy of the whole folder, or moving it, explains the path."""
-    if not stray.root or not os.path.isdir(stray.here) or os.path.realpath(stray.here) != stray.here:
+    if not entry.root or not os.path.isdir(entry.here) or os.path.realpath(entry.here) != entry.here:
         return False
-    original = Path(stray.root) / stray.node.directory.name / stray.node.properties_path.name
-    return original.exists() or not os.path.lexists(stray.path)
+    original = Path(entry.root) / entry.node.directory.name / entry.node.properties_path.name
+    return original.exists() or not os.path.lexists(entry.path)
 
 
-def _rewrite(node: NodeLayout, strays: list[Stray]) -> None:
+def _rewrite(node: NodeLayout, outside: list[OutsidePath]) -> None:
     """In the lines that name them; everything else of the file stays. Raises CommandError."""
     given = properties.read(node.properties_path)
     lines = node.properties_path.read_text(encoding="utf-8").splitlines()
-    for name in dict.fromkeys(stray.name for stray in strays):
-        here = {stray.path: stray.here for stray in strays if stray.name == name}
+    for name in dict.fromkeys(entry.name for entry in outside):
+        here = {entry.path: entry.here for entry in outside if entry.name == name}
         value = ",".join(here.get(path.strip(), path.strip()) for path in given[name].split(","))
         plain = f"{name}={given[name]}"
         if plain in lines:
@@ -149,12 +149,12 @@ def _rewrite(node: NodeLayout, strays: list[Stray]) -> None:
         ) from error
 
 
-def _refusal(stray: Stray) -> str:
-    real = os.path.realpath(stray.path)
-    leads = "" if real == stray.path else f" (that is {real})"
+def _refusal(entry: OutsidePath) -> str:
+    real = os.path.realpath(entry.path)
+    leads = "" if real == entry.path else f" (that is {real})"
     return (
-        f"{stray.node.properties_path} has {stray.name}={stray.path}{leads}, which is outside the data folder "
-        f"{stray.node.directory.parent}: this cluster would work on files that may be another one's. Move them to "
-        f"{stray.node.log_dir} and set {stray.name} to that, or start each node without `up`: "
+        f"{entry.node.properties_path} has {entry.name}={entry.path}{leads}, which is outside the data folder "
+        f"{entry.node.directory.parent}: this cluster would work on files that may be another one's. Move them to "
+        f"{entry.node.log_dir} and set {entry.name} to that, or start each node without `up`: "
         "heirlog node --config server.properties"
     )
