@@ -10,7 +10,7 @@ _ACLS: Final = "an administrator can allow it (heirlog acls add --help); heirlog
 _CONFIGS: Final = "heirlog configs describe --topic TOPIC --all (or --broker ID --all) shows names and values"
 _BROKERS: Final = "heirlog broker list shows which brokers there are and which of them run"
 _LEADERS: Final = (
-    "heirlog topics describe --unavailable-partitions shows where nobody leads; start the brokers it names"
+    "heirlog topics describe --unavailable-partitions shows which partitions have no leader; start the brokers it names"
 )
 _MIN_ISR: Final = "heirlog topics describe --under-min-isr-partitions shows who is missing; start those brokers"
 _AGAIN: Final = "ask again; if it stays so, look whether a controller runs"

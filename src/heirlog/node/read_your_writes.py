@@ -1,7 +1,7 @@
 """A client that has changed something may ask any broker next, and finds it.
 
 A change is decided when its records are committed. Without more a client that creates a topic and asks for it at once
-may be told that it does not exist: by the broker that took the request, or by another one.
+may learn that it does not exist: from the broker that took the request, or from another one.
 
     controller   records appended -> committed -> every unfenced broker has fetched them -> the answer leaves
     broker       (that forwarded the request) the answer came -> its own image holds the change -> the answer leaves
