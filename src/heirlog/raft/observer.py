@@ -10,7 +10,8 @@
                     no answer   -> seek, after a back-off
 
 The next fetch offset is an acknowledgement, so it is sent only after the flush (guard 14). Applying does not wait for
-it: what is below the leader's high watermark is committed without this node.
+it: what is below the leader's high watermark is committed without this node. The fetch waits for what takes several
+turns to apply: the high watermark that it names is one that this node has applied.
 
 Traps. An answer counts only for the epoch and the end with which it was asked: one request is in flight, and any change
 of either of them makes it stale.
@@ -329,9 +330,20 @@ class Observer:
         self._log.committed_to(committed, self._remembered)
         # first the fetch that says so: a client's change is answered once the leader knows that all brokers have it,
         # and no request of a client comes in between
-        self._replay.will_be_committed_to(committed)
-        self._fetch()
+        at_once = self._replay.will_be_committed_to(committed)
+        if at_once:
+            self._fetch()
         self._replay.committed_to(committed)
+        if not at_once:
+            self._fetch_once_applied()
+
+    def _fetch_once_applied(self) -> None:
+        """A fetch that named the new high watermark earlier would say too much; one that named less would be answered
+        at once (KIP-1166), again and again."""
+        if self._replay.slice_is_coming and not self._closed:
+            self._env.call_later(0, self._fetch_once_applied)
+        else:
+            self._fetch()
 
     def _remembered(self, error: OSError | None) -> None:
         if error is not None and not self._closed:

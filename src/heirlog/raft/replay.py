@@ -63,6 +63,7 @@ class Replay:
         self._fatal = fatal
         self._remembered: deque[CommittedBatch] = deque()
         self._slice_is_coming = False
+        self._read_ahead: list[CommittedBatch] = []
         self._closed = False
         self._waiting: tuple[int, Callable[[], None]] | None = None
         self.high_watermark = -1
@@ -97,9 +98,20 @@ class Replay:
         if not self._slice_is_coming:
             self._deliver()
 
-    def will_be_committed_to(self, high_watermark: int) -> None:
-        """As `committed_to`, which has to follow at once: it delivers."""
+    def will_be_committed_to(self, high_watermark: int) -> bool:
+        """As `committed_to`, which has to follow at once: it delivers. True if it will deliver everything."""
         self.high_watermark = max(self.high_watermark, high_watermark)
+        if self.next_offset >= self.high_watermark:
+            return True
+        if self._slice_is_coming or self._closed:
+            return False
+        self._read_ahead = self._from_memory() or self._from_log()
+        return bool(self._read_ahead) and self._read_ahead[-1].last_offset + 1 >= self.high_watermark
+
+    @property
+    def slice_is_coming(self) -> bool:
+        """Not everything below the high watermark is delivered yet: the rest follows turn by turn."""
+        return self._slice_is_coming
 
     def close(self) -> None:
         self._closed = True
@@ -108,7 +120,8 @@ class Replay:
         self._slice_is_coming = False
         if self._closed or self.next_offset >= self.high_watermark:
             return
-        batches = self._from_memory() or self._from_log()
+        batches = self._read_ahead or self._from_memory() or self._from_log()
+        self._read_ahead = []
         if not batches:
             return
         self.next_offset = batches[-1].last_offset + 1
