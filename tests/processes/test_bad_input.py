@@ -167,10 +167,10 @@ def answered(topic: str) -> dict[bytes, int]:
     wrong_crc[-1] ^= 1
     batches = {
         bytes(wrong_crc): ErrorCode.CORRUPT_MESSAGE,
-        whole[:-5]: ErrorCode.CORRUPT_MESSAGE,
+        whole[:-5]: ErrorCode.INVALID_RECORD,
         whole[:30]: ErrorCode.CORRUPT_MESSAGE,
         altered(8, struct.pack(">i", 5)): ErrorCode.CORRUPT_MESSAGE,
-        altered(8, struct.pack(">i", 2**31 - 1)): ErrorCode.CORRUPT_MESSAGE,
+        altered(8, struct.pack(">i", 2**31 - 1)): ErrorCode.INVALID_RECORD,
         altered(8, struct.pack(">i", -1)): ErrorCode.CORRUPT_MESSAGE,
         altered(57, struct.pack(">i", 7)): ErrorCode.INVALID_RECORD,
         altered(57, struct.pack(">i", -1)): ErrorCode.INVALID_RECORD,

@@ -34,7 +34,7 @@ from heirlog.sim.stage import Stage
 
 RECOVERIES: Mapping[str, tuple[Callable[[Random], Plan], Callable[[Stage], None]]] = {
     "U1": (plans.keeps_with_a_tail, u1),
-    "U2": (plans.keeps, u2),
+    "U2": (plans.keeps_and_waits_briefly, u2),
     "U3": (plans.keeps_with_a_tail, u3),
     "U4": (plans.either, u4),
     "U5": (plans.keeps, u5),

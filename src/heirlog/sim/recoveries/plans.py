@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.plan import Plan
 
@@ -40,6 +41,13 @@ def keeps(random: Random) -> Plan:
     """Kills alone lose nothing, and of what a power cut takes another replica has a copy."""
     made = plan(random)
     made.keeps_everything = True
+    return made
+
+
+def keeps_and_waits_briefly(random: Random) -> Plan:
+    """Only the quorum is waited for without a limit."""
+    made = keeps(random)
+    made.config = {**made.config, TIMEOUT: "1000"}
     return made
 
 

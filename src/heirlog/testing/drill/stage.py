@@ -98,13 +98,18 @@ class Stage(Generic[T]):
         os._exit(self._exit_code)
 
 
+def _pass(number: int, frame: FrameType | None) -> None:
+    """A further signal."""
+
+
 @contextmanager
 def _interrupted_once() -> Iterator[None]:
     """The first signal is a KeyboardInterrupt; whoever catches it is not disturbed by further ones."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        # no SIG_IGN: of a signal that has just arrived Python would then print a traceback
         for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+            signal.signal(each, _pass)
         raise KeyboardInterrupt
 
     # what is ignored stays so: a shell starts commands in the background that way
@@ -161,7 +166,9 @@ def below(ancestor: int, parents: Mapping[int, int]) -> set[int]:
 def parents() -> dict[int, int]:
     """Of every living process (zombies do not count), except the one that lists them."""
     found = {}
-    listing = subprocess.Popen(["ps", "-A", "-o", "pid=,ppid=,stat="], stdout=subprocess.PIPE, text=True)
+    # a session of its own: a further Ctrl-C would end it before it has listed everything
+    command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
+    listing = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     out, _ = listing.communicate()
     for line in out.splitlines():
         pid, parent, state = line.split()
