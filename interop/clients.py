@@ -145,11 +145,12 @@ def kafkajs() -> str:
     return "none, gzip, idempotent; as a group; admin"
 
 
-def group_of_three(command: Command, committed_s: float = 2.0) -> str:
+def group_of_three(command: Command, committed_s: float = 2.0, survives_outage: bool = True) -> str:
     with cluster() as running:
         create_topic(running, TOPIC, partitions=6)
-        hard_day(running, command, committed_s)
-    return "three members, one killed, a broker killed under a producer, all nodes killed, resumed"
+        hard_day(running, command, committed_s, survives_outage)
+    outage = "all nodes killed, " if survives_outage else ""
+    return f"three members, one killed, a broker killed under a producer, {outage}resumed"
 
 
 def java_group() -> str:
@@ -168,7 +169,8 @@ def kcat_group() -> str:
         return [*base, *group, "-u", "-G", GROUP, TOPIC]
 
     # kcat's commit interval of 5 s cannot be changed: it takes the property of that name for one of the topic
-    return group_of_three(command, committed_s=7.0)
+    # and it terminates once all brokers are down
+    return group_of_three(command, committed_s=7.0, survives_outage=False)
 
 
 def franz_go_group() -> str:
