@@ -235,7 +235,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "the log start beside a batch that the log refuses",
-        "the log start offset beside INVALID_RECORD",
+        "the log start offset next to INVALID_RECORD",
         lambda d: d.plan.key == 0 and _at(d, ".log_start_offset") and d.ours == -1,
         (
             Plan(

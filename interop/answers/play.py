@@ -4,6 +4,9 @@
     ANSWERS_SEED=123 python interop/run.py "answers ..."   the same sequences again
     ANSWERS_SEED=123/45 python interop/run.py "answers..." only the sequence 45 of them
 
+A new seed may find a difference that nobody has seen yet: that is its purpose. So that a finding in unchanged code does
+not stop other changes, `.ci/run` repeats a seed that was clean, and its first ANSWERS_SEQUENCES sequences only.
+
 Each sequence has topics, groups and producers of its own, and leaves nothing behind. A difference does not end it: what
 only reads is compared further, and after a difference in an answer to what changes something the sequence continues
 with new names, for nodes that answered differently may hold different things from then on.
@@ -303,8 +306,8 @@ def check() -> str:
     used: set[str] = set()
     with three_nodes() as table:
         until = time.monotonic() + float(os.environ.get("ANSWERS_SECONDS", SECONDS))
-        number = 0
-        while time.monotonic() < until:
+        number, at_most = 0, int(os.environ.get("ANSWERS_SEQUENCES", "1000000"))
+        while number < at_most and time.monotonic() < until:
             identity = f"{seed}/{only or number}"
             sequence = Sequence(table, identity)
             if number == 0 and not only:
