@@ -1,4 +1,4 @@
-"""A lost controller begins again from a broker's copy of the metadata log.
+"""A lost controller restarts from a broker's copy of the metadata log.
 
     copy the log -> drop half a metadata transaction -> this controller is the only voter, in a new epoch
                  -> what the copy may say wrongly is replaced, in records at its end

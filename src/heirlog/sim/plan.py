@@ -31,7 +31,7 @@ class Plan:
     compacted: bool = False
     """A compacted topic besides."""
     remade: bool = False
-    """A topic besides that is deleted and made again under its name, all the time."""
+    """One more topic, which is deleted and recreated under its name all the time."""
     min_isr_changes: bool = False
     manager: bool = True
     """The unclean recovery manager is on."""

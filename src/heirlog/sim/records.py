@@ -65,7 +65,7 @@ class RecordJudge:
             self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
 
     def metadata_seeded(self) -> None:
-        """The image has begun again, with partitions that nobody leads and that nobody has a seat in. What clients were
+        """The image was replaced, with partitions that have no leader, ISR or ELR. What clients were
         told stays: whoever is elected has to hold it.
         """
         for topic_id, partitions in self._seen.image.partitions.items():

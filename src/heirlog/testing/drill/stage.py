@@ -104,7 +104,7 @@ def _pass(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _interrupted_once() -> Iterator[None]:
-    """The first signal is a KeyboardInterrupt; whoever catches it is not disturbed by further ones."""
+    """The first signal is a KeyboardInterrupt; further ones do not disturb what catches it."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         # no SIG_IGN: of a signal that has just arrived Python would then print a traceback
