@@ -4,8 +4,8 @@ A scenario is made while our controller plays it, so that events mostly are what
 class (java/Scenarios.java) then plays the same events on a log in memory and writes down errors, responses, records and
 the state after each step; that becomes the `expect` of the scenario, and our runner has to agree with all of it.
 
-Left out is what heirlog decides differently on purpose (docs/design.md, "Choices"): reassignments, failed directories,
-unregistered brokers, downgrades, and replicas of a topic whose partitions have different numbers of them.
+Left out is what heirlog decides differently on purpose (docs/internals/design.md, "Choices"): reassignments, failed
+directories, unregistered brokers, downgrades, and replicas of a topic whose partitions have different numbers of them.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _proves(cell: str) -> bool:
 
 def test_every_limit_names_a_living_test_that_holds_it() -> None:
     """Each row of the table of limits ends in files of tests, each with a test in it."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "operate.md").read_text(encoding="utf-8")
     table = text.partition("\n## Limits\n")[2].partition("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
     (bound, *_, named), (rule, *_), *limits = rows
@@ -132,7 +132,7 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
 
 def test_nothing_is_to_be_installed_from_a_registry_that_does_not_have_it() -> None:
     """Before a release pip finds heirlog only in a clone: by a path, as `.[spark]`."""
-    texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py")]
+    texts = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
     registry = re.compile(r"pip install (?:-\S+ )*['\"]?heirlog\b")
     assert [str(path.relative_to(ROOT)) for path in texts if registry.search(path.read_text("utf-8"))] == []
-    assert "pip install '.[spark]'" in (ROOT / "docs" / "spark.md").read_text("utf-8")
+    assert "pip install '.[spark]'" in (ROOT / "docs" / "reference" / "spark.md").read_text("utf-8")

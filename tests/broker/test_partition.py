@@ -98,7 +98,7 @@ def test_a_shrunk_isr_moves_the_watermark_only_once_the_image_has_the_change() -
 
 
 def test_a_min_isr_raised_behind_a_shrink_keeps_the_watermark_from_passing_the_lost_member() -> None:
-    """The race of docs/design.md: the answer (ISR 1) arrives before the image that says min ISR 2."""
+    """The race of docs/internals/design.md: the answer (ISR 1) arrives before the image that says min ISR 2."""
     partition = leader_of([1, 2])
     fetched(partition, 2, 3)
     proposal = partition.check_lag(30_001)

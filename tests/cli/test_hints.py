@@ -16,7 +16,7 @@ from heirlog.cli.app import app
 
 SOURCE = Path(heirlog.__file__).parent
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TREE: Any = typer.main.get_command(app)
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_.]+|<[\w. -]+>|\$[A-Z]+|\d+")
 A_NAME = {("cli/pipeline.py", "heirlog pipeline check")}

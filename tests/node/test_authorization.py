@@ -273,7 +273,7 @@ def test_what_a_broker_forwards_is_asked_for_by_the_controller() -> None:
 
 
 def told(role: Role, key: int) -> str:
-    """What docs/security.md says of an API on a kind of listener."""
+    """What docs/guides/secure.md says of an API on a kind of listener."""
     rule = RULES[role].get(key)
     if rule is None:
         return "-"
@@ -287,7 +287,7 @@ def told(role: Role, key: int) -> str:
 
 
 def test_the_documentation_shows_the_rule_of_every_api_that_is_served() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "security.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "guides" / "secure.md").read_text("utf-8")
     shown = dict(re.findall(r"^\| (\d+) \| (\w+ \| .* \| .*) \|$", text, re.MULTILINE))
     for key, row in shown.items():
         assert row.partition(" | ")[2] == f"{told(Role.BROKER, int(key))} | {told(Role.CONTROLLER, int(key))}", key

@@ -1,6 +1,6 @@
 """A controller that was restored from an old copy, then one that is seeded from the brokers, on real processes.
 
-docs/operations.md, "A lost controller": what the page says is done here.
+docs/guides/operate.md, "A lost controller": what the page says is done here.
 """
 
 from __future__ import annotations

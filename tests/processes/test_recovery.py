@@ -1,4 +1,4 @@
-"""Unclean recovery on real processes, as the operator's page tells it: every command of docs/recovery.md runs here.
+"""Unclean recovery on real processes: every command of docs/guides/recover.md, the operator's page, runs here.
 
 The topic's partitions lose every complete replica: broker 3 stops cleanly and misses records that 1 and 2 hold, then 2
 and 1 are killed, and 3 comes back alone. The operator's decisions are committed; before anybody can have reported them
@@ -31,7 +31,7 @@ from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.recoveries import named
 from heirlog.testing.cluster import Cluster
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "recovery.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "recover.md"
 TOPIC = "orders"
 SALVAGED = "orders-salvaged"
 PARTITIONS = 7

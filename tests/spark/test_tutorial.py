@@ -1,4 +1,4 @@
-"""The tutorial of docs/spark.md, command by command: each does what the page says it does.
+"""The tutorial of docs/reference/spark.md, command by command: each does what the page says it does.
 
 Left out are the environment and `heirlog up`: the cluster of the tests stands in for it. `heirlog pipeline` runs in
 this process, on the session that is there; with HEIRLOG_ALL_KILLS in a process of its own, as it stands on the page.
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from heirlog.cli.app import run
 from heirlog.testing.cluster import Cluster
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "spark.md").read_text(encoding="utf-8")
 TUTORIAL = PAGE.partition("## A tutorial, from nothing\n")[2].partition("\n## ")[0]
 ALONE = "HEIRLOG_ALL_KILLS" in os.environ
 

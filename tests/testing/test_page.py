@@ -1,4 +1,4 @@
-"""docs/testing.md: its program is a test that passes, and its tables name what there is."""
+"""docs/tutorials/tests.md: its program is a test that passes, and its tables name what there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from heirlog.testing import Cluster
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "tests.md").read_text(encoding="utf-8")
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^\| (argument|call) .*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 

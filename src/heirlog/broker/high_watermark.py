@@ -12,8 +12,8 @@ Trap: ISR and min ISR must be of *one* metadata image. If the controller raises 
 a leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would pass by a member
 that is now in the ELR. So until the image has reached the offset at which a change was committed, the ISR of the image
 *and* those of all answers since are judged: each must be large enough, and the members of each count for the minimum
-(docs/design.md, "high watermark"). Judging by the image alone is not enough: with an image at ISR 1,3, an answer 1,3,2
-and then an answer 1, the watermark passed 2, which had entered the ELR (found by simulation).
+(docs/internals/design.md, "high watermark"). Judging by the image alone is not enough: with an image at ISR 1,3, an
+answer 1,3,2 and then an answer 1, the watermark passed 2, which had entered the ELR (found by simulation).
 
 Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
 """

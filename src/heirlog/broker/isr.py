@@ -12,7 +12,7 @@ without our knowing it yet; the high watermark waits for all of them. At most on
 Expand: a follower joins when it has reached the high watermark and the start of this leader epoch, and its broker is
 the registered incarnation, unfenced, not shutting down. While the committed ISR is below the effective min ISR the high
 watermark stands still, so reaching it proves nothing: then it must also pass the normal caught-up test, or a laggard
-would be admitted, thrown out and admitted again (KAFKA-19996; a choice of docs/design.md).
+would be admitted, thrown out and admitted again (KAFKA-19996; a choice of docs/internals/design.md).
 Shrink: members that are not at the leader's end and were last caught up longer ago than `replica.lag.time.max.ms`.
 
 Source: KIP-497 (AlterPartition), KIP-903 (epochs), kafka-behaviour 4.4.

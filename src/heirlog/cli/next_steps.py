@@ -46,7 +46,7 @@ NEXT_STEPS: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,
-    ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/security.md)",
+    ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/guides/secure.md)",
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
     ErrorCode.OFFSET_OUT_OF_RANGE: "an offset between the log start and the high watermark can be named, or -1",
     ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)",

@@ -6,7 +6,7 @@
     salvage  what was given up and is still on a broker's disk (`salvage.py`)
     controller  a lost controller, seeded from the brokers' copies of the metadata (`recover_controller.py`)
 
-All of it but salvage asks the cluster only; docs/recovery.md is the page for the one who has to decide.
+All of it but salvage asks the cluster only; docs/guides/recover.md is the page for the one who has to decide.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def run(
     topics: Topics = None,
     partition: Partitions = None,
     strategy: Annotated[
-        Strategy, typer.Option(case_sensitive=False, help="designation needs --leader; see docs/recovery.md.")
+        Strategy, typer.Option(case_sensitive=False, help="designation needs --leader; see docs/guides/recover.md.")
     ] = Strategy.BALANCED,
     leader: Annotated[int | None, typer.Option(min=0, help="Of a designation: the broker that is to lead.")] = None,
     now: Annotated[

@@ -50,8 +50,8 @@ class Bystander:
         """Topics whose creator said which brokers get their replicas."""
         self.hurt: set[str] = set()
         """Machines on which a log directory has failed, while it was in use or as it was closed: then one directory has
-        no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/design.md, the
-        clean-shutdown file).
+        no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/internals/design.md,
+        the clean-shutdown file).
         """
         self._lineages: dict[Key, Lineage] = {}
         self._process_of: dict[Uuid, Process] = {}

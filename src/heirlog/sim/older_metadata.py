@@ -2,7 +2,7 @@
 
 older-metadata   the controller is restored from an older copy of its disk, or formatted again, while brokers run, or
                  while they are down. The topics of the run are unknown to it. No broker may lose a log by that, and
-                 none may serve by it; then the operator acts as docs/operations.md says
+                 none may serve by it; then the operator acts as docs/guides/operate.md says
 
 The operator has found the controller's own newest copy after all, or seeds it from the newest copy that the brokers
 have left (`heirlog recover controller`). That one may end before what was committed: the newest copies may be lost,

@@ -44,7 +44,7 @@ def register(spark: SparkSession) -> None:
 
 def write(rows: DataFrame, **options: str) -> None:
     """Append the rows to topics: `rows.write.format("heirlog").mode("append")`, since Spark refuses its own default
-    save mode for a sink in Python. options: as in docs/spark.md; those with a dot in a mapping, `**{...}`."""
+    save mode for a sink in Python. options: as in docs/reference/spark.md; those with a dot in a mapping, `**{...}`."""
     rows.write.format("heirlog").mode("append").options(**options).save()
 
 

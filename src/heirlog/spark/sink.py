@@ -7,7 +7,7 @@ a row cannot be is refused before the query starts, by the same rules as Spark's
 
 At least once. Within a task a producer's retries append nothing twice; but a task that failed half way has written, and
 Spark runs it again from its beginning, as it does with a micro-batch that was not noted as finished. There is nothing
-to undo in `abort`. For exactly-once write into a table (docs/spark.md) or make consumers ignore repetitions.
+to undo in `abort`. For exactly-once write into a table (docs/reference/spark.md) or make consumers ignore repetitions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 On a broker's listener an API that the active controller executes asks for nothing: the controller asks, of the client
 that stands in the Envelope. What the needs of a rule mean, says `call.Rule`; what is answered where they are not met,
-says its guard. `tests/node/test_authorization.py` holds that every route has a rule, and `docs/security.md` shows the
-table.
+says its guard. `tests/node/test_authorization.py` holds that every route has a rule, and `docs/guides/secure.md`
+shows the table.
 
 Source: KIP-11 and the KIPs of the APIs; Kafka's KafkaApis and ControllerApis.
 """

@@ -17,7 +17,7 @@ than it gives up, is judged at every election of every run (`heirlog.sim.oracle`
 
 U17 (readers are told of what was given up) is judged in every run: poll-skip, `heirlog.sim.history`.
 
-Source: KIP-966, "Unclean recovery"; docs/simulation.md.
+Source: KIP-966, "Unclean recovery"; docs/internals/simulation.md.
 """
 
 from __future__ import annotations

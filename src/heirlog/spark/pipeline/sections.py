@@ -168,7 +168,7 @@ class Section:
                 self.document.problem(at, f"the option `{name}` is said by `{said[lower]}`: leave it out")
             elif lower not in there and not lower.startswith(KAFKA):
                 close = difflib.get_close_matches(lower, there, 1)
-                hint = f"did you mean `{there[close[0]]}`?" if close else "docs/spark.md lists those that there are"
+                hint = f"did you mean `{there[close[0]]}`?" if close else "docs/reference/spark.md lists the options"
                 self.document.problem(at, f"the option `{name}` means nothing here; {hint}")
             options[lower] = value
         return options
