@@ -99,13 +99,14 @@ def wrong_order(stage: Stage) -> None:
         random.shuffle(brokers)
         for name in brokers:
             _start_in_vain(script, name)
-    alone = sorted(members)[random.randrange(0, len(members))]
-    cluster.start(f"broker-{alone}")
+    alone = BrokerId(sorted(members)[random.randrange(0, len(members))])
+    name = f"broker-{alone}"
+    cluster.start(name)
     script.run_for(0, 1000)
     cluster.start(controller)
-    if not cluster.run_until(lambda: not cluster.is_up(f"broker-{alone}"), 100):
-        script.run_for(0, 100)
-    cluster.start(f"broker-{alone}")
+    # it gives up if the controller came too late for it, and is then started once more
+    script.until(f"{name} is unfenced or has given up", lambda: script.is_unfenced(alone) or not cluster.is_up(name))
+    cluster.start(name)
     led = [(key, state) for key, state in script.states() if alone in (*state.isr, *state.elr)]
     script.expect(led, f"broker {alone} may lead something")
     wanted = {key for key, _ in led}

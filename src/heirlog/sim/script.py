@@ -106,18 +106,18 @@ class Script:
 
     def until_registered(self, broker: BrokerId) -> None:
         """The incarnation that runs is registered and unfenced."""
+        self.until(f"broker {broker} is unfenced", lambda: self.is_unfenced(broker))
 
-        def is_registered() -> bool:
-            node = self.cluster.broker(broker).running
-            known = self.stage.checker.truth.image.brokers.get(broker)
-            return (
-                node is not None
-                and known is not None
-                and known.incarnation_id == node.broker.lifecycle.incarnation_id
-                and not known.fenced
-            )
-
-        self.until(f"broker {broker} is unfenced", is_registered)
+    def is_unfenced(self, broker: BrokerId) -> bool:
+        """That the incarnation that runs is registered and unfenced."""
+        node = self.cluster.broker(broker).running
+        known = self.stage.checker.truth.image.brokers.get(broker)
+        return (
+            node is not None
+            and known is not None
+            and known.incarnation_id == node.broker.lifecycle.incarnation_id
+            and not known.fenced
+        )
 
     def lose(self, *, b_by: str, a_by: str, tail_ms: tuple[int, int] = (200, 1500)) -> None:
         """The common beginning; what acks=1 writes while `a` is alone is written for so long."""
