@@ -72,8 +72,8 @@ def broker(
         for batch in batches:
             values = [(None, encode_value(record), (), 1000) for record in batch]
             log.append(encode_batch(values, log.end_offset, EPOCH), EPOCH)
-        disk.wait(log.flush, "flushing")
-        disk.wait(lambda done: log.committed_to(log.end_offset, done), "writing")
+        log.committed_to(log.end_offset)
+        disk.wait(log.finish, "writing")
         log.close()
         Path(directory, "quorum-state").write_bytes(encode(QuorumState(100, seen_epoch)))
         if log_epoch is not None:

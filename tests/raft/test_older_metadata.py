@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import pytest
 
-from heirlog.raft.committed_offset import NAME, read_committed_offset
+from heirlog.raft.committed_offset import NAME, WRITE_INTERVAL_MS
 
-from .quorum_world import METADATA_DIR, Inode, MemoryFile, Node, World
+from .quorum_world import Inode, MemoryFile, Node, World
 
 OLDER = "older than this broker's own copy"
+REMEMBERED_MS = WRITE_INTERVAL_MS + 50
+"""After it a crash forgets nothing of what was known to be committed."""
 
 
 class Backup(NamedTuple):
@@ -51,7 +53,7 @@ def world_with(*names: str) -> World:
     for name in names:
         world.commit(name)
     world.run_until_all_have(*names)
-    world.run_for(50)
+    world.run_for(REMEMBERED_MS)
     return world
 
 
@@ -95,7 +97,7 @@ def test_a_controller_restored_from_an_older_copy_is_refused_however_long_its_lo
     world.commit("b")
     world.commit("c")
     world.run_until_all_have("a", "b", "c")
-    world.run_for(50)
+    world.run_for(REMEMBERED_MS)
     assert world.leader.quorum.epoch == 2
     before = metadata(observer)
     meets(observer)
@@ -121,7 +123,7 @@ def test_a_controller_that_leads_an_older_epoch_is_refused(meets: Callable[[Node
         world.start_leader()
     world.commit("b")
     world.run_until_all_have("a", "b")
-    world.run_for(50)
+    world.run_for(REMEMBERED_MS)
     observer, before = world.observers[0], metadata(world.observers[0])
     meets(observer)
     restore(world, kept)
@@ -171,7 +173,7 @@ def test_a_controller_restored_from_a_snapshot_alone_is_refused_where_it_ends_to
     kept = Backup({path: inode for path, inode in backup(world.leader).files.items() if path.endswith(".checkpoint")})
     world.commit("c")
     world.run_until_all_have("a", "b", "c")
-    world.run_for(50)
+    world.run_for(REMEMBERED_MS)
     observer, before = world.observers[0], metadata(world.observers[0])
     meets(observer)
     restore(world, kept)
@@ -197,22 +199,6 @@ def test_a_snapshot_that_reaches_beyond_what_an_observer_has_is_taken() -> None:
     world.observers[0].start()
     world.run_until(lambda: world.observers[0].quorum.applied_offset == world.leader.quorum.applied_offset)
     assert world.observers[0].stopped_because is None
-
-
-def test_what_an_observer_knows_to_be_committed_is_remembered_over_a_power_cut() -> None:
-    world = world_with("a", "b")
-    observer = world.observers[0]
-    end = world.leader.quorum.high_watermark
-    observer.power_cut()
-    assert read_committed_offset(observer.disk, f"{METADATA_DIR}/__cluster_metadata-0") == end
-
-
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"version":1,"offset":7}', b'{"version":0,"offset":"x"}', b"[]"])
-def test_a_damaged_file_says_nothing(damage: bytes) -> None:
-    world = world_with("a")
-    observer = world.observers[0]
-    observer.disk.now[f"{observer.log_directory}/{NAME}"].data[:] = damage
-    assert read_committed_offset(observer.disk, observer.log_directory) == 0
 
 
 def test_an_observer_does_not_vouch_for_a_leader_that_it_has_not_compared() -> None:

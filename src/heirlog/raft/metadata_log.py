@@ -113,9 +113,16 @@ class MetadataLog:
         """Exclusive: everything below it is known to be committed, also by an earlier incarnation."""
         return max(self._committed.offset, self.snapshots[-1].end_offset if self.snapshots else 0)
 
-    def committed_to(self, offset: int, on_durable: OnDone) -> None:
-        """Remember it beyond this incarnation. Raises OSError."""
-        self._committed.advance(offset, on_durable)
+    def committed_to(self, offset: int) -> None:
+        self._committed.advance(offset)
+
+    def remember_committed(self, changed_offset: int, on_durable: OnDone) -> None:
+        """Keep `committed_offset` beyond this incarnation, soon; records from `changed_offset` on change nothing."""
+        self._committed.remember(changed_offset, on_durable)
+
+    def finish(self, on_done: OnDone) -> None:
+        """Before a stop: make durable what was appended, and how far it is known to be committed."""
+        self.flush(lambda error: self._committed.finish(on_done) if error is None else on_done(error))
 
     def epoch_below(self, offset: int) -> int:
         """The epoch of the last record below `offset`, as far as the log or a snapshot says; 0 without one."""
@@ -303,7 +310,7 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
             "or, if it is the only controller, move it away and run `heirlog recover controller "
             "--config <server.properties> --from <broker-log-dir>`"
         )
-    opened = MetadataLog(env, directory, log, config, loaded, snapshots, CommittedOffsetFile(files, directory))
+    opened = MetadataLog(env, directory, log, config, loaded, snapshots, CommittedOffsetFile(env, directory))
     opened._snapshot_voters = loaded.voters if loaded else ()
     opened.scan_voters()
     return opened

@@ -327,13 +327,14 @@ class Observer:
             self._disk_failed(error)
             return
         committed = min(partition.high_watermark, self._log.end_offset)
-        self._log.committed_to(committed, self._remembered)
+        self._log.committed_to(committed)
         # first the fetch that says so: a client's change is answered once the leader knows that all brokers have it,
         # and no request of a client comes in between
         at_once = self._replay.will_be_committed_to(committed)
         if at_once:
             self._fetch()
         self._replay.committed_to(committed)
+        self._log.remember_committed(self._replay.changed_offset, self._remembered)
         if not at_once:
             self._fetch_once_applied()
 
@@ -386,7 +387,7 @@ class Observer:
             return
         try:
             self._log.install_snapshot(result)
-            self._log.committed_to(result.id.end_offset, self._remembered)
+            self._log.committed_to(result.id.end_offset)
         except OSError as error:
             self._disk_failed(error)
             return

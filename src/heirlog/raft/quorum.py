@@ -226,7 +226,7 @@ class Quorum:
             self._env.call_later(0, lambda: flushed(None))
         else:
             log.log.on_failure = None
-            log.flush(flushed)
+            log.finish(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
         """The log's voters, and of this node the endpoint that it has now (a port may change between two starts)."""
@@ -306,13 +306,15 @@ class Quorum:
         accept = self._older_metadata.accept()
         if accept is None:
             self._stop()
-            self._older_metadata.on_refused(
+            refused = (
                 f"the controller's metadata are older than this broker's own copy, or of another history: {seen}. "
                 "Following them would lose topics, ACLs and configurations that were changed since, and replicas could "
                 "be elected that lack records. Nothing was changed. Start the right controller, or seed a new one from "
                 "the brokers' copies with `heirlog recover controller --config <server.properties> "
                 f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
             )
+            # without this the next start could follow what this one refuses
+            log.finish(lambda error: self._older_metadata.on_refused(refused))
             return
         self._role.close()
         self._replay.close()

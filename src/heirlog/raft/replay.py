@@ -24,6 +24,7 @@ from heirlog.protocol.batch import BatchHeader, InvalidBatch, decode_records, wa
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.primitives import Message
+from heirlog.protocol.records import NoOpRecord
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.snapshot import Snapshot
 
@@ -70,10 +71,12 @@ class Replay:
         """Exclusive; -1 while unknown."""
         self.next_offset = 0
         """Everything below it was delivered."""
+        self.changed_offset = 0
+        """Exclusive: the end of the last batch below `next_offset` that holds more than NoOps."""
 
     def load(self, snapshot: Snapshot) -> None:
         """Deliver a snapshot instead of the log up to its end."""
-        self.next_offset = snapshot.id.end_offset
+        self.next_offset = self.changed_offset = snapshot.id.end_offset
         self.high_watermark = max(self.high_watermark, snapshot.id.end_offset)
         try:
             records = list(snapshot.records())
@@ -125,6 +128,10 @@ class Replay:
         if not batches:
             return
         self.next_offset = batches[-1].last_offset + 1
+        for batch in reversed(batches):
+            if any(not isinstance(record, NoOpRecord) for record in batch.records):
+                self.changed_offset = batch.last_offset + 1
+                break
         for listener in self._listeners:
             listener.on_commit(batches)
         if self._waiting is not None and self.next_offset >= self._waiting[0]:
