@@ -11,6 +11,8 @@ from typing import Any
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import PartitionState
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
 from heirlog.protocol.messages.create_topics import CreateTopicsRequest
 from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -169,6 +171,20 @@ def metadata_records(cluster: Cluster, node: int) -> list[tuple[int, Any]]:
             if not header.is_control:
                 for record in decode_records(data, position):
                     found.append((record.offset, decode_record(record.value)))
+    return found
+
+
+def history(cluster: Cluster, topic: str, controller: int = 100) -> list[PartitionState]:
+    """Every state that partition 0 has had, from the controller's metadata log.
+
+    For a state that the next record ends: a poll may come too late for it.
+    """
+    image, found = Image(), []
+    for offset, record in metadata_records(cluster, controller):
+        image.apply(record, offset, 0)
+        state = image.partition_named(topic, 0)
+        if state is not None and (not found or state != found[-1]):
+            found.append(state)
     return found
 
 

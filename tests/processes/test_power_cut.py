@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from processes.observing import (
     NO_LEADER,
     create,
     delete,
+    history,
     log_files,
     metadata_records,
     read,
@@ -171,11 +173,14 @@ def test_a_power_cut_right_after_start_up_finds_the_logs_scanned_and_the_torn_ta
 
     cluster.start(1)
     cluster.start(2)
-    lost = wait_for(cluster, topic, lambda view: view.leader == 2)
-    assert 1 not in lost.isr, "an unclean stop left its seat to nobody"
+    wait_for(cluster, topic, lambda view: view.leader == 2)
     eventually(lambda: segment.stat().st_size == whole_batches_size(segment), "the torn tail to be cut")
     cluster.start(3)
     wait_for(cluster, topic, lambda view: len(view.isr) == 3)
+    since_election = list(dropwhile(lambda state: state.leader != 2, history(cluster, topic)))
+    assert since_election[0].isr == (2,)
+    before_return = list(takewhile(lambda state: 1 not in state.isr, since_election))[-1]
+    assert 1 not in before_return.elr, "broker 1 was still eligible after an unclean stop"
     assert read(cluster, topic) == [b"flushed by a clean stop"]
     assert (
         log_files(cluster, 1, f"{topic}-0")[0].stat().st_size == log_files(cluster, 2, f"{topic}-0")[0].stat().st_size
