@@ -17,7 +17,7 @@ from apache_kafka import PATIENCE_S, eventually
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.batch import decode_records, encode_batch, walk
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 
 KEYS = 20

@@ -14,9 +14,7 @@ from typing import Any
 from suites.nodes import NODE_ID, heirlog_node, kafka_node
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages import CreateTopicsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 NAME = "described"

@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import jars
-from schemas import known_to_kafka, our_specs
+from schemas import FieldSpec, Spec, StructSpec, known_to_kafka, our_specs, snake
 
 import heirlog.protocol.records as records
 from heirlog.broker.groups.records import GROUP_KEY_VERSION, OFFSET_KEY_VERSION
 from heirlog.protocol.api import request_class, response_class
-from heirlog.protocol.codegen import snake
 from heirlog.protocol.metadata_record import decode_record, encode_record
 from heirlog.protocol.primitives import Message, decode, encode_bytes
-from heirlog.protocol.spec import FieldSpec, Spec, StructSpec
 from heirlog.storage.producers import ProducedBatch, ProducerState, ProducerStates
 
 SEED = 20260

@@ -36,8 +36,9 @@ import secured
 import spark
 import spark_cluster
 import spark_lake
-import tools
 from suites import golang, kafka_python, kafkajs, librdkafka, own_words, sarama
+
+import tools
 
 
 def compare_schemas() -> str:

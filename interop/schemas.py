@@ -25,9 +25,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from heirlog.protocol.spec import FieldSpec, Spec, Versions, parse, parse_versions
+TOOLS = Path(__file__).resolve().parent.parent / "tools"
+sys.path.insert(0, str(TOOLS))
 
-SPECS = Path(__file__).resolve().parent.parent / "src" / "heirlog" / "protocol" / "specs"
+from codegen.codec import snake  # noqa: E402
+from codegen.generator import SPECS  # noqa: E402
+from codegen.spec import FieldSpec, Spec, StructSpec, Versions, parse, parse_versions  # noqa: E402
+
+__all__ = ["FieldSpec", "Spec", "StructSpec", "compare", "known_to_kafka", "our_specs", "snake"]
+
 OURS_FROM = 10000
 """Tags and API keys."""
 UNSTABLE = "0-6"

@@ -7,10 +7,10 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from schemas import FieldSpec, StructSpec, snake
+
 from answers.shape import SPECS, Plan
 from answers.world import NO_ID, UNKNOWN_ID, Batch
-from heirlog.protocol.codegen import snake
-from heirlog.protocol.spec import FieldSpec, StructSpec
 
 LEFT_ALONE = frozenset(
     (

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from schemas import our_specs
+from schemas import FieldSpec, StructSpec, our_specs, snake
 
 from answers.world import World
 from heirlog.protocol.api import request_class
 from heirlog.protocol.batch import InvalidBatch, walk
-from heirlog.protocol.codegen import snake
 from heirlog.protocol.primitives import Struct
-from heirlog.protocol.spec import FieldSpec, StructSpec
 
 SPECS = {spec.key: spec for spec in our_specs() if spec.kind == "api"}
 IDENTITY = (

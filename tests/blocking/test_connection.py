@@ -17,10 +17,15 @@ from heirlog.blocking.data import DataClient
 from heirlog.blocking.peers import parse_bootstrap
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.frames import RequestHeader, decode_request, encode_response, parse_header
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 

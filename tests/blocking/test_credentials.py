@@ -22,10 +22,14 @@ from heirlog.blocking.data import AuthenticationFailed, DataClient, Security, Se
 from heirlog.blocking.tokens import Tokens
 from heirlog.client.security import Store, TokenEndpoint, UnsecuredToken
 from heirlog.protocol.frames import decode_request, encode_response, parse_header
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
-from heirlog.protocol.messages.metadata import MetadataResponse
-from heirlog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from heirlog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from heirlog.protocol.messages import (
+    ApiVersionsResponse,
+    MetadataResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from heirlog.protocol.primitives import Message
 
 CERTIFICATES = Path(__file__).resolve().parent / "certificates"

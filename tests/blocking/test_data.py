@@ -21,8 +21,7 @@ from heirlog.blocking.data import (
 )
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from heirlog.testing.cluster import Cluster
 
 PARTITIONS = 3

@@ -9,19 +9,27 @@ from blocking.test_connection import ScriptedServer, scripted
 from heirlog.blocking.data import LATEST, CommittedOffset, DataClient, EpochEnd, OffsetAt, Unsupported
 from heirlog.protocol.batch import decode_records, encode_batch
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from heirlog.protocol.messages.offset_for_leader_epoch import (
+from heirlog.protocol.messages import (
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
 )
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import Message, records_view
 
 PLACE = ("t", 0)

@@ -14,10 +14,7 @@ from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState, ListenerState, PartitionState, TopicState
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse, FetchRequest, ProduceRequest
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory

@@ -10,9 +10,7 @@ from heirlog.broker import init_producer_id
 from heirlog.broker.purgatory import Purgatory
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
+from heirlog.protocol.messages import AlterPartitionResponse, DeleteRecordsRequest, InitProducerIdRequest
 
 from .fakes import TOPIC_IDS, Rig, answer_of, batch, context, state
 

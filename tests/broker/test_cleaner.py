@@ -8,7 +8,7 @@ from heirlog.broker import cleaner
 from heirlog.broker.partition import Partition
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.batch import encode_batch, walk
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from heirlog.protocol.messages import BrokerHeartbeatResponse
 from heirlog.storage.cleaning.offset_map import OffsetMap, keys_within
 
 from .fakes import Rig, state

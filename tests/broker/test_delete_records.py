@@ -8,8 +8,7 @@ import pytest
 
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
-from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages import DeleteRecordsRequest, FetchRequest
 
 from .fakes import TOPIC_IDS, Rig, batch, context, state
 from .test_replica_manager import restarted

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from heirlog.protocol.messages import DescribeLogDirsRequest
 
 from .fakes import Rig, batch, state
 

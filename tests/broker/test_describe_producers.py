@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest
+from heirlog.protocol.messages import DescribeProducersRequest
 
 from .fakes import Rig, batch, state
 

@@ -8,7 +8,7 @@ import pytest
 
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
+from heirlog.protocol.messages import AssignReplicasToDirsResponse
 from heirlog.protocol.types import Uuid
 from heirlog.storage.log_directory import LogDirectory
 

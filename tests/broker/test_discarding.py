@@ -10,8 +10,7 @@ from heirlog.broker.discarding import COPIES_AT_ONCE, TIME_LIMIT_MS
 from heirlog.metadata.basis import Basis, ElectionBasis
 from heirlog.protocol.batch import walk
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsResponse
+from heirlog.protocol.messages import FetchResponse, ListOffsetsResponse
 from heirlog.protocol.types import BrokerId, LeaderEpoch
 
 from .fakes import Rig, batch, open_log, state

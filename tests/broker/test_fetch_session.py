@@ -14,7 +14,7 @@ from heirlog.metadata.state import TopicState
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages import FetchRequest
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import BrokerId
 

@@ -9,8 +9,7 @@ import pytest
 
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsResponse
+from heirlog.protocol.messages import FetchResponse, ListOffsetsResponse
 
 from .fakes import TOPIC_IDS, Rig, Sent, batch, state
 

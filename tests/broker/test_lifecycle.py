@@ -10,8 +10,7 @@ from heirlog.broker.lifecycle import BrokerState
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
 
 from .fakes import Rig, restarted, state
 

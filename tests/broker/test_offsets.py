@@ -7,9 +7,7 @@ import pytest
 from heirlog.broker.leader_epochs import end_of
 from heirlog.broker.list_offsets import offset_for
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
+from heirlog.protocol.messages import AllocateProducerIdsResponse, InitProducerIdRequest, ListOffsetsRequest
 
 from .fakes import FakeEnv, Rig, answer_of, batch, context, partition_on, state
 

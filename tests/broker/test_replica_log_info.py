@@ -6,7 +6,7 @@ from typing import Any
 
 from heirlog.broker.replica_log_info import PARTITIONS_MAX
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
+from heirlog.protocol.messages import GetReplicaLogInfoRequest
 
 from .fakes import TOPIC_IDS, Rig, batch, state
 

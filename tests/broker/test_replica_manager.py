@@ -7,8 +7,7 @@ import pytest
 from heirlog.broker.isr import Committed
 from heirlog.broker.partition import Role
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from heirlog.protocol.messages import AlterPartitionResponse, BrokerHeartbeatResponse
 
 from .fakes import TOPIC_IDS, Rig, ids, restarted, state
 

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import FetchRequest, ListOffsetsRequest, ProduceRequest
 
 from .fakes import FakeEnv, Rig, Sent, answer_of, batch, context, state
 

@@ -11,7 +11,7 @@ from cli.conftest import Heirlog, rows
 from patience import eventually
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 
 pytestmark = pytest.mark.usefixtures("default_cluster")

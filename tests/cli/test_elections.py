@@ -10,8 +10,7 @@ from controller.recovering import STRATEGY, Cluster, back, lost
 
 from heirlog.cli import elections
 from heirlog.cli.elections import ElectionType
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages import DescribeRecoveryRequest, ElectLeadersRequest
 
 PLACE = ("foo", 0)
 

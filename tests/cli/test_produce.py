@@ -21,9 +21,7 @@ from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
 from heirlog.cli.produce import Writer, chunks_of_lines, murmur2, split_key
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.init_producer_id import InitProducerIdResponse
-from heirlog.protocol.messages.metadata import MetadataResponse
-from heirlog.protocol.messages.produce import ProduceResponse
+from heirlog.protocol.messages import InitProducerIdResponse, MetadataResponse, ProduceResponse
 from heirlog.protocol.types import Endpoint
 from heirlog.testing import Cluster
 

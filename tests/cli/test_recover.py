@@ -16,7 +16,7 @@ from heirlog.cli.recover import Strategy
 from heirlog.cli.recovery_plan import loss_text, partition_as_json
 from heirlog.metadata.loss_report import Loss
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryResponse
 
 Replica = DescribeRecoveryResponse.ReplicaReport
 Partition = DescribeRecoveryResponse.RecoveryPartition

@@ -10,9 +10,7 @@ from heirlog.client.acls import create_acls, delete_acls, describe_acls
 from heirlog.client.admin import To
 from heirlog.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_acls import CreateAclsResponse
-from heirlog.protocol.messages.delete_acls import DeleteAclsResponse
-from heirlog.protocol.messages.describe_acls import DescribeAclsResponse
+from heirlog.protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 
 ACL = Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
 EVERYTHING = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)

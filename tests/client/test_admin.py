@@ -18,13 +18,16 @@ from heirlog.client.admin import (
     to_controller,
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
 )
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
 R = TypeVar("R")
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic

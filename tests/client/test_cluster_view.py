@@ -6,7 +6,7 @@ import pytest
 
 from heirlog.client.cluster_view import ClusterView, Leader
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.metadata import MetadataResponse
+from heirlog.protocol.messages import MetadataResponse
 from heirlog.protocol.types import ZERO_UUID, Endpoint
 
 

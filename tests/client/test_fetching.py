@@ -8,7 +8,7 @@ from heirlog.client.errors import LogTruncated, OffsetOutOfRange
 from heirlog.client.fetching import FIRST_BYTES, MARGIN_BYTES, Fetched, PartitionFetch
 from heirlog.protocol.batch import encode_batch, rewrite
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.fetch import FetchResponse
+from heirlog.protocol.messages import FetchResponse
 from heirlog.protocol.types import ZERO_UUID
 
 EpochEndOffset = FetchResponse.EpochEndOffset

@@ -9,7 +9,7 @@ import pytest
 from heirlog.client.admin import Ask, Call
 from heirlog.client.recovery import Choice, Described, choices, describe_recovery
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryResponse
 
 LEADER_EPOCH = 8
 

@@ -8,8 +8,12 @@ from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.handshake import Authentication
 from heirlog.client.sasl import OAuthBearer, Plain, Scram
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from heirlog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from heirlog.protocol.messages import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 
 RANGES = {17: (0, 1), 36: (0, 2)}
 # RFC 7677, section 3

@@ -15,8 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.batch import walk
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import FetchRequest, MetadataRequest
 from heirlog.testing.cluster import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]

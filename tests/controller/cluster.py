@@ -8,11 +8,13 @@ from controller.fakes import CLUSTER, Harness
 
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages import (
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+)
 from heirlog.protocol.types import Uuid
 from heirlog.testing.conformance.controller_layer import directory, incarnation
 

@@ -13,14 +13,16 @@ from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.env import SendFailure
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import (
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DescribeRecoveryRequest,
+    ElectLeadersRequest,
+    GetReplicaLogInfoResponse,
+    UpdateFeaturesRequest,
+)
 
 MANAGER = "unclean_recovery_manager_enabled"
 STRATEGY = "unclean.recovery.strategy"

@@ -39,9 +39,7 @@ from controller.recovering import Cluster
 
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages import AlterPartitionRequest, IncrementalAlterConfigsRequest, UnregisterBrokerRequest
 
 INDENT = "    "
 ELECTIONS = {"preferred": 0, "unclean": 1, "balanced": 2, "aggressive": 3, "designate": 4}

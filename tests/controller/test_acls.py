@@ -11,8 +11,7 @@ from heirlog.controller.acls import create_acls, delete_acls
 from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
+from heirlog.protocol.messages import CreateAclsRequest, DeleteAclsRequest
 
 ANY = 1
 

@@ -11,8 +11,7 @@ from controller.fakes import Harness
 
 from heirlog.controller.alter_configs import Operation
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 
 TOPIC, BROKER, GROUP = 2, 4, 32

@@ -7,7 +7,7 @@ from controller.cluster import alter, create, epoch_of, leading, state_of
 
 from heirlog.controller import alter_partition
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
+from heirlog.protocol.messages import AlterPartitionRequest
 
 Member = AlterPartitionRequest.BrokerState
 

@@ -8,11 +8,13 @@ from controller.fakes import Harness
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages import (
+    AllocateProducerIdsRequest,
+    BrokerHeartbeatRequest,
+    CreateTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+)
 from heirlog.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,

@@ -9,7 +9,7 @@ from controller.cluster import create, heartbeat, leading, register, state_of
 from controller.fakes import Harness
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
+from heirlog.protocol.messages import CreatePartitionsRequest
 from heirlog.protocol.records import PartitionRecord
 
 

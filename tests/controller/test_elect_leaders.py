@@ -9,7 +9,7 @@ from heirlog.controller.recovery.sender import PARTITIONS_MAX
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.loss_report import Certainty
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages import ElectLeadersRequest
 
 
 def test_designation_elects_the_named_replica_or_says_why_not() -> None:

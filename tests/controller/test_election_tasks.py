@@ -10,7 +10,7 @@ from controller.fakes import Harness
 
 from heirlog.controller import controller as controller_module
 from heirlog.controller.elect_leaders import balance, elect_unclean
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
 SHIPPED_RULES = {"unclean_recovery_manager_enabled": "false", "unclean_leader_election_interval_ms": "5000"}
 NEVER_SILENT = {"broker_session_timeout_ms": "100000000"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages import ElectLeadersRequest
 
 BROKERS = (1, 2, 3, 4)
 EVENTS = st.lists(

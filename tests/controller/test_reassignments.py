@@ -10,9 +10,11 @@ from controller.fakes import Harness
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import RECOVERING
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from heirlog.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    ListPartitionReassignmentsRequest,
+)
 from heirlog.protocol.records import PartitionChangeRecord
 
 Topics = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics

@@ -11,7 +11,7 @@ from controller.fakes import Harness
 from heirlog.controller import registration
 from heirlog.metadata.state import UNASSIGNED_DIRECTORY, PartitionState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages import ElectLeadersRequest
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.controller_layer import directory

@@ -8,8 +8,7 @@ import pytest
 from controller.cluster import create, heartbeat, leading, register, state_of, topic_request
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest
 from heirlog.protocol.types import ZERO_UUID
 
 

@@ -6,7 +6,7 @@ from controller.cluster import alter, create, heartbeat, leading, register, stat
 from controller.fakes import Harness
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages import UnregisterBrokerRequest
 from heirlog.testing.conformance.controller_layer import directory
 
 

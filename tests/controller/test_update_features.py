@@ -10,8 +10,7 @@ from controller.fakes import Harness
 
 from heirlog.metadata.image import BROKER_RESOURCE
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import BrokerRegistrationRequest, UpdateFeaturesRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 
 ELR = "eligible.leader.replicas.version"

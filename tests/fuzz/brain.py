@@ -25,9 +25,7 @@ from heirlog.node.connection import ClientConnection
 from heirlog.protocol.batch import HEADER_SIZE
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.frames import RequestHeader, encode_request
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, ProduceRequest
 from heirlog.sim.cluster import Cluster
 from heirlog.sim.world import LogLine, World
 

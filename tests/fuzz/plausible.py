@@ -25,9 +25,7 @@ from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.compression import GZIP, LZ4, SNAPPY, ZSTD
 from heirlog.protocol.frames import RequestHeader, encode_request
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
+from heirlog.protocol.messages import DescribeRecoveryRequest, ElectLeadersRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.primitives import Message
 
 NAMES = {key: name for name, key in API_KEYS.items()} | {

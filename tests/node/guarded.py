@@ -12,9 +12,7 @@ from heirlog.env import Region
 from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
 from heirlog.node.connection import ClientConnection
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request, encode_response
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
+from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, DeleteAclsRequest
 from heirlog.protocol.primitives import Struct
 from heirlog.sim.cluster import Cluster
 from heirlog.sim.world import World

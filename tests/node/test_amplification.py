@@ -16,15 +16,17 @@ from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.compression import GZIP, MAX_DECOMPRESSED_BYTES, ZSTD, compress
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import decode_response
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeProducersRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+)
 
 MB = 1024 * 1024
 WALL_MS = 1_700_000_000_000
@@ -169,7 +171,7 @@ def test_metadata_of_a_partition_commit_is_at_most_offset_metadata_max_bytes(bra
 
 
 def wait_for_coordinator(brain: Brain) -> None:
-    from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
+    from heirlog.protocol.messages import FindCoordinatorRequest
 
     for _ in range(20):
         if ask(brain, FindCoordinatorRequest(key="g", coordinator_keys=["g"]), 4).coordinators[0].error_code == 0:

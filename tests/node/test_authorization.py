@@ -17,39 +17,41 @@ from heirlog.protocol.api import APIS, request_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
-from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.describe_acls import DescribeAclsRequest
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest
-from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.envelope import EnvelopeRequest
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.list_groups import ListGroupsRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
-from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
-from heirlog.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from heirlog.protocol.messages.produce import ProduceRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import (
+    AlterConfigsRequest,
+    CreateAclsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteAclsRequest,
+    DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeAclsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeProducersRequest,
+    DescribeTopicPartitionsRequest,
+    ElectLeadersRequest,
+    EnvelopeRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    GetReplicaLogInfoRequest,
+    HeartbeatRequest,
+    IncrementalAlterConfigsRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+    SyncGroupRequest,
+    UpdateFeaturesRequest,
+)
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 NAMES = {TOPIC: "t", GROUP: "g", CLUSTER: CLUSTER_NAME, ResourceType.TRANSACTIONAL_ID: "x"}

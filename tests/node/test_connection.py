@@ -12,10 +12,15 @@ from heirlog.node.router import Listener, Role
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    MetadataRequest,
+)
 from heirlog.protocol.types import Endpoint
 
 ADDRESS = Endpoint("localhost", 9092)

@@ -7,7 +7,7 @@ from node.guarded import Wire
 from heirlog.node.handlers.describe_recovery import WAIT_MS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.sim.cluster import Cluster
 from heirlog.sim.world import World
 

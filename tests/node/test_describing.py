@@ -22,12 +22,14 @@ from heirlog.node.missing_topic import missing_topic
 from heirlog.node.node import Node
 from heirlog.node.router import ROUTES, Listener, Role
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
-from heirlog.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest,
+    MetadataRequest,
+)
 from heirlog.protocol.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,

@@ -7,10 +7,7 @@ import pytest
 
 from heirlog.node.error_counts import _count_by_plan, error_counter
 from heirlog.protocol.api import APIS, response_class
-from heirlog.protocol.messages.elect_leaders import ElectLeadersResponse
-from heirlog.protocol.messages.fetch import FetchResponse
-from heirlog.protocol.messages.metadata import MetadataResponse
-from heirlog.protocol.messages.produce import ProduceResponse
+from heirlog.protocol.messages import ElectLeadersResponse, FetchResponse, MetadataResponse, ProduceResponse
 
 PRODUCE = ProduceResponse(
     responses=[

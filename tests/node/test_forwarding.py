@@ -12,7 +12,7 @@ from heirlog.node import forwarding
 from heirlog.node.forwarding import FORWARDED_CLIENT, Forwarder, seal_envelope
 from heirlog.pending import Pending
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
 from heirlog.protocol.types import Endpoint
 
 CONTROLLER = Endpoint("localhost", 9093)

@@ -7,7 +7,7 @@ from heirlog.metadata.config_def import parse_static
 from heirlog.node.missing_topic import TELL_AGAIN_MS, MissingTopics
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_topics import CreateTopicsResponse
+from heirlog.protocol.messages import CreateTopicsResponse
 
 STATIC = parse_static(
     {

@@ -14,16 +14,18 @@ from node.test_amplification import ask, wait_for_coordinator
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 
 STRING_MAX = 32_767
 """Of the strings of older versions, and of a client id."""

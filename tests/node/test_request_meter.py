@@ -16,8 +16,7 @@ from heirlog.node.request_meter import (
     quantiles_ms,
 )
 from heirlog.protocol.api import FETCH
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from heirlog.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse
 
 HEARTBEAT = 12
 SHARES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)

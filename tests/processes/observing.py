@@ -14,10 +14,13 @@ from heirlog.blocking.connection import Connection
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    MetadataRequest,
+    ProduceRequest,
+    ProduceResponse,
+)
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.observe import Observer, View

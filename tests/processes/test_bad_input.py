@@ -23,11 +23,13 @@ from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
 from heirlog.protocol.primitives import Message
 from heirlog.testing.cluster import Cluster
 

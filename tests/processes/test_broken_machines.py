@@ -23,7 +23,7 @@ from patience import eventually
 from processes.observing import client_of, create, read, topics, view_of, wait_for, write, write_once
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import MetadataRequest
 from heirlog.testing.cluster import Cluster
 
 pytestmark = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux limits a process that runs")

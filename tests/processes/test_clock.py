@@ -19,10 +19,7 @@ from processes.observing import client_of, create, read, records_of, wait_for, w
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from heirlog.testing.cluster import Cluster
 
 HOUR_MS = 3_600_000

@@ -26,9 +26,7 @@ from processes.observing import (
 
 from heirlog.blocking.connection import Connection
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import AlterPartitionRequest, FetchRequest, MetadataRequest
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
 from heirlog.testing.cluster import Cluster
 from heirlog.testing.drill.workload import EndWatch, Writer, read_all

@@ -23,7 +23,7 @@ from processes.observing import (
     write,
 )
 
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+from heirlog.protocol.messages import DescribeConfigsRequest
 from heirlog.testing.cluster import Cluster
 
 TOPIC_RESOURCE = 2

@@ -50,7 +50,7 @@ def test_unknown_keys_are_named() -> None:
 
 
 def test_importing_the_table_imports_no_message() -> None:
-    code = "import sys, heirlog.protocol.frames; print([m for m in sys.modules if 'protocol.messages' in m])"
+    code = "import sys, heirlog.protocol.frames; print([m for m in sys.modules if '_generated.messages.' in m])"
     shown = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
     )

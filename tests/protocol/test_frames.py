@@ -21,9 +21,14 @@ from heirlog.protocol.frames import (
     encode_response,
     parse_header,
 )
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from heirlog.protocol.primitives import ITEMS_MAX, Malformed, UnsupportedVersion, uvarint
 
 CASES = [(api, version) for api, kind, version in oracle.cases() if kind == "request"]

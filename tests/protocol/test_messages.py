@@ -11,10 +11,13 @@ from protocol import oracle
 
 from heirlog.env import Region
 from heirlog.protocol.api import Api
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import (
+    AlterPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    ProduceRequest,
+)
 from heirlog.protocol.primitives import (
     Malformed,
     UnsupportedVersion,

@@ -16,10 +16,14 @@ from heirlog.protocol.frames import (
     encode_response,
     parse_header,
 )
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.messages import (
+    ApiVersionsResponse,
+    DescribeRecoveryRequest,
+    DescribeRecoveryResponse,
+    ElectLeadersRequest,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+)
 from heirlog.protocol.metadata_record import decode_record, encode_record
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord

@@ -13,9 +13,13 @@ from typing import Any
 
 from heirlog.env import Buffer, SendFailure
 from heirlog.pending import Pending
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.messages import (
+    DescribeQuorumRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
 from heirlog.protocol.primitives import Message, decode, encode, records_view
 from heirlog.protocol.records import NoOpRecord, TopicRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid

@@ -9,9 +9,13 @@ from raft.quorum_world import CLUSTER_ID, World, topic
 
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from heirlog.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+)
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from heirlog.raft.metadata_log import MetadataLog

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages import FetchRequest
 
 from .quorum_world import World
 

@@ -10,7 +10,7 @@ import pytest
 
 from heirlog.env import Region
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.fetch import FetchResponse
+from heirlog.protocol.messages import FetchResponse
 from heirlog.server import send_queue
 
 FETCH, VERSION = 1, 12

@@ -11,9 +11,12 @@ import pytest
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from heirlog.protocol.messages.envelope import EnvelopeRequest
+from heirlog.protocol.messages import (
+    ApiVersionsResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    EnvelopeRequest,
+)
 from heirlog.protocol.types import Endpoint
 from heirlog.server import client_pool
 from heirlog.server.client_pool import ClientPool

@@ -16,7 +16,7 @@ from heirlog.env import Region
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SERVER_CONFIGS
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.types import Endpoint
 from heirlog.server import send_queue
 from heirlog.server.connection_limits import ConnectionLimits, connection_limits, exempt_listeners

@@ -13,7 +13,7 @@ import pytest
 
 import heirlog.server.stream as stream_module
 from heirlog.env import Region
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.server.files import OsFile
 
 

@@ -4,9 +4,7 @@ import pytest
 from sim.toys import SERVER, Pair
 
 from heirlog.env import Region, SendFailure
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse, ProduceRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim import network as network_module
 from heirlog.sim.network import ChangedAfterSend

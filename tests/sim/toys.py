@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages import MetadataRequest, MetadataResponse
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.connection import Connection
 from heirlog.sim.env import SimEnv

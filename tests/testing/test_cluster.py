@@ -14,7 +14,7 @@ from patience import eventually
 from processes.observing import alive
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 from heirlog.testing.cluster import ClusterError
 

@@ -24,10 +24,14 @@ from heirlog.client.security import PLAINTEXT, Security
 from heirlog.env import Buffer
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.errors import error_code as code_of
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
-from heirlog.protocol.messages.metadata import MetadataResponse
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 

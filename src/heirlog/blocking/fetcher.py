@@ -19,7 +19,7 @@ from heirlog.client.cluster_view import Leader
 from heirlog.client.errors import TopicRecreated
 from heirlog.client.fetching import NEWEST_BY_NAME, Fetched, PartitionFetch
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages import FetchRequest
 
 REQUEST_TIMEOUT_S = 30.0
 """Without an answer for so long, a broker is taken for dead."""

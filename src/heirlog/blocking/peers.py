@@ -16,7 +16,7 @@ from heirlog.blocking.patience import Patience
 from heirlog.client.cluster_view import ClusterView
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages import MetadataRequest, MetadataResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, endpoint_from_text
 

@@ -21,8 +21,7 @@ from heirlog.blocking.peers import Peers
 from heirlog.client.producing import Batch, Outbox, ProducerIdentity
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
 from heirlog.protocol.types import ZERO_UUID, Endpoint
 
 REQUEST_TIMEOUT_S = 30.0

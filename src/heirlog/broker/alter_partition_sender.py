@@ -18,7 +18,7 @@ from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from heirlog.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from heirlog.protocol.types import Endpoint, PartitionKey, Uuid
 
 RETRY_BACKOFF_MS = 50

@@ -47,19 +47,23 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.survey import Survey, at_once
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
-from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from heirlog.protocol.messages.offset_for_leader_epoch import (
+from heirlog.protocol.messages import (
+    AlterPartitionResponse,
+    DeleteRecordsRequest,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    FetchRequest,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    ProduceRequest,
 )
-from heirlog.protocol.messages.produce import ProduceRequest
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Endpoint
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch
 from heirlog.storage.log_directory import LogDirectory

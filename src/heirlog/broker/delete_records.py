@@ -25,7 +25,7 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from heirlog.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from heirlog.protocol.types import PartitionKey
 
 UPTO_HIGH_WATERMARK = -1

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from heirlog.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 

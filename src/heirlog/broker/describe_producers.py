@@ -11,7 +11,7 @@ from __future__ import annotations
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.topic_name import topic_name_error
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from heirlog.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
 NO_SEQUENCE = -1
 NO_COORDINATOR_EPOCH = -1

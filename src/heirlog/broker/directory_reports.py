@@ -22,7 +22,7 @@ from typing import Final
 from heirlog.broker.followers import Peers
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.assign_replicas_to_dirs import (
+from heirlog.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )

@@ -37,7 +37,7 @@ from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.types import BrokerId, PartitionKey
 
 CONSUMER = -1

@@ -41,7 +41,7 @@ from heirlog.broker.news import Exchange, News
 from heirlog.broker.partition import Partition
 from heirlog.env import Env
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.types import BrokerId, PartitionKey
 
 NO_SESSION = 0

@@ -40,8 +40,7 @@ from heirlog.broker.truncation import cut_for
 from heirlog.env import SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 

@@ -21,8 +21,12 @@ from heirlog.broker.followers import Peers
 from heirlog.env import Env, SendFailure
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from heirlog.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from heirlog.protocol.types import Endpoint
 
 CHANNEL = "forward"

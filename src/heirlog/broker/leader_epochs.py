@@ -11,7 +11,7 @@ from __future__ import annotations
 from heirlog.broker.partition import Partition, Role
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.protocol.errors import KafkaError
-from heirlog.protocol.messages.offset_for_leader_epoch import (
+from heirlog.protocol.messages import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )

@@ -33,8 +33,12 @@ from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from heirlog.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"

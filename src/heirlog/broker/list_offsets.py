@@ -23,7 +23,7 @@ from heirlog.broker.partition import Partition, Role
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST = -1
 EARLIEST = -2

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from heirlog.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
 STATES: Final = (
     "Empty",

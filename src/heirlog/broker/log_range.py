@@ -18,7 +18,7 @@ from collections.abc import Callable
 from heirlog.broker.partition import Partition
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.types import BrokerId
 
 LATEST_TIMESTAMP = -1

@@ -33,7 +33,7 @@ from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
 from heirlog.protocol.batch import COMPRESSION_MASK, HEADER_SIZE
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.messages import ProduceRequest, ProduceResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import PartitionKey
 from heirlog.storage.errors import InvalidRecords

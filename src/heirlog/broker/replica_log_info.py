@@ -26,7 +26,7 @@ from heirlog.broker.followers import Peers
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 from heirlog.protocol.types import Uuid
 from heirlog.storage.log import Log
 

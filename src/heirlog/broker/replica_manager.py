@@ -32,7 +32,7 @@ from heirlog.metadata.journal import Journal
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.metadata.state import BrokerState, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
+from heirlog.protocol.messages import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid, uuid_text
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log

@@ -30,7 +30,7 @@ def list_brokers(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json:
 
 def _registered(client: BlockingClient) -> list[dict[str, Any]]:
     """Raises CommandError."""
-    from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
+    from heirlog.protocol.messages import DescribeClusterRequest
 
     answer = client.admin(DescribeClusterRequest(include_fenced_brokers=True))
     if answer.error_code:
@@ -55,7 +55,7 @@ def unregister(
 ) -> None:
     """Forget a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are moved."""
     from heirlog.client.admin import to_controller
-    from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+    from heirlog.protocol.messages import UnregisterBrokerRequest
 
     with connected(bootstrap_server) as client:
         if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):

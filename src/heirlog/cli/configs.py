@@ -24,7 +24,7 @@ from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
-    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
 app = typer.Typer(help="Show and change configurations.", no_args_is_help=True)
 
@@ -151,7 +151,7 @@ def _names(client: BlockingClient, kind: EntityType, name: str | None, default: 
 
 def _groups(client: BlockingClient) -> list[str]:
     """Those that have configurations of their own."""
-    from heirlog.protocol.messages.list_config_resources import ListConfigResourcesRequest
+    from heirlog.protocol.messages import ListConfigResourcesRequest
 
     answer = client.admin(ListConfigResourcesRequest(resource_types=[EntityType.GROUPS.resource_type]))
     return [found.resource_name for found in answer.config_resources]
@@ -178,7 +178,7 @@ def _ask(client: BlockingClient, kind: EntityType, name: str, request: Any) -> A
 
 def _described(client: BlockingClient, kind: EntityType, name: str, everything: bool) -> Iterator[dict[str, Any]]:
     """Raises CommandError."""
-    from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+    from heirlog.protocol.messages import DescribeConfigsRequest
 
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=kind.resource_type, resource_name=name, configuration_keys=None
@@ -221,7 +221,7 @@ def alter(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Set or delete single values; what is not named stays."""
-    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
     entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)
     kind, name = entity.kind, _one(*entity)
@@ -265,7 +265,7 @@ def _warn_of_min_isr(client: BlockingClient, kind: EntityType, name: str, value:
 def _changes(
     values: Iterable[tuple[str, str | None]], operation: int
 ) -> Iterator[IncrementalAlterConfigsRequest.AlterableConfig]:
-    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
     for name, value in values:
         yield IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=operation, value=value)

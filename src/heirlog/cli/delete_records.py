@@ -63,7 +63,7 @@ def _wanted(
 
 
 def _delete(client: BlockingClient, topic: str, partition: int, offset: int) -> dict[str, Any]:
-    from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
+    from heirlog.protocol.messages import DeleteRecordsRequest
 
     one = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)
     request = DeleteRecordsRequest(

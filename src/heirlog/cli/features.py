@@ -59,7 +59,7 @@ def describe(
 
 
 def _described(client: BlockingClient, node_id: int | None = None) -> list[dict[str, Any]]:
-    from heirlog.protocol.messages.api_versions import ApiVersionsRequest
+    from heirlog.protocol.messages import ApiVersionsRequest
 
     request = ApiVersionsRequest(client_software_name="heirlog", client_software_version="1")
     answer = client.admin(request) if node_id is None else client.send_to_broker(node_id, request)
@@ -186,7 +186,7 @@ def _warn(client: BlockingClient, levels: dict[str, int], kind: int) -> None:
 
 def _ask(client: BlockingClient, levels: dict[str, int], kind: int, dry_run: bool) -> Any:
     from heirlog.client.admin import to_controller
-    from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+    from heirlog.protocol.messages import UpdateFeaturesRequest
 
     updates = [
         UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)

@@ -51,7 +51,7 @@ def list_groups(
 
 def _listed(client: BlockingClient, states: list[str]) -> list[dict[str, Any]]:
     """Each broker knows the groups that it coordinates. Raises CommandError."""
-    from heirlog.protocol.messages.list_groups import ListGroupsRequest
+    from heirlog.protocol.messages import ListGroupsRequest
 
     rows = []
     for broker in sorted(client.brokers()):
@@ -107,7 +107,7 @@ def describe(
 
 def _described(client: BlockingClient, group: str) -> Any:
     """Raises CommandError for a group that is not there."""
-    from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
+    from heirlog.protocol.messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=[group])
     answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
@@ -174,7 +174,7 @@ def _lags(client: BlockingClient, data: DataClient, group: str) -> Iterator[dict
 
 def committed_offsets(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
     """Raises CommandError."""
-    from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
+    from heirlog.protocol.messages import OffsetFetchRequest
 
     asked = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
     # the first two are for brokers that know one group per request only
@@ -201,7 +201,7 @@ def delete(
     group: Groups = None, all_groups: AllGroups = False, bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP
 ) -> None:
     """Delete groups without members, and their offsets."""
-    from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
+    from heirlog.protocol.messages import DeleteGroupsRequest
 
     if bool(group) == all_groups:
         raise UsageError("name groups with --group, or say --all-groups")
@@ -225,7 +225,7 @@ def delete_offsets(
     as_json: Json = False,
 ) -> None:
     """Forget a group's committed offsets of topics that none of its members reads."""
-    from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
+    from heirlog.protocol.messages import OffsetDeleteRequest
 
     if not topic:
         raise UsageError("say of what: --topic TOPIC or --topic TOPIC:0,1,2")

@@ -49,7 +49,7 @@ def _numbers(text: str) -> list[int]:
 
 def _replicas(client: BlockingClient, broker: int, topics: list[str] | None) -> Iterator[dict[str, Any]]:
     """Raises CommandError; a directory that is offline is a row of its own."""
-    from heirlog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+    from heirlog.protocol.messages import DescribeLogDirsRequest
 
     wanted = None
     if topics is not None:

@@ -63,7 +63,7 @@ def _test(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> Callab
 
 def min_isr_of(client: BlockingClient, topics: Iterable[str]) -> dict[str, int]:
     """As configured. Raises CommandError."""
-    from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+    from heirlog.protocol.messages import DescribeConfigsRequest
 
     resources = [
         DescribeConfigsRequest.DescribeConfigsResource(

@@ -157,7 +157,7 @@ class Writer:
 
     def __init__(self, client: BlockingClient, topic: str, partition: int | None, acks: int, compression: int) -> None:
         """Raises CommandError if the topic does not exist, KafkaError, OSError."""
-        from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
+        from heirlog.protocol.messages import InitProducerIdRequest
 
         self._client = client
         self._topic = topic

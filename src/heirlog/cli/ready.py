@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest
+from heirlog.protocol.messages import DescribeClusterRequest
 
 TIMEOUT_S = 1.0
 

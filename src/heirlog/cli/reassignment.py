@@ -132,7 +132,7 @@ def replicas_now(
 def reassignments(client: BlockingClient) -> dict[TopicPartition, Reassignment]:
     """All that are on their way. Raises KafkaError."""
     from heirlog.client.admin import to_controller
-    from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+    from heirlog.protocol.messages import ListPartitionReassignmentsRequest
 
     request = ListPartitionReassignmentsRequest(topics=None)
     answer = client.run(to_controller(request, lambda got: [got.error_code]))
@@ -155,7 +155,7 @@ def reassign_partitions(
 ) -> Any:
     """The answer of AlterPartitionReassignments; None for a partition cancels. Raises KafkaError."""
     from heirlog.client.admin import to_controller
-    from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+    from heirlog.protocol.messages import AlterPartitionReassignmentsRequest
 
     topics: dict[str, AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
     for (name, index), replicas in sorted(wanted.items()):
@@ -263,7 +263,7 @@ def clear_throttles(client: BlockingClient, topics: Iterable[str]) -> list[str]:
 
 def _own_values(client: BlockingClient, kind: int, name: str, keys: Sequence[str]) -> Iterator[str]:
     """Which of these were set for this very resource; none where it cannot be described."""
-    from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest
+    from heirlog.protocol.messages import DescribeConfigsRequest
 
     own_source = {TOPIC: 1, BROKER: 2}[kind]
     resource = DescribeConfigsRequest.DescribeConfigsResource(
@@ -279,7 +279,7 @@ def _own_values(client: BlockingClient, kind: int, name: str, keys: Sequence[str
 
 def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str | None]]) -> None:
     """(resource type, resource, name, value); None deletes. A broker takes its own values. Raises CommandError."""
-    from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+    from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
     resources: dict[tuple[int, str], IncrementalAlterConfigsRequest.AlterConfigsResource] = {}
     for kind, owner, name, value in values:

@@ -110,7 +110,7 @@ def reset_offsets(
 
 def _check_inactive(client: BlockingClient, group: str) -> None:
     """Raises CommandError while it has members; a group that is not there yet may be given offsets."""
-    from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
+    from heirlog.protocol.messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=[group])
     found = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]

@@ -40,7 +40,7 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create topics."""
-    from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+    from heirlog.protocol.messages import CreateTopicsRequest
 
     configs = [
         CreateTopicsRequest.CreatableTopicConfig(name=name, value=value) for name, value in map(_pair, config or ())
@@ -84,7 +84,7 @@ def create(
 @app.command("list")
 def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
     """List all topics."""
-    from heirlog.protocol.messages.metadata import MetadataRequest
+    from heirlog.protocol.messages import MetadataRequest
 
     with connected(bootstrap_server) as client:
         response = client.admin(MetadataRequest(topics=None, allow_auto_topic_creation=False))
@@ -197,7 +197,7 @@ def alter(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
     """Give topics more partitions; keys of new records may go to others than before."""
-    from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
+    from heirlog.protocol.messages import CreatePartitionsRequest
 
     wanted = [
         CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=partitions, assignments=None)
@@ -216,7 +216,7 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete topics with all their records."""
-    from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+    from heirlog.protocol.messages import DeleteTopicsRequest
 
     wanted = _wanted(names, topic)
     request = DeleteTopicsRequest(

@@ -14,9 +14,14 @@ from heirlog.client.admin import Ask, Call, to_controller
 from heirlog.metadata.acl_messages import acl_of, creation_of, filter_members
 from heirlog.metadata.acls import Acl, AclFilter
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from heirlog.protocol.messages import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+)
 
 
 def describe_acls(wanted: AclFilter) -> Call[list[Acl]]:

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from heirlog.client.offsets import TopicPartition, by_topic
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
 )
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.primitives import Message
 
 R = TypeVar("R")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.metadata import MetadataResponse
+from heirlog.protocol.messages import MetadataResponse
 from heirlog.protocol.types import ZERO_UUID, Endpoint
 
 NO_EPOCH = -1

@@ -26,7 +26,7 @@ from heirlog.client.errors import EpochEnd, LogTruncated, OffsetOutOfRange
 from heirlog.client.retriable import LOOK_AGAIN
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import ZERO_UUID
 

@@ -21,9 +21,14 @@ from heirlog.client.sasl import Mechanism
 from heirlog.metadata.state import RECOVERY_VERSION
 from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS_OURS, GET_REPLICA_LOG_INFO
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from heirlog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from heirlog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from heirlog.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from heirlog.protocol.primitives import Message
 
 SOFTWARE_NAME = "heirlog"

@@ -10,11 +10,15 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from heirlog.client.cluster_view import ClusterView
 from heirlog.client.errors import EpochEnd
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from heirlog.protocol.messages.offset_for_leader_epoch import (
+from heirlog.protocol.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )

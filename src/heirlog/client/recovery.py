@@ -25,7 +25,7 @@ from heirlog.client.admin import Ask, Call, To, after
 from heirlog.metadata.basis import ReplicaAnswer
 from heirlog.metadata.loss_report import Loss, loss_of
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerEpoch, BrokerId
 
 RecoveryTopic: TypeAlias = DescribeRecoveryResponse.RecoveryTopic

@@ -28,8 +28,7 @@ from heirlog.metadata.acls import (
 from heirlog.metadata.as_records import acl_record
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from heirlog.protocol.messages import CreateAclsRequest, CreateAclsResponse, DeleteAclsRequest, DeleteAclsResponse
 from heirlog.protocol.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from heirlog.protocol.types import ZERO_UUID, Uuid
 

@@ -31,8 +31,9 @@ from heirlog.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from heirlog.protocol.messages.incremental_alter_configs import (
+from heirlog.protocol.messages import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )

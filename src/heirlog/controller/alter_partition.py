@@ -28,7 +28,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image, merged
 from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from heirlog.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Uuid
 
 _EPOCHS_VERSION = 3

@@ -21,7 +21,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import BrokerState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.assign_replicas_to_dirs import (
+from heirlog.protocol.messages import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )

@@ -25,7 +25,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image, partition_record
 from heirlog.metadata.state import Ids
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from heirlog.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.types import BrokerId
 
 MAX_RECORDS: Final = 10_000

@@ -47,7 +47,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from heirlog.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.types import NO_LEADER, BrokerId, Uuid
 
 PREFERRED_TYPE: Final = 0

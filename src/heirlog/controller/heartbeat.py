@@ -40,7 +40,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import BrokerState
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from heirlog.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from heirlog.protocol.records import BrokerRegistrationChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 

@@ -10,7 +10,7 @@ from typing import Final
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from heirlog.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from heirlog.protocol.records import ProducerIdsRecord
 from heirlog.protocol.types import BrokerId
 

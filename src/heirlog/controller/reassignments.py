@@ -37,11 +37,9 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image, merged
 from heirlog.metadata.state import Ids, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.alter_partition_reassignments import (
+from heirlog.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-)
-from heirlog.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )

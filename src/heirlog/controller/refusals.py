@@ -6,28 +6,36 @@ from __future__ import annotations
 from typing import Final
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
-from heirlog.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumResponse
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryResponse
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from heirlog.protocol.messages.incremental_alter_configs import (
+from heirlog.protocol.messages import (
+    AllocateProducerIdsResponse,
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionResponse,
+    AssignReplicasToDirsResponse,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationResponse,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeQuorumResponse,
+    DescribeRecoveryResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListPartitionReassignmentsResponse,
+    UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
-from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerResponse
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 _SENTENCES: Final = {
     ErrorCode.NOT_CONTROLLER: "This is not the active controller; ask again.",

@@ -44,7 +44,7 @@ from heirlog.metadata.state import (
     PartitionState,
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from heirlog.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 

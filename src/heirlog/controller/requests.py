@@ -52,24 +52,26 @@ from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.pending import Pending
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateAclsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteAclsRequest,
+    DeleteTopicsRequest,
+    DescribeRecoveryRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+)
 
 if TYPE_CHECKING:
     from heirlog.controller.controller import Controller

@@ -34,8 +34,12 @@ from heirlog.metadata.state import Ids
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS, validate_topic_configs
 from heirlog.metadata.topic_name import collision_key, topic_name_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from heirlog.protocol.records import RemoveTopicRecord, TopicRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, BrokerId, Uuid
 

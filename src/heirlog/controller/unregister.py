@@ -15,7 +15,7 @@ from heirlog.controller.sessions import Sessions
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from heirlog.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 from heirlog.protocol.records import UnregisterBrokerRecord
 from heirlog.protocol.types import BrokerId
 

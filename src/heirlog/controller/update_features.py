@@ -51,7 +51,7 @@ from heirlog.metadata.image import (
 from heirlog.metadata.min_isr import MIN_ISR
 from heirlog.metadata.state import SupportedFeature
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from heirlog.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord, PartitionChangeRecord
 from heirlog.protocol.types import PartitionKey, Uuid
 

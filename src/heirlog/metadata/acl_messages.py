@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from heirlog.metadata.acls import Acl, AclFilter
-from heirlog.protocol.messages.create_acls import CreateAclsRequest
+from heirlog.protocol.messages import CreateAclsRequest
 
 
 class Pattern(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from heirlog.controller.alter_configs import Operation
 from heirlog.node.log_levels import LEVELS, LOGGERS, ROOT
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.incremental_alter_configs import (
+from heirlog.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )

@@ -38,7 +38,7 @@ from heirlog.protocol.frames import (
     encode_request,
     encode_response,
 )
-from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Malformed, compact_string, read_compact_string
 from heirlog.protocol.types import Endpoint
 

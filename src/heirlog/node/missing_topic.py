@@ -17,7 +17,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC
 from heirlog.node.forwarding import Forwarder
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
 CONTROLLER_DEFAULT = -1
 """num.partitions and default.replication.factor."""

@@ -15,7 +15,7 @@ from heirlog.node.router import ROUTES, Listener, Role
 from heirlog.protocol.api import API_VERSIONS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
-from heirlog.protocol.messages.api_versions import ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Malformed
 
 

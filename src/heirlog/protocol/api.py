@@ -5,11 +5,11 @@ Importing this imports no message module: a node that never sees an API never pa
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from functools import cache
 
-from heirlog.protocol.api_table import TABLE
+from heirlog.protocol import messages
+from heirlog.protocol._generated.api_table import TABLE
 from heirlog.protocol.primitives import Malformed, Message
 
 PRODUCE = 0
@@ -38,6 +38,7 @@ class Api:
     max_version: int
     flexible_version: int
     module: str
+    """The name in snake case, as the spec file and the generated module have it."""
 
     def speaks(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -68,6 +69,5 @@ def response_class(key: int) -> type[Message]:
 
 def _message_class(key: int, suffix: str) -> type[Message]:
     known = api(key)
-    module = importlib.import_module(f"heirlog.protocol.messages.{known.module}")
-    found: type[Message] = getattr(module, known.name + suffix)
+    found: type[Message] = getattr(messages, known.name + suffix)
     return found

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from heirlog.env import Region
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Endpoint
 from heirlog.raft.snapshot import SnapshotId
 

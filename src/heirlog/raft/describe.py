@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from heirlog.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.raft.answers import Leadership
 from heirlog.raft.control import Voter

@@ -26,8 +26,7 @@ from typing import NamedTuple, TypeAlias
 from heirlog.env import Cancel, Env, File, Region
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from heirlog.protocol.types import Uuid
 from heirlog.raft import answers
 from heirlog.raft.answers import HIGH_WATERMARK_NOT_SENT, Leadership

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.batch import InvalidBatch
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
+from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
 from heirlog.raft import commit

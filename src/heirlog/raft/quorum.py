@@ -29,9 +29,14 @@ from dataclasses import dataclass
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.messages import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+)
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, bootstrap, describe

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from heirlog.env import Env, File, SendFailure
 from heirlog.protocol.errors import error_code
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from heirlog.protocol.messages import FetchSnapshotRequest, FetchSnapshotResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint
 from heirlog.raft import snapshot

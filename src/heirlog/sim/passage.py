@@ -24,9 +24,7 @@ from heirlog.protocol.frames import (
     encode_response,
     parse_header,
 )
-from heirlog.protocol.messages.fetch import FetchResponse
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import FetchResponse, FetchSnapshotResponse, ProduceRequest
 from heirlog.protocol.primitives import Out, Part, records_view
 
 LENGTH_PREFIX_BYTES = 4

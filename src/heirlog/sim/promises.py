@@ -16,7 +16,7 @@ from typing import Any
 from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
 from heirlog.protocol.batch import BatchHeader, walk
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import ProduceRequest
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import Uuid
 from heirlog.sim.bystander import Bystander, Key

@@ -15,7 +15,7 @@ from typing import Any
 
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import PartitionState
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.bystander import Key, Violation
 from heirlog.sim.clients.admin import Operator, election

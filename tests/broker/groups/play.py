@@ -18,10 +18,7 @@ from heirlog.broker.groups.membership import Limits, Membership
 from heirlog.context import Context
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ..fakes import FakeEnv
 

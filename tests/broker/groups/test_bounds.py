@@ -11,9 +11,7 @@ from heirlog.broker.groups.group import GroupState
 from heirlog.broker.groups.membership import MEMBER_ID_PREFIX_CHARACTERS, PENDING_MEMBERS_MAX
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ..fakes import answer_of, context
 from .play import Play

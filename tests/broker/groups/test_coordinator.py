@@ -13,16 +13,18 @@ from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.coordinator import partition_for
 from heirlog.broker.replay import LOAD_SLICE_BYTES
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.list_groups import ListGroupsRequest
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
-from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 
 from ..fakes import TOPIC_IDS, Rig, answer_of, context, state
 

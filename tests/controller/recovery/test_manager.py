@@ -8,8 +8,7 @@ from controller.recovering import Cluster, back, lost
 
 from heirlog.controller.recovery import manager
 from heirlog.metadata.basis import Basis
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages import AlterPartitionRequest, DeleteTopicsRequest
 from heirlog.protocol.types import BrokerId
 
 

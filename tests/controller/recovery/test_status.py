@@ -5,7 +5,7 @@ from __future__ import annotations
 from controller.recovering import back, lost
 
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest
+from heirlog.protocol.messages import DescribeRecoveryRequest
 
 
 def test_replicas_can_be_asked_where_nothing_recovers() -> None:

@@ -12,7 +12,7 @@ from heirlog.controller.recovery.verdict import quorum_members
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import ELR_VERSION, RECOVERY_VERSION
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import UpdateFeaturesRequest
 from heirlog.protocol.records import (
     BeginTransactionRecord,
     EndTransactionRecord,

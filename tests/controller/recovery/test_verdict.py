@@ -7,7 +7,7 @@ from controller.fakes import Harness
 from controller.recovering import STRATEGY, Cluster, back, lost
 
 from heirlog.metadata.basis import Basis
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages import UnregisterBrokerRequest
 from heirlog.protocol.records import PartitionRecord
 from heirlog.protocol.types import BrokerId
 

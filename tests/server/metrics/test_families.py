@@ -14,10 +14,7 @@ from heirlog.metadata.survey import AT_A_TIME
 from heirlog.node.node import Node
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import RequestHeader
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, ProduceRequest
 from heirlog.server.metrics.exposition import SAMPLES_PER_PIECE, written
 from heirlog.server.metrics.families import NodeFamilies
 from heirlog.sim.cluster import Cluster

@@ -18,9 +18,14 @@ from heirlog.context import Context
 from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from heirlog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from heirlog.protocol.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 
 CLASSIC = "classic"
 NOT_FOUND_VERSION = 6

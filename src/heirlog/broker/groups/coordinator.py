@@ -30,10 +30,16 @@ from heirlog.metadata.survey import Survey, in_groups
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from heirlog.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from heirlog.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""

@@ -38,10 +38,15 @@ from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from heirlog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from heirlog.protocol.messages import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 
 KNOWN_ID_VERSION = 4
 """JoinGroup: a new member has to come back with its id."""

@@ -31,9 +31,14 @@ from heirlog.env import Env
 from heirlog.metadata.image import Image
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from heirlog.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from heirlog.protocol.types import Uuid
 
 NO_OFFSET = -1

@@ -32,7 +32,7 @@ from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
 from heirlog.protocol.batch import Record, encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.sync_group import SyncGroupResponse
+from heirlog.protocol.messages import SyncGroupResponse
 from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.types import PartitionKey
 

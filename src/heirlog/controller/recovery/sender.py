@@ -29,7 +29,7 @@ from typing import Final, Protocol
 from heirlog.controller.recovery.answers import Answer
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 
 CHANNEL: Final = "recovery"

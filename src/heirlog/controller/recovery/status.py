@@ -31,7 +31,7 @@ from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERY_VERSION, Ids, PartitionState
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId, PartitionKey
 
 Topic = DescribeRecoveryResponse.RecoveryTopic

@@ -11,11 +11,16 @@ from heirlog.node.authorization.call import Call, changed
 from heirlog.node.describe import NOT_ASKED
 from heirlog.protocol.api import response_class
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_cluster import DescribeClusterResponse
-from heirlog.protocol.messages.fetch import FetchRequest, FetchResponse
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from heirlog.protocol.messages.list_transactions import ListTransactionsResponse
+from heirlog.protocol.messages import (
+    DescribeClusterResponse,
+    FetchRequest,
+    FetchResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListTransactionsResponse,
+)
 
 CLUSTER = ResourceType.CLUSTER
 DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -14,9 +14,7 @@ from heirlog.node.authorization.topics import split
 from heirlog.node.broker_loggers import BROKER_LOGGER
 from heirlog.node.handlers.list_config_resources import CLIENT_METRICS
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_configs import AlterConfigsResponse
-from heirlog.protocol.messages.describe_configs import DescribeConfigsResponse
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from heirlog.protocol.messages import AlterConfigsResponse, DescribeConfigsResponse, IncrementalAlterConfigsResponse
 
 OF_THE_CLUSTER = (BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS)
 

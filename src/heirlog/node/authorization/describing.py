@@ -14,11 +14,12 @@ from heirlog.node.authorization.cluster import cluster_operations
 from heirlog.node.describe import NOT_ASKED
 from heirlog.node.handlers.metadata import BY_ID
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
+    MetadataRequest,
+    MetadataResponse,
 )
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from heirlog.protocol.types import ZERO_UUID
 
 TOPIC, CLUSTER = ResourceType.TOPIC, ResourceType.CLUSTER

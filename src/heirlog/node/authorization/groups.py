@@ -11,17 +11,25 @@ from heirlog.node.authorization.call import Call, Guard, changed, parted, withou
 from heirlog.node.authorization.topics import split
 from heirlog.node.describe import NOT_ASKED
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from heirlog.protocol.messages.heartbeat import HeartbeatResponse
-from heirlog.protocol.messages.join_group import JoinGroupResponse
-from heirlog.protocol.messages.leave_group import LeaveGroupResponse
-from heirlog.protocol.messages.list_groups import ListGroupsResponse
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from heirlog.protocol.messages.sync_group import SyncGroupResponse
+from heirlog.protocol.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    ListGroupsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupResponse,
+)
 
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED

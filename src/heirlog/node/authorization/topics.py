@@ -15,17 +15,24 @@ from heirlog.metadata.acls import Operation, ResourceType
 from heirlog.node.authorization.call import Call, Guard, changed, parted, without
 from heirlog.protocol.api import response_class
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from heirlog.protocol.messages.offset_for_leader_epoch import (
+from heirlog.protocol.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
 )
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
 from heirlog.protocol.types import METADATA_TOPIC, ZERO_UUID
 
 TOPIC = ResourceType.TOPIC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from heirlog.protocol.messages import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

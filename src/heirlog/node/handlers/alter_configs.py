@@ -12,7 +12,7 @@ from heirlog.context import Context
 from heirlog.controller.alter_configs import replacement
 from heirlog.controller.refusals import alter_configs_refused
 from heirlog.node.config_resources import answer_with, refusal
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from heirlog.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

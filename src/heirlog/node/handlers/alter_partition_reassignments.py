@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import alter_reassignments_refused
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from heirlog.protocol.messages import AlterPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -15,7 +15,7 @@ from heirlog.metadata.features import SUPPORTED_FEATURES
 from heirlog.metadata.image import KRAFT_VERSION
 from heirlog.node.wire import api_keys
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from heirlog.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from heirlog.raft import control
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from heirlog.protocol.messages import AssignReplicasToDirsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

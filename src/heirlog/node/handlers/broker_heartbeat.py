@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from heirlog.context import Context
 from heirlog.node.connection import ClientConnection
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from heirlog.protocol.messages import BrokerHeartbeatRequest
 from heirlog.protocol.types import BrokerEpoch, BrokerId
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from heirlog.protocol.messages import BrokerRegistrationRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import create_partitions_refused
-from heirlog.protocol.messages.create_partitions import CreatePartitionsRequest
+from heirlog.protocol.messages import CreatePartitionsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import create_topics_refused
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
+from heirlog.protocol.messages import CreateTopicsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

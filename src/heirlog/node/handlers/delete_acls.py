@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heirlog.context import CLOSE, Context
 from heirlog.controller.refusals import delete_acls_refused
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.delete_acls import DeleteAclsRequest
+from heirlog.protocol.messages import DeleteAclsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import admin
 from heirlog.context import Context
-from heirlog.protocol.messages.delete_groups import DeleteGroupsRequest
+from heirlog.protocol.messages import DeleteGroupsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

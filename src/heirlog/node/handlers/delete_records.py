@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.delete_records import DeleteRecordsRequest
+from heirlog.protocol.messages import DeleteRecordsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import delete_topics_refused
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
+from heirlog.protocol.messages import DeleteTopicsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -12,7 +12,7 @@ from heirlog.context import CLOSE, Context
 from heirlog.controller.refusals import sentence
 from heirlog.metadata.acl_messages import entry_members, filter_of, pattern_members
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from heirlog.protocol.messages import DescribeAclsRequest, DescribeAclsResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

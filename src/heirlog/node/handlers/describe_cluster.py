@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from heirlog.context import Context
 from heirlog.node.describe import CLUSTER_OPERATIONS, NOT_ASKED, live_brokers
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from heirlog.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

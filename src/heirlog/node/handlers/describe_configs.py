@@ -18,7 +18,7 @@ from heirlog.node.broker_loggers import BROKER_LOGGER, check_is_me
 from heirlog.node.config_resources import KNOWN_RESOURCES
 from heirlog.node.log_levels import LOGGERS
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from heirlog.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

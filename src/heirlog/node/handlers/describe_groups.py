@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import admin
 from heirlog.context import Context
-from heirlog.protocol.messages.describe_groups import DescribeGroupsRequest
+from heirlog.protocol.messages import DescribeGroupsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

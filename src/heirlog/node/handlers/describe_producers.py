@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
-from heirlog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from heirlog.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

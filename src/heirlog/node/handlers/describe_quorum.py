@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import describe_quorum_refused
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
+from heirlog.protocol.messages import DescribeQuorumRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

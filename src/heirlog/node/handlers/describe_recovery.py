@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from heirlog.context import Context
 from heirlog.controller.refusals import describe_recovery_refused
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.describe_recovery import DescribeRecoveryRequest, DescribeRecoveryResponse
+from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -16,7 +16,7 @@ from heirlog.metadata.state import TopicState
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.node.describe import NOT_ASKED, TOPIC_OPERATIONS, leader_error, offline_replicas
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )

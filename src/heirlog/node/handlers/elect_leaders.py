@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import elect_leaders_refused
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
+from heirlog.protocol.messages import ElectLeadersRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -16,7 +16,7 @@ from heirlog.pending import Pending
 from heirlog.protocol.api import DESCRIBE_RECOVERY
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import decode_request, parse_header
-from heirlog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
 from heirlog.protocol.primitives import Malformed
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.fetch import FetchRequest
+from heirlog.protocol.messages import FetchRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from heirlog.protocol.messages import FetchSnapshotRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -16,7 +16,7 @@ from heirlog.context import Context
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.node.describe import leader_error
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from heirlog.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from heirlog.broker.replica_log_info import refused
 from heirlog.context import Context
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from heirlog.protocol.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -15,7 +15,7 @@ from heirlog.controller.refusals import incremental_alter_configs_refused
 from heirlog.node import broker_loggers
 from heirlog.node.broker_loggers import BROKER_LOGGER
 from heirlog.node.config_resources import answer_with, refusal
-from heirlog.protocol.messages.incremental_alter_configs import (
+from heirlog.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
+from heirlog.protocol.messages import InitProducerIdRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

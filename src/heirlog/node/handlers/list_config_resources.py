@@ -14,7 +14,7 @@ from heirlog.context import Context
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.node.broker_loggers import BROKER_LOGGER
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from heirlog.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import admin
 from heirlog.context import Context
-from heirlog.protocol.messages.list_groups import ListGroupsRequest
+from heirlog.protocol.messages import ListGroupsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

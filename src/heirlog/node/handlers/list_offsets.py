@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
+from heirlog.protocol.messages import ListOffsetsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

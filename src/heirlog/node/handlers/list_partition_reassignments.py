@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import list_reassignments_refused
-from heirlog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from heirlog.protocol.messages import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from heirlog.broker.list_transactions import list_transactions
 from heirlog.context import Context
-from heirlog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from heirlog.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

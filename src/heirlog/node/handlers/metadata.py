@@ -26,7 +26,7 @@ from heirlog.node.describe import (
     offline_replicas,
 )
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from heirlog.protocol.messages import MetadataRequest, MetadataResponse
 from heirlog.protocol.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
+from heirlog.protocol.messages import OffsetCommitRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context
-from heirlog.protocol.messages.offset_delete import OffsetDeleteRequest
+from heirlog.protocol.messages import OffsetDeleteRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

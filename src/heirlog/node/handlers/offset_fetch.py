@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
+from heirlog.protocol.messages import OffsetFetchRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from heirlog.protocol.messages import OffsetForLeaderEpochRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import SyncGroupRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

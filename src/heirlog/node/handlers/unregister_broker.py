@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import unregister_broker_refused
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from heirlog.protocol.messages import UnregisterBrokerRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from heirlog.context import Context
 from heirlog.controller.refusals import update_features_refused
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import UpdateFeaturesRequest
 
 if TYPE_CHECKING:
     from heirlog.node.node import Node

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from heirlog.node.node import Node
-from heirlog.protocol.messages.describe_quorum import DescribeQuorumRequest
+from heirlog.protocol.messages import DescribeQuorumRequest
 from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.raft.quorum import Quorum
 from heirlog.server.metrics.family import Family, Sample, gauge, gauges

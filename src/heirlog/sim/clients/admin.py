@@ -10,11 +10,13 @@ from typing import Any
 from heirlog.controller.update_features import SAFE_DOWNGRADE, UPGRADE
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    UpdateFeaturesRequest,
+)
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heirlog.env import Env, SendFailure
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import MetadataRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.history import partition_name
 

@@ -13,8 +13,7 @@ from typing import Any
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.batch import Record, decode_records, walk
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.fetch import FetchRequest
-from heirlog.protocol.messages.list_offsets import ListOffsetsRequest
+from heirlog.protocol.messages import FetchRequest, ListOffsetsRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client, Leader
 from heirlog.sim.compacted import number_in

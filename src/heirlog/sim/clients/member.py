@@ -17,13 +17,15 @@ from typing import Any
 
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.find_coordinator import FindCoordinatorRequest
-from heirlog.protocol.messages.heartbeat import HeartbeatRequest
-from heirlog.protocol.messages.join_group import JoinGroupRequest
-from heirlog.protocol.messages.leave_group import LeaveGroupRequest
-from heirlog.protocol.messages.offset_commit import OffsetCommitRequest
-from heirlog.protocol.messages.offset_fetch import OffsetFetchRequest
-from heirlog.protocol.messages.sync_group import SyncGroupRequest
+from heirlog.protocol.messages import (
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client, Leader
 from heirlog.sim.groups import Commit, GroupBook, Owned, Read

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heirlog.env import Env
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from heirlog.protocol.messages import AlterPartitionReassignmentsRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.admin import PREFERRED, election
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client

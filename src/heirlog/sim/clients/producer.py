@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.init_producer_id import InitProducerIdRequest
-from heirlog.protocol.messages.produce import ProduceRequest
+from heirlog.protocol.messages import InitProducerIdRequest, ProduceRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client, Leader
 from heirlog.sim.compacted import NUMBER_HEADER, is_tombstone, key_of

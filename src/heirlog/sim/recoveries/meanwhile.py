@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoRequest
+from heirlog.protocol.messages import DeleteTopicsRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import TopicMaker
 from heirlog.sim.clients.mover import reassignment

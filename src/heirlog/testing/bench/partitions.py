@@ -18,12 +18,8 @@ from heirlog.controller.heartbeat import fence
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.metadata import MetadataRequest
-from heirlog.protocol.records.partition import PartitionRecord
-from heirlog.protocol.records.partition_change import PartitionChangeRecord
-from heirlog.protocol.records.register_broker import RegisterBrokerRecord
-from heirlog.protocol.records.topic import TopicRecord
+from heirlog.protocol.messages import CreateTopicsRequest, MetadataRequest
+from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from heirlog.protocol.types import BrokerId
 from heirlog.testing.bench import load
 from heirlog.testing.bench.gauges import Cost, brokers, everything

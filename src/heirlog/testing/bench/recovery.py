@@ -14,7 +14,7 @@ import time
 from typing import Any, NamedTuple
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.metadata import MetadataRequest
+from heirlog.protocol.messages import MetadataRequest
 from heirlog.testing.bench.gauges import Cost, brokers, everything
 from heirlog.testing.bench.partitions import create, wait_until_idle
 from heirlog.testing.cluster import Cluster

@@ -20,7 +20,7 @@ from heirlog.node.handlers.describe_topic_partitions import describe
 from heirlog.node.node import Node
 from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )

@@ -27,8 +27,7 @@ from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerState, Ids, Part
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
-from heirlog.protocol.messages.alter_partition import AlterPartitionResponse
-from heirlog.protocol.messages.produce import ProduceRequest, ProduceResponse
+from heirlog.protocol.messages import AlterPartitionResponse, ProduceRequest, ProduceResponse
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log

@@ -24,17 +24,19 @@ from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import Ids, PartitionState
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.alter_configs import AlterConfigsRequest
-from heirlog.protocol.messages.alter_partition import AlterPartitionRequest
-from heirlog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationRequest
-from heirlog.protocol.messages.create_topics import CreateTopicsRequest
-from heirlog.protocol.messages.delete_topics import DeleteTopicsRequest
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest
-from heirlog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from heirlog.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from heirlog.protocol.messages.update_features import UpdateFeaturesRequest
+from heirlog.protocol.messages import (
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
+)
 from heirlog.protocol.records import (
     ClearElrRecord,
     FeatureLevelRecord,

@@ -12,7 +12,7 @@ from typing import Final
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION
 from heirlog.metadata.state import PartitionState
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
+from heirlog.protocol.messages import GetReplicaLogInfoResponse
 from heirlog.protocol.types import BrokerId
 from heirlog.testing.conformance.controller_layer import ControllerScenario, Observed
 from heirlog.testing.conformance.setup_records import Members

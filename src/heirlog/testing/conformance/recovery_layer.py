@@ -39,8 +39,7 @@ from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE
 from heirlog.metadata.state import PartitionState
 from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-from heirlog.protocol.messages.get_replica_log_info import GetReplicaLogInfoResponse
+from heirlog.protocol.messages import ElectLeadersRequest, ElectLeadersResponse, GetReplicaLogInfoResponse
 from heirlog.protocol.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.testing.conformance.body import Sent

@@ -13,8 +13,7 @@ from heirlog.broker.broker import Broker
 from heirlog.env import SendFailure
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
-from heirlog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
-from heirlog.protocol.messages.broker_registration import BrokerRegistrationResponse
+from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from heirlog.storage.identity import format_directory

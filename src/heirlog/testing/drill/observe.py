@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )

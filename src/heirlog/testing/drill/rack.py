@@ -22,7 +22,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.protocol.messages.describe_topic_partitions import (
+from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
