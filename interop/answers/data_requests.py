@@ -77,7 +77,7 @@ def fetch(scene: Scene) -> Fields:
         "max_wait_ms": scene.one(0, 0, 20),
         "min_bytes": scene.one(0, 1, 1, 1000),
         "max_bytes": scene.one(1, 1000, 1 << 20, 1 << 20),
-        "isolation_level": scene.one(0, 0, 1, 1, 2),
+        "isolation_level": scene.one(0, 1) if scene.happens(0.93) else 2,
         "session_id": Symbol("sessions", client, 0) if epoch != 0 or scene.happens(0.2) else 0,
         "session_epoch": epoch,
         "topics": topics if epoch <= 0 or scene.happens(0.4) else [],
@@ -104,7 +104,7 @@ def list_offsets(scene: Scene) -> Fields:
     ]
     return {
         "replica_id": scene.one(-1, -1, -1, -2),
-        "isolation_level": scene.one(0, 0, 1, 1, 2),
+        "isolation_level": scene.one(0, 1) if scene.happens(0.93) else 2,
         "topics": topics,
         "timeout_ms": 5000,
     }

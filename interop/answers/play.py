@@ -88,6 +88,8 @@ class Sequence:
     def _begin(self) -> None:
         suffix = f"r{self._restarts}" if self._restarts else ""
         self._scene = Scene(self._rng, self._name + suffix)
+        for player in self._table.players:
+            player.world.sessions.clear()
         a, b, _ = self._scene.topics
         new = {"replication_factor": 1, "assignments": [], "configs": []}
         topics = [{"name": a, "num_partitions": 3, **new}, {"name": b, "num_partitions": 1, **new}]

@@ -218,6 +218,44 @@ def test_an_unknown_operation_is_refused(world: World, topic: str) -> None:
         assert code(answer) == "invalid_request" and "operation" in answer.error_message
 
 
+def change(name: str, value: str | None, operation: int = SET) -> dict[str, Any]:
+    return {"name": name, "config_operation": operation, "value": value}
+
+
+def changed(resource_type: int, name: str, *changes: dict[str, Any]) -> dict[str, Any]:
+    return {"resource_type": resource_type, "resource_name": name, "configs": list(changes)}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_controller_takes_the_last_of_a_key_given_twice_and_a_broker_refuses_it(
+    world: World, topic: str, version: int
+) -> None:
+    twice = [change("file.delete.delay.ms", "60000"), change("file.delete.delay.ms", "50000")]
+    asked = {"resources": [changed(TOPIC, "nowhere", *twice), changed(TOPIC, topic, *twice)], "validate_only": True}
+    by_controller = world.ask_controller("incremental_alter_configs", version, **asked).responses
+    by_broker = world.ask("incremental_alter_configs", version, **asked).responses
+    assert [code(one) for one in by_controller] == ["unknown_topic_or_partition", "none"]
+    assert [code(one) for one in by_broker] == ["invalid_request"] * 2
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_the_min_isr_of_a_broker_is_refused_before_the_broker_is_looked_for(world: World, version: int) -> None:
+    asked = [changed(BROKER, "99", change("min.insync.replicas", "1"))]
+    (answer,) = world.ask_controller("incremental_alter_configs", version, resources=asked).responses
+    assert code(answer) == "invalid_config"
+
+
+def test_of_a_resource_given_twice_a_broker_changes_nothing(world: World, topic: str) -> None:
+    good, bad = change("log.cleaner.threads", "2"), change("process.roles", "broker")
+    asked = [changed(BROKER, "", good), changed(BROKER, "", bad), changed(TOPIC, topic, change("flush.ms", "9"))]
+    answers = world.ask("incremental_alter_configs", 1, resources=asked).responses
+    assert [code(one) for one in answers] == ["invalid_request", "invalid_request", "none"]
+    (described,) = world.ask("describe_configs", 4, resources=[configured(BROKER, "", "log.cleaner.threads")]).results
+    assert described.configs == ()
+    (only,) = world.ask_controller("incremental_alter_configs", 1, resources=asked[:2]).responses
+    assert code(only) == "invalid_request"
+
+
 def test_values_are_described_in_one_spelling(world: World) -> None:
     topic = world.topic(
         file_delete_delay_ms=" 5 ", unclean_leader_election_enable=" TRUE", cleanup_policy="compact, delete"
@@ -229,6 +267,25 @@ def test_values_are_described_in_one_spelling(world: World) -> None:
         "unclean.leader.election.enable": "true",
         "cleanup.policy": "compact,delete",
     }
+
+
+# -- what describes a cluster
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_topics_without_name_and_id_are_refused_as_a_whole(world: World, topic: str, version: int) -> None:
+    nothing = {"name": None, "topic_id": None}
+    for asked in ([nothing, nothing], [nothing, {"name": topic, "topic_id": None}]):
+        answer = world.ask("metadata", version, topics=asked)
+        assert (answer.brokers, answer.cluster_id, answer.controller_id) == ((), None, -1)
+        assert [code(one) for one in answer.topics] == ["invalid_request"] * 2
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_next_to_an_id_a_topic_without_name_and_id_counts_for_nothing(world: World, topic: str, version: int) -> None:
+    asked = [{"name": None, "topic_id": None}, {"name": None, "topic_id": world.topic_id(topic)}]
+    answer = world.ask("metadata", version, topics=asked)
+    assert [one.name for one in answer.topics] == [topic]
 
 
 # -- groups

@@ -9,8 +9,8 @@ import pytest
 from controller.cluster import create, leading
 from controller.fakes import Harness
 
-from heirlog.controller.alter_configs import Operation
-from heirlog.protocol.errors import ErrorCode
+from heirlog.controller.alter_configs import Operation, check_keys
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 
@@ -143,7 +143,6 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
         (TOPIC, "foo", ("no.such.thing", SET, "1"), "INVALID_CONFIG", "Unknown topic config name: no.such.thing"),
         (TOPIC, "foo", ("retention.ms", SET, "soon"), "INVALID_CONFIG", "Invalid value soon for configuration"),
         (TOPIC, "foo", ("retention.ms", SET, "-2"), "INVALID_CONFIG", "at least -1"),
-        (TOPIC, "foo", ("retention.ms", SET, None), "INVALID_REQUEST", "Null value not supported for : retention.ms"),
         (TOPIC, "foo", ("retention.ms", APPEND, None), "INVALID_REQUEST", "Null value not supported"),
         (TOPIC, "foo", ("retention.ms", APPEND, "1"), "INVALID_CONFIG", "Can't APPEND to key retention.ms"),
         (TOPIC, "foo", ("no.such.thing", SUBTRACT, "1"), "INVALID_CONFIG", "Can't SUBTRACT to key no.such.thing"),
@@ -158,6 +157,7 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
         (BROKER, "1", ("no.such.thing", SET, "1"), "INVALID_REQUEST", "Unknown broker config name"),
         (BROKER, "1", ("log.retention.ms", SET, "soon"), "INVALID_REQUEST", "Invalid value soon"),
         (BROKER, "9", ("log.retention.ms", SET, "1"), "BROKER_ID_NOT_REGISTERED", "No node with id 9"),
+        (BROKER, "9", ("min.insync.replicas", SET, "1"), "INVALID_CONFIG", "cannot be altered while ELR is enabled"),
         (BROKER, "01", ("log.retention.ms", SET, "1"), "INVALID_REQUEST", "Invalid broker name 01"),
         (BROKER, "x", ("log.retention.ms", SET, "1"), "INVALID_REQUEST", "Invalid broker name x"),
         (BROKER, "", ("sasl.kerberos.min.time.before.relogin", SET, "1"), "INVALID_REQUEST", "default cluster level"),
@@ -211,15 +211,42 @@ def test_lags_that_contradict_each_other_are_refused_also_where_one_of_them_is_s
     ) is (ErrorCode.INVALID_CONFIG)
 
 
-def test_a_resource_or_a_key_given_twice_is_refused(harness: Harness) -> None:
+def test_a_resource_given_twice_is_refused_once(harness: Harness) -> None:
     twice = increments((TOPIC, "foo", [("flush.ms", SET, "1")]), (TOPIC, "foo", [("flush.ms", SET, "2")]))
-    results = harness.ask("incremental_alter_configs", twice).responses
-    assert [result.error_message for result in results] == ["Each resource must appear at most once."] * 2
-    result = incremental(harness, TOPIC, "foo", ("flush.ms", SET, "1"), ("flush.ms", DELETE, None))
-    assert (result.error_code, result.error_message) == (
-        ErrorCode.INVALID_REQUEST,
-        "Error due to duplicate config keys",
-    )
+    (result,) = harness.ask("incremental_alter_configs", twice).responses
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message == "Each resource must appear at most once."
+    assert stored(harness) == {"retention.ms": "1000"}
+
+
+def test_an_unknown_resource_type_is_unsupported_also_where_it_comes_twice(harness: Harness) -> None:
+    twice = increments((99, "x", [("a", SET, "1")]), (99, "x", [("a", SET, "1")]))
+    (result,) = harness.ask("incremental_alter_configs", twice).responses
+    assert result.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_of_a_key_given_twice_the_last_counts_and_null_deletes(harness: Harness) -> None:
+    assert incremental(harness, TOPIC, "foo", ("flush.ms", SET, "1"), ("flush.ms", SET, "2")).error_code == 0
+    assert stored(harness)["flush.ms"] == "2"
+    assert incremental(harness, TOPIC, "foo", ("flush.ms", SET, None)).error_code == 0
+    assert "flush.ms" not in stored(harness)
+    missing = incremental(harness, TOPIC, "nowhere", ("flush.ms", SET, "1"), ("flush.ms", SET, "1"))
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_broker_refuses_a_key_given_twice_and_null_for_a_value() -> None:
+    def refused(*changes: tuple[str, int, str | None]) -> str:
+        with pytest.raises(KafkaError) as refusal:
+            check_keys(increments((TOPIC, "foo", list(changes))).resources[0])
+        assert refusal.value.code is ErrorCode.INVALID_REQUEST
+        return refusal.value.message
+
+    assert "duplicate config keys" in refused(("flush.ms", SET, "1"), ("flush.ms", DELETE, None))
+    assert refused(("flush.ms", SET, None)) == "Null value not supported for : flush.ms"
+    assert "Null value" in refused(("flush.ms", APPEND, None))
+    check_keys(increments((TOPIC, "foo", [("flush.ms", DELETE, None)])).resources[0])
+    with pytest.raises(KafkaError, match="Null value"):
+        check_keys(replacement(TOPIC, "foo", {"flush.ms": None}).resources[0])
 
 
 def test_brokers_and_the_cluster_have_values_of_their_own(harness: Harness) -> None:

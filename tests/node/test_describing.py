@@ -236,7 +236,9 @@ def test_topics_are_found_by_id(node: Any) -> None:
 
 def test_ids_count_and_names_beside_them_do_not(node: Any) -> None:
     Topic = MetadataRequest.MetadataRequestTopic
-    request = MetadataRequest(topics=[Topic(name="a", topic_id=B), Topic(name="a"), Topic(name=None, topic_id=B)])
+    request = MetadataRequest(
+        topics=[Topic(name="a", topic_id=B), Topic(name="a"), Topic(name=None, topic_id=B), Topic(name=None)]
+    )
     assert [found.name for found in metadata.handle(node, request, context(12)).topics] == ["b"]
 
 

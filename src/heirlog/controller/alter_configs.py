@@ -4,8 +4,11 @@
                   What the request does not name stays
     AlterConfigs  the whole of what is stored for the resource: a value that the request does not name is deleted
 
-Each resource stands or falls alone; one that is named twice is refused in both places. Values, names and the rules of
+Each resource stands or falls alone; one that is named twice is refused, once. Values, names and the rules of
 `min.insync.replicas` are checked in `configs.py`, for both APIs alike, implicit deletions included.
+
+A broker refuses more before it asks its controller (`check_keys`): a name that comes twice, and null for a value. Where
+a client asks the controller itself, the last of the values with one name counts, and null deletes.
 
 A request that repeats what is stored succeeds and writes nothing, or, of a broker or of all brokers, the same again. So
 a request that the forwarding broker sends twice does no harm.
@@ -57,29 +60,31 @@ class Operation(IntEnum):
 
 def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome:
     """Records and results of an AlterConfigs."""
-    return _outcome(request, AlterConfigsResponse, *_alter(image, static, request.resources, replacement))
+    verdicts, records = _alter(image, static, request.resources, replacement)
+    return _outcome(request, AlterConfigsResponse, verdicts, records)
 
 
 def incremental_alter_configs(image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest) -> Outcome:
     """Records and results of an IncrementalAlterConfigs."""
-    return _outcome(request, IncrementalAlterConfigsResponse, *_alter(image, static, request.resources, increments))
+    verdicts, records = _alter(image, static, request.resources, increments)
+    return _outcome(request, IncrementalAlterConfigsResponse, verdicts, records)
 
 
 def _outcome(
     request: Any,
     response_class: Any,
-    verdicts: Sequence[KafkaError | None],
+    verdicts: Mapping[tuple[int, str], KafkaError | None],
     records: list[Any],
 ) -> Outcome:
     response = response_class(
         responses=[
             response_class.AlterConfigsResourceResponse(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+                resource_type=kind,
+                resource_name=name,
                 error_code=ErrorCode.NONE if refusal is None else refusal.code,
                 error_message=None if refusal is None else refusal.message,
             )
-            for resource, refusal in zip(request.resources, verdicts, strict=True)
+            for (kind, name), refusal in verdicts.items()
         ]
     )
     return Outcome(lambda base_offset: response, [] if request.validate_only else records)
@@ -87,34 +92,32 @@ def _outcome(
 
 def _alter(
     image: Image, static: StaticConfig, resources: Sequence[Resource], changes_of: Callable[[Image, Resource], Changes]
-) -> tuple[list[KafkaError | None], list[Any]]:
-    """Per resource its refusal or None, and the records of all that were not refused."""
+) -> tuple[dict[tuple[int, str], KafkaError | None], list[Any]]:
+    """By type and name of each resource its refusal or None, and the records of all that were not refused."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    verdicts: list[KafkaError | None] = []
+    verdicts: dict[tuple[int, str], KafkaError | None] = {}
     records: list[Any] = []
     for resource in resources:
         kind, name = resource.resource_type, resource.resource_name
         try:
+            check_resource_type(kind)
             if times[kind, name] > 1:
                 raise _invalid("Each resource must appear at most once.")
-            check_resource_type(kind)
             made = alter_resource(image, static, kind, name, changes_of(image, resource))
             if len(records) + len(made) > MAX_RECORDS:
                 raise KafkaError(
                     ErrorCode.POLICY_VIOLATION, f"one request can make {MAX_RECORDS} records; send several requests"
                 )
         except KafkaError as error:
-            verdicts.append(error)
+            verdicts[kind, name] = error
         else:
-            verdicts.append(None)
+            verdicts[kind, name] = None
             records += made
     return verdicts, with_losses(image, static, records, MAX_RECORDS)
 
 
 def replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:
     """What is to become of each value, None: nothing. Raises KafkaError."""
-    _check_keys([config.name for config in resource.configs])
-    _check_values([config.name for config in resource.configs if config.value is None])
     stored = image.configs.get((resource.resource_type, resource.resource_name), {})
     changes = {config.name: config.value for config in resource.configs}
     # what is named comes first, as on Apache Kafka
@@ -123,14 +126,6 @@ def replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource
 
 def increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Changes:
     """As `replacement`."""
-    _check_keys([config.name for config in resource.configs])
-    _check_values(
-        [
-            config.name
-            for config in resource.configs
-            if config.value is None and config.config_operation != Operation.DELETE
-        ]
-    )
     kind, name = resource.resource_type, resource.resource_name
     changes: dict[str, str | None] = {}
     for config in resource.configs:
@@ -141,7 +136,8 @@ def increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfi
             case Operation.DELETE:
                 changes[config.name] = None
             case Operation.APPEND | Operation.SUBTRACT as operation:
-                assert config.value is not None, "checked above"
+                if config.value is None:
+                    raise _invalid(f"Null value not supported for : {config.name}")
                 changes[config.name] = _edited(Operation(operation), kind, config.name, stored, config.value)
             case other:
                 raise _invalid(f"Unknown config operation {other} for {config.name}")
@@ -167,14 +163,23 @@ def _definition(kind: int, name: str) -> Definition | None:
     return known.get(name)
 
 
-def _check_keys(names: list[str]) -> None:
+def check_keys(
+    resource: AlterConfigsRequest.AlterConfigsResource | IncrementalAlterConfigsRequest.AlterConfigsResource,
+) -> None:
+    """What a broker refuses before it asks its controller. Raises KafkaError."""
+    names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise _invalid("Error due to duplicate config keys")
-
-
-def _check_values(without: list[str]) -> None:
+    without = [config.name for config in resource.configs if config.value is None and not _deletes(config)]
     if without:
         raise _invalid(f"Null value not supported for : {', '.join(without)}")
+
+
+def _deletes(config: AlterConfigsRequest.AlterableConfig | IncrementalAlterConfigsRequest.AlterableConfig) -> bool:
+    return (
+        isinstance(config, IncrementalAlterConfigsRequest.AlterableConfig)
+        and config.config_operation == Operation.DELETE
+    )
 
 
 def _invalid(reason: str) -> KafkaError:

@@ -84,13 +84,11 @@ def _alter_topic(image: Image, topic: str, changes: Mapping[str, str | None]) ->
 
 
 def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) -> list[Any]:
+    if MIN_ISR in changes and image.elr_enabled:
+        _check_min_isr(broker, changes[MIN_ISR])
     if broker != CLUSTER_DEFAULT:
         _check_node(image, broker)
-    for key, value in changes.items():
-        if value is not None:
-            _check_server_value(broker, key, value)
-        if key == MIN_ISR and image.elr_enabled:
-            _check_min_isr(broker, value)
+    check_server_values(broker, changes)
     # also what repeats the stored value, as Kafka does: a repeated cluster-wide min ISR clears every ELR
     return config_records(image, BROKER_RESOURCE, broker, changes)
 
@@ -114,8 +112,17 @@ def _alter_group(image: Image, static: StaticConfig, group: str, changes: Mappin
     )
 
 
+def check_server_values(broker: str, changes: Mapping[str, str | None]) -> None:
+    """Raises KafkaError for what a broker could not take: INVALID_REQUEST; only a topic's value is INVALID_CONFIG.
+
+    Brokers check this before they ask the controller, as on Kafka; the controller does too, for clients that ask it.
+    """
+    for key, value in changes.items():
+        if value is not None:
+            _check_server_value(broker, key, value)
+
+
 def _check_server_value(broker: str, key: str, value: str) -> None:
-    """A value that a broker could not take is INVALID_REQUEST, as on Kafka: only a topic's is INVALID_CONFIG."""
     definition = SERVER_CONFIGS.get(key)
     if definition is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown broker config name: {key}")

@@ -1,18 +1,22 @@
 """Which configurations a node changes for a client, and who does it.
 
     this node's loggers                         itself: `broker_loggers.py`
-    on a broker, the configuration of another   nobody: clients are expected to send it to that broker, as on Kafka
-    everything else                             the active controller. What a running broker could not follow it refuses
-                                                itself: the controller does not know what counts there
+    on a broker, the configuration of another   no node: clients send it to that broker, as on Kafka
+    everything else                             the active controller. A broker refuses itself what comes twice or has
+                                                no value, and what it could not follow while it runs: the controller
+                                                does not know what counts there
 
 The answers come back in the order of the request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from heirlog.controller.alter_configs import check_keys
+from heirlog.controller.configs import check_server_values
 from heirlog.metadata import dynamic_changes
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.pending import Pending
@@ -46,7 +50,9 @@ def answer_with(
 
     def answered(response: Any) -> None:
         answers = iter(response.responses)
-        merged.complete(response_class(responses=[mine or next(answers) for mine in local]))
+        # a controller has one answer for a resource that comes twice
+        found = [mine or next(answers, None) for mine in local]
+        merged.complete(response_class(responses=[each for each in found if each is not None]))
 
     if isinstance(answer, Pending):
         merged.on_abandon = answer.abandon
@@ -56,16 +62,27 @@ def answer_with(
     return merged
 
 
-def refusal(
-    node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]], response_class: Any
-) -> Any:
-    """Of this broker, instead of the controller's answer; None: it has nothing against it."""
-    if resource.resource_type not in KNOWN_RESOURCES:
-        reason: str | None = f"Unknown resource type {resource.resource_type}"
-    elif resource.resource_type == BROKER_RESOURCE:
-        reason = _reason_against(node, resource, changes_of)
-    else:
-        return None
+def refusals(
+    node: Node,
+    resources: Sequence[Any],
+    changes_of: Callable[[Image, Any], Mapping[str, str | None]],
+    response_class: Any,
+) -> list[Any]:
+    """Of this broker, instead of the controller's answers; None: it has nothing against it."""
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    return [
+        _refusal(
+            resource,
+            "Each resource must appear at most once."
+            if times[resource.resource_type, resource.resource_name] > 1
+            else _reason_against(node, resource, changes_of),
+            response_class,
+        )
+        for resource in resources
+    ]
+
+
+def _refusal(resource: Any, reason: str | None, response_class: Any) -> Any:
     if reason is None:
         return None
     return response_class.AlterConfigsResourceResponse(
@@ -79,6 +96,19 @@ def refusal(
 def _reason_against(
     node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
 ) -> str | None:
+    try:
+        check_keys(resource)
+    except KafkaError as error:
+        return error.message
+    if resource.resource_type == BROKER_RESOURCE:
+        return _reason_against_broker(node, resource, changes_of)
+    known = resource.resource_type in KNOWN_RESOURCES
+    return None if known else f"Unknown resource type {resource.resource_type}"
+
+
+def _reason_against_broker(
+    node: Node, resource: Any, changes_of: Callable[[Image, Any], Mapping[str, str | None]]
+) -> str | None:
     name, me = resource.resource_name, str(node.config.node_id)
     if name not in ("", me):
         if name.isdecimal():
@@ -86,6 +116,8 @@ def _reason_against(
         return f"Node id must be an integer, but it is: {name}"
     try:
         changes = changes_of(node.image, resource)
-    except KafkaError:
-        return None  # the controller says what is wrong with it
+        check_server_values(name, changes)
+    except KafkaError as error:
+        # of an operation that the value does not have the controller says what is wrong
+        return error.message if error.code == ErrorCode.INVALID_REQUEST else None
     return dynamic_changes.reason_against(node.image, node.config, name, changes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from heirlog.context import Context
 from heirlog.controller.alter_configs import replacement
 from heirlog.controller.refusals import alter_configs_refused
-from heirlog.node.config_resources import answer_with, refusal
+from heirlog.node.config_resources import answer_with, refusals
 from heirlog.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def handle(node: Node, request: AlterConfigsRequest, context: Context) -> Any:
         return node.controller.requests.alter_configs(request, context)
     return answer_with(
         request.resources,
-        [refusal(node, resource, replacement, AlterConfigsResponse) for resource in request.resources],
+        refusals(node, request.resources, replacement, AlterConfigsResponse),
         lambda own: AlterConfigsRequest(resources=own, validate_only=request.validate_only),
         AlterConfigsResponse,
         lambda forwarded: node.forward(forwarded, context, partial(alter_configs_refused, forwarded)),

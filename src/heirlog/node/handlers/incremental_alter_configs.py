@@ -14,7 +14,7 @@ from heirlog.controller.alter_configs import increments
 from heirlog.controller.refusals import incremental_alter_configs_refused
 from heirlog.node import broker_loggers
 from heirlog.node.broker_loggers import BROKER_LOGGER
-from heirlog.node.config_resources import answer_with, refusal
+from heirlog.node.config_resources import answer_with, refusals
 from heirlog.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -32,19 +32,18 @@ def handle(node: Node, request: IncrementalAlterConfigsRequest, context: Context
             return node.controller.requests.incremental_alter_configs(others, context)
         return node.forward(others, context, partial(incremental_alter_configs_refused, others))
 
-    def local(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> Any:
-        # one that is named twice is refused by the controller, in both places
-        times = sum(
-            (other.resource_type, other.resource_name) == (resource.resource_type, resource.resource_name)
-            for other in request.resources
-        )
-        if resource.resource_type == BROKER_LOGGER and times == 1:
+    refused = [None] * len(request.resources)
+    if not is_controller:
+        refused = refusals(node, request.resources, increments, IncrementalAlterConfigsResponse)
+
+    def local(resource: IncrementalAlterConfigsRequest.AlterConfigsResource, mine: Any) -> Any:
+        if resource.resource_type == BROKER_LOGGER and mine is None:
             return broker_loggers.alter(node, resource, request.validate_only)
-        return None if is_controller else refusal(node, resource, increments, IncrementalAlterConfigsResponse)
+        return mine
 
     return answer_with(
         request.resources,
-        [local(resource) for resource in request.resources],
+        [local(resource, mine) for resource, mine in zip(request.resources, refused, strict=True)],
         lambda others: IncrementalAlterConfigsRequest(resources=others, validate_only=request.validate_only),
         IncrementalAlterConfigsResponse,
         ask,

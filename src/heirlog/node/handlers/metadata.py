@@ -4,7 +4,8 @@ v0 an empty list means all topics, from v1 null does; v1 racks and the controlle
 may be refused by the client, v5 offline replicas, v7 leader epochs, v8 authorized operations, v9 flexible, v10 topic
 ids, v12 topics by id, v13 an error for the whole answer. It carries no ELR (that is DescribeTopicPartitions).
 Trap: v10 and v11 have the id field and a nullable name in the request, but not yet in their meaning, and their answer
-has no null name: such a request is refused as a whole with INVALID_REQUEST.
+has no null name: such a request is refused as a whole with INVALID_REQUEST. So is, from v12, one without any id that
+has no name for a topic.
 A missing topic is created if broker and client allow it; this answer still says UNKNOWN_TOPIC_OR_PARTITION, and the
 client asks again.
 """
@@ -39,9 +40,7 @@ Topic = MetadataResponse.MetadataResponseTopic
 
 
 def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataResponse:
-    if context.api_version < BY_ID and any(
-        asked.name is None or asked.topic_id != ZERO_UUID for asked in request.topics or ()
-    ):
+    if _is_meaningless(request, context.api_version):
         return _refused(request)
     missing: list[str] = []
     topics = _topics(node.image, request, context, missing)
@@ -56,6 +55,13 @@ def handle(node: Node, request: MetadataRequest, context: Context) -> MetadataRe
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def _is_meaningless(request: MetadataRequest, version: int) -> bool:
+    topics = request.topics or ()
+    has_id = any(asked.topic_id != ZERO_UUID for asked in topics)
+    is_nameless = any(asked.name is None for asked in topics)
+    return (is_nameless or has_id) if version < BY_ID else (is_nameless and not has_id)
 
 
 def _refused(request: MetadataRequest) -> MetadataResponse:
@@ -87,10 +93,8 @@ def _topics(
             for name in sorted(image.topic_ids)
         ]
     found = []
-    ids = dict.fromkeys(
-        Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID or asked.name is None
-    )
-    for topic_id in dict.fromkeys(ids):
+    ids = dict.fromkeys(Uuid(asked.topic_id) for asked in request.topics if asked.topic_id != ZERO_UUID)
+    for topic_id in ids:
         topic = image.topics.get(topic_id)
         if topic is None:
             found.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
