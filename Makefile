@@ -8,7 +8,7 @@ PROCESSES ?= 3
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev up test bench bench-kafka lint fmt interop fuzz lock
+.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
@@ -20,6 +20,7 @@ help:
 	@echo 'make fmt      format with ruff'
 	@echo 'make interop  checks against Apache Kafka itself'
 	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
+	@echo 'make docs     build the site of docs/ in .site/; every warning is an error'
 	@echo 'make lock     renew the lock files (needs uv)'
 
 setup:
@@ -27,6 +28,9 @@ setup:
 
 setup-dev:
 	@sh scripts/python scripts/setup.py dev
+
+setup-docs:
+	@sh scripts/python scripts/setup.py docs
 
 up: setup
 	@exec .venv/bin/heirlog up $(ARGS)
@@ -56,6 +60,11 @@ interop: setup-dev
 
 fuzz: setup-dev
 	@$(PY) scripts/fuzzing.py $(ARGS)
+
+docs: setup-docs
+	@rm -rf .site
+	@.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs .site
+	@echo 'the site begins at .site/index.html'
 
 lock:
 	@sh scripts/lock.sh

@@ -5,6 +5,7 @@ that filled it; with an equal stamp there is nothing to do, so `make up` may cal
 
     .venv                     runtime, and with dev what tests and checks need (a superset with the same versions)
     .venv-confluent-kafka-2.5.0    an older confluent-kafka, for the tests that speak through it
+    .venv-docs                     what `make docs` needs
     .venv-other-python             the runtime on another supported Python, where this machine has one
 
 Where `python -m venv` cannot make an environment (Debian without python3-venv), uv or virtualenv does it. Everything
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 OLD_CLIENT = "confluent-kafka-2.5.0"
 OTHER_PYTHON = "other-python"
+DOCS = "docs"
 
 
 class SetupError(Exception):
@@ -136,6 +138,10 @@ def set_up_other_python() -> None:
     set_up_side_environment(OTHER_PYTHON, fitting, LOCKS / "runtime.txt")
 
 
+def set_up_docs() -> None:
+    set_up_side_environment(DOCS, sys.executable, LOCKS / f"{DOCS}.txt")
+
+
 def set_up_side_environment(name: str, python: str | None, lock: Path) -> None:
     directory = ROOT / f".venv-{name}"
     stamp = stamp_of(lock)
@@ -151,7 +157,7 @@ def set_up_side_environment(name: str, python: str | None, lock: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    kinds = ("runtime", "dev", OLD_CLIENT, OTHER_PYTHON)
+    kinds = ("runtime", "dev", DOCS, OLD_CLIENT, OTHER_PYTHON)
     if len(arguments) != 1 or arguments[0] not in kinds:
         print(f"usage: scripts/setup.py {'|'.join(kinds)}", file=sys.stderr)
         return 2
@@ -159,6 +165,8 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[0] == OLD_CLIENT:
             set_up_old_client()
+        elif arguments[0] == DOCS:
+            set_up_docs()
         elif arguments[0] == OTHER_PYTHON:
             set_up_other_python()
         else:

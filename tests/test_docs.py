@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.api import APIS
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import reference  # noqa: E402
+
 COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \| ([\w-]+) \| ([\w-]+) \|", re.MULTILINE)
 NO = "-"
@@ -101,9 +107,8 @@ def _proves(cell: str) -> bool:
 
 def test_every_limit_names_a_living_test_that_holds_it() -> None:
     """Each row of the table of limits ends in files of tests, each with a test in it."""
-    text = (ROOT / "docs" / "guides" / "operate.md").read_text(encoding="utf-8")
-    table = text.partition("\n## Limits\n")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|")]
+    text = (ROOT / "docs" / "reference" / "limits.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
     (bound, *_, named), (rule, *_), *limits = rows
     assert (bound, named) == ("bound", "test") and set(rule) <= set("-|"), "the table has its head"
     assert len(limits) > 20
@@ -128,6 +133,50 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
         if not any(place.is_file() for place in places):
             missing.append(path)
     assert named > 20 and missing == []
+
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
+    broken = []
+    for target in LINK.findall(_prose(page)):
+        path, _, anchor = target.partition("#")
+        if path.startswith(("http://", "https://", "mailto:")):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.is_file() or (anchor and anchor not in _anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_every_page_is_in_the_index_and_in_the_navigation_of_the_site() -> None:
+    index = (DOCS / "index.md").read_text("utf-8")
+    trees = "".join(re.findall(r"^```\{toctree\}\n(.*?)^```", index, re.DOTALL | re.MULTILINE)).split()
+    linked = {(DOCS / target.partition("#")[0]).resolve() for target in LINK.findall(index)}
+    shown = {page for name in trees for page in DOCS.glob(f"{name}.md")}
+    moved = {page for page in PAGES if page.read_text("utf-8").startswith("---\norphan: true\n")}
+    assert set(PAGES) - {DOCS / "index.md"} - moved == linked == shown
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_reference_pages_say_what_the_code_says(name: str) -> None:
+    page = DOCS / "reference" / name
+    assert reference.PAGES[name]() == page.read_text("utf-8"), f"run .venv/bin/python scripts/reference.py: {page}"
+
+
+def _prose(page: Path) -> str:
+    """Without blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_nothing_is_to_be_installed_from_a_registry_that_does_not_have_it() -> None:

@@ -1,4 +1,4 @@
-"""The tutorial of docs/reference/spark.md, command by command: each does what the page says it does.
+"""The tutorial docs/tutorials/spark.md, command by command: each does what the page says it does.
 
 Left out are the environment and `heirlog up`: the cluster of the tests stands in for it. `heirlog pipeline` runs in
 this process, on the session that is there; with HEIRLOG_ALL_KILLS in a process of its own, as it stands on the page.
@@ -22,8 +22,7 @@ from pyspark.sql import SparkSession
 from heirlog.cli.app import run
 from heirlog.testing.cluster import Cluster
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "spark.md").read_text(encoding="utf-8")
-TUTORIAL = PAGE.partition("## A tutorial, from nothing\n")[2].partition("\n## ")[0]
+PAGE = (Path(__file__).parents[2] / "docs" / "tutorials" / "spark.md").read_text(encoding="utf-8")
 ALONE = "HEIRLOG_ALL_KILLS" in os.environ
 
 
@@ -42,7 +41,7 @@ def here(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> I
 def test_each_command_of_the_tutorial_does_what_the_page_says(
     here: Path, spark: SparkSession, cluster: Cluster, capfd: Any
 ) -> None:
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```", TUTORIAL, re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert [kind for kind, _ in blocks if kind != "text"] == ["sh", "python", "sh", "sh", "sh", "sh"]
     said = ""
     for kind, text in blocks:

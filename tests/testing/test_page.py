@@ -1,4 +1,4 @@
-"""docs/tutorials/tests.md: its program is a test that passes, and its tables name what there is."""
+"""docs/tutorials/tests.md: its program is a test that passes. docs/reference/test-cluster.md names what there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from heirlog.testing import Cluster
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "tests.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "tutorials" / "tests.md").read_text(encoding="utf-8")
+REFERENCE = (DOCS / "reference" / "test-cluster.md").read_text(encoding="utf-8")
 PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TABLE = re.compile(r"^\| (argument|call) .*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 
@@ -25,7 +27,7 @@ def test_the_program_of_the_page_passes(tmp_path: Path) -> None:
 def test_the_tables_name_every_argument_and_call_of_a_cluster() -> None:
     named = {
         head: {name for row in rows.splitlines() for name in re.findall(r"`(\w+)[(`]", row.split("|")[1])}
-        for head, rows in TABLE.findall(PAGE)
+        for head, rows in TABLE.findall(REFERENCE)
     }
     assert named["argument"] == set(inspect.signature(Cluster).parameters)
     assert named["call"] == {name for name in vars(Cluster) if not name.startswith("_")}

@@ -1,0 +1,188 @@
+"""Write the pages of docs/reference that are derived from the code: `.venv/bin/python scripts/reference.py`.
+
+The command line, the configurations and the metrics are described in the code that implements them. The pages are in
+the repository, so that they can be read without building the site; `tests/test_docs.py` fails where a page is out of
+date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from heirlog.cli.app import app
+from heirlog.metadata.config_docs import WITHOUT_EFFECT, documentation
+from heirlog.metadata.definition import Definition, Update
+from heirlog.metadata.server_configs import SERVER_CONFIGS
+from heirlog.metadata.topic_configs import TOPIC_CONFIGS
+from heirlog.node.node import Node
+from heirlog.server.metrics.families import NodeFamilies
+from heirlog.server.metrics.family import Family
+from heirlog.sim.cluster import Cluster
+from heirlog.sim.world import World
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+WRITTEN = "<!-- Written by scripts/reference.py from the code: change the code, then run the script. -->"
+
+
+COMMAND_LINE = f"""# Command line
+
+{WRITTEN}
+
+Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environment variable `HEIRLOG_BOOTSTRAP`):
+`host:port` of a broker, or of several, separated by commas. The default is `localhost:9092`. Every command has
+`--help`.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
+"""
+CONFIGURATION = f"""# Configuration
+
+{WRITTEN}
+
+Names, types, defaults and limits are Kafka's; names that begin with `heirlog.` are heirlog's own. An unknown name is
+refused, and so is a value that this version cannot honour.
+
+## Nodes
+
+Set them in `server.properties`. *Changes* says for which brokers `heirlog configs alter` (`--broker 1`,
+`--broker-defaults`) can change the value at run time.
+"""
+TOPICS = """## Topics
+
+Set them with `heirlog topics create --config NAME=VALUE` or `heirlog configs alter --topic NAME`.
+"""
+OTHERS = """## Without effect
+
+Apache Kafka has these configurations of nodes, and heirlog has nothing that they could configure. They are accepted, so
+that a `server.properties` made for Kafka works. Where a reason is given, values other than numbers and the default are
+refused. Configurations of groups are kept and have no effect either.
+"""
+METRICS = f"""# Metrics
+
+{WRITTEN}
+
+A node serves these to Prometheus if `heirlog.metrics.listener` is set; [Monitor](../guides/monitor.md) says which ones
+to watch. On Linux there are also the usual `process_*` metrics.
+"""
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def command_line() -> str:
+    return "\n".join([COMMAND_LINE, *_commands(typer.main.get_command(app), "heirlog")])
+
+
+def _commands(command: Any, line: str) -> Iterator[str]:
+    if not hasattr(command, "commands"):
+        yield f"## `{line}`\n\n{_plain(command.help)}\n"
+        arguments = [p for p in command.params if p.param_type_name == "argument"]
+        options = [
+            p for p in command.params if p.param_type_name == "option" and not p.hidden and p.name not in GENERAL
+        ]
+        if arguments:
+            yield table(("argument", ""), [(f"`{p.metavar or p.name}`", p.help or "") for p in arguments])
+        if options:
+            yield table(("option", "", "default"), [_option(option) for option in options])
+        return
+    for name in sorted(command.commands):
+        below = command.commands[name]
+        if not below.hidden:
+            yield from _commands(below, f"{line} {name}")
+
+
+GENERAL = ("help", "bootstrap_server", "bootstrap_servers", "bootstrap")
+"""Options that the head of the page explains once."""
+
+
+def _option(option: Any) -> tuple[str, str, str]:
+    names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
+    default = option.default
+    known = default is not None and default is not False and not callable(default) and default != () and default != []
+    shown = "required" if option.required else f"`{getattr(default, 'value', default)}`" if known else ""
+    return names, _plain(option.help or ""), shown
+
+
+def _plain(help_text: str | None) -> str:
+    return re.sub(r"[ \t]*\n(?!\n)[ \t]*", " ", (help_text or "").strip().replace("\b", ""))
+
+
+def configurations() -> str:
+    return "\n".join(
+        [CONFIGURATION, _definitions(SERVER_CONFIGS), TOPICS, _definitions(TOPIC_CONFIGS), OTHERS, _without_effect()]
+    )
+
+
+CHANGES: Mapping[Update, str] = {
+    Update.READ_ONLY: "restart",
+    Update.CLUSTER_WIDE: "all or one broker",
+    Update.PER_BROKER: "one broker",
+}
+
+
+def _definitions(known: Mapping[str, Definition]) -> str:
+    of_nodes = known is SERVER_CONFIGS
+    head = ("name", "type", "default", "changes", "") if of_nodes else ("name", "type", "default", "")
+    rows = []
+    for name, definition in sorted(known.items()):
+        if definition.is_internal or documentation(definition).startswith(WITHOUT_EFFECT):
+            continue
+        default = "" if definition.default in (None, "") else f"`{definition.default}`"
+        changes = (CHANGES[definition.update],) if of_nodes else ()
+        rows.append((f"`{name}`", definition.type.name.lower(), default, *changes, documentation(definition)))
+    return table(head, rows)
+
+
+def _without_effect() -> str:
+    by_reason: dict[str, list[str]] = {}
+    for name, definition in sorted(SERVER_CONFIGS.items()):
+        text = documentation(definition)
+        if text.startswith(WITHOUT_EFFECT):
+            by_reason.setdefault(text.removeprefix(WITHOUT_EFFECT).strip(), []).append(f"`{name}`")
+    return "\n".join(
+        f"- {reason + ' ' if reason else ''}{', '.join(names)}" for reason, names in sorted(by_reason.items())
+    )
+
+
+def metrics() -> str:
+    config = {"heirlog.metrics.listener": "127.0.0.1:0"}
+    cluster = Cluster(World(1), brokers=1, config=config)
+    cluster.format()
+    cluster.start_all()
+    cluster.run_until(lambda: cluster.controller.running is not None and cluster.broker(1).running is not None, 30_000)
+    cluster.run_for(5000)
+    of_broker, of_controller = (_families(machine.running) for machine in (cluster.broker(1), cluster.controller))
+    rows = []
+    for name, family in sorted({**of_controller, **of_broker}.items()):
+        where = (
+            "both" if name in of_broker and name in of_controller else "broker" if name in of_broker else "controller"
+        )
+        rows.append((f"`{name}`", family.kind.value, where, family.text))
+    return METRICS + "\n" + table(("name", "type", "node", ""), rows)
+
+
+def _families(node: Node | None) -> dict[str, Family]:
+    assert node is not None
+    families = NodeFamilies(node, lambda: {"PLAINTEXT": 1}).all()
+    return {found.name: found for found in families if found is not None and not found.name.startswith("process_")}
+
+
+PAGES = {"cli.md": command_line, "configuration.md": configurations, "metrics.md": metrics}
+
+
+def main() -> None:
+    for name, text in PAGES.items():
+        (REFERENCE / name).write_text(text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
