@@ -168,6 +168,11 @@ def test_leader_epochs_of_the_client_are_checked() -> None:
     assert data_of(rig.fetch(0, leader_epoch=6)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+@pytest.mark.parametrize("epoch", [-1, -2, -(2**31)])
+def test_a_negative_leader_epoch_is_no_leader_epoch(epoch: int) -> None:
+    assert data_of(leader().fetch(0, leader_epoch=epoch)).error_code == ErrorCode.NONE
+
+
 def test_an_unknown_topic_id_is_named_as_such() -> None:
     assert data_of(leader().fetch(0, topic="baz")).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 

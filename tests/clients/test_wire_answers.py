@@ -131,6 +131,20 @@ def test_aborted_transactions_are_null_beside_the_error_of_a_partition_that_exis
     assert (code(found[99]), found[99].aborted_transactions) == ("unknown_topic_or_partition", ())
 
 
+@pytest.mark.parametrize("version", [4, 6, 12])
+def test_of_a_partition_that_a_fetch_has_twice_the_last_counts(world: World, topic: str, version: int) -> None:
+    def part(offset: int, partition: int = 0) -> dict[str, int]:
+        wanted = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 1000}
+        return wanted | {"current_leader_epoch": -1, "last_fetched_epoch": -1}
+
+    asked = [{"topic": topic, "partitions": [part(1000), part(0, 99), part(0), part(0, 99)]}]
+    more = {"max_wait": 0, "max_bytes": 1000, "session_epoch": -1, "replica_id": -1, "isolation_level": 0}
+    answer = world.ask_leader(topic, "fetch", version, topics=asked, **more)
+    found = {part.partition_index: code(part) for one in answer.responses for part in one.partitions}
+    assert found == {0: "none", 99: "unknown_topic_or_partition"}
+    assert sum(len(one.partitions) for one in answer.responses) == 2
+
+
 def test_a_partition_that_a_produce_has_twice_stores_both(world: World) -> None:
     topic = world.topic()
     twice = [{"index": 0, "records": records(value)} for value in (b"1", b"2")]
@@ -157,6 +171,13 @@ def test_the_replication_factor_is_looked_at_first(world: World, partitions: int
     asked = {"name": "never", "num_partitions": partitions, "replication_factor": factor}
     (answer,) = world.ask("create_topics", 7, topics=[asked], validate_only=True, timeout=10_000).topics
     assert code(answer) == refused
+
+
+def test_a_configuration_without_a_value_is_refused_also_where_it_comes_again_with_one(world: World) -> None:
+    configs = [{"name": "flush.ms", "value": value} for value in (None, "9")]
+    asked = {"name": "never", "num_partitions": 0, "replication_factor": -1, "configs": configs}
+    (answer,) = world.ask("create_topics", 7, topics=[asked], validate_only=True, timeout=10_000).topics
+    assert code(answer) == "invalid_config"
 
 
 def test_deletions_without_name_and_id_are_answered_one_by_one(world: World) -> None:
@@ -336,6 +357,32 @@ def test_a_rebalance_shows_what_the_members_had_before(world: World) -> None:
         shown = {one.member_id: one for one in world.eventually(rebalancing).members}
         assert shown[joined.member_id].member_assignment == b"share"
         assert [one.member_metadata for one in shown.values()] == [b"", b""]
+
+
+@pytest.mark.parametrize("version", [2, 5, 9])
+def test_a_topic_without_partitions_is_answered_only_where_it_does_not_exist(
+    world: World, topic: str, version: int
+) -> None:
+    group = world.name("committing")
+    asked = {"generation_id_or_member_epoch": -1, "member_id": "", "retention_time": -1}
+    names = (topic, "nowhere")
+    with world.broker(coordinator_of(world, group)) as stranger:
+        committed = stranger.ask(
+            "offset_commit",
+            version,
+            group_id=group,
+            topics=[{"name": name, "partitions": []} for name in names],
+            **asked,
+        )
+        kept = [
+            {"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}]}
+        ]
+        stranger.ask("offset_commit", version, group_id=group, topics=kept, **asked)
+        deleted = stranger.ask(
+            "offset_delete", 0, group_id=group, topics=[{"name": name, "partitions": []} for name in names]
+        )
+    for answer in (committed, deleted):
+        assert [(one.name, one.partitions) for one in answer.topics] == [("nowhere", ())]
 
 
 def test_a_commit_that_is_refused_makes_no_group(world: World, topic: str) -> None:

@@ -103,6 +103,7 @@ def test_what_several_filters_match_is_told_by_each_and_removed_once() -> None:
     records, results = cluster.delete(meaning(resource_name_filter="b"), meaning(permission_type=Permission.DENY))
     assert records == 2
     assert [len(result.matching_acls) for result in results] == [2, 1]
+    assert {(acl.error_code, acl.error_message) for result in results for acl in result.matching_acls} == {(0, None)}
     assert [acl.resource_name for acl in cluster.image.acls.by_id.values()] == ["a"]
 
 

@@ -163,6 +163,16 @@ def test_describe_of_a_broker_says_what_can_change() -> None:
     assert server_value(image, node(), "min.insync.replicas") == 2
 
 
+@pytest.mark.parametrize("broker", ["", "1"])
+def test_a_throttle_is_shown_as_on_kafka_as_if_it_could_not_change(broker: str) -> None:
+    image = image_of(
+        config(BROKER_RESOURCE, broker, "leader.replication.throttled.rate", "1000"),
+        config(BROKER_RESOURCE, broker, "num.io.threads", "9"),
+    )
+    read_only = {entry.name: entry.read_only for entry in describe_broker(image, node(), broker)}
+    assert (read_only["leader.replication.throttled.rate"], read_only["num.io.threads"]) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("retention", "1"), ("retention.ms", "-2"), ("cleanup.policy", "compress"), ("segment.bytes", "1024")],

@@ -272,6 +272,10 @@ def test_describe_cluster_shows_fenced_brokers_on_request_only(node: Any) -> Non
     assert ids(include_fenced_brokers=True) == [1, 2, 3]
     refused = describe_cluster.handle(node, DescribeClusterRequest(endpoint_type=2), context(2))
     assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    unknown = describe_cluster.handle(node, DescribeClusterRequest(endpoint_type=3), context(1))
+    assert unknown.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+    without_types = describe_cluster.handle(node, DescribeClusterRequest(endpoint_type=2), context(0))
+    assert without_types.error_code == ErrorCode.INVALID_REQUEST
 
 
 def ask_config(node: Any, kind: int, name: str, keys: list[str] | None = None, synonyms: bool = True) -> Any:
@@ -279,6 +283,16 @@ def ask_config(node: Any, kind: int, name: str, keys: list[str] | None = None, s
     resource = Resource(resource_type=kind, resource_name=name, configuration_keys=keys)
     request = DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms)
     return describe_configs.handle(node, request, context(4)).results[0]
+
+
+def ask_config_of(node: Any, *keys: list[str] | None) -> Any:
+    """Topic a, named once for each list of keys."""
+    Resource = DescribeConfigsRequest.DescribeConfigsResource
+    resources = [Resource(resource_type=2, resource_name="a", configuration_keys=each) for each in keys]
+    (result,) = describe_configs.handle(
+        node, DescribeConfigsRequest(resources=resources, include_synonyms=True), context(4)
+    ).results
+    return result
 
 
 def test_a_topics_configuration_names_its_sources(node: Any) -> None:
@@ -324,6 +338,28 @@ def test_no_keys_ask_for_every_configuration_and_internal_ones_are_never_told(no
 
 
 @pytest.mark.parametrize(
+    ("asked", "described"),
+    [
+        ((["retention.ms"], ["flush.ms"]), {"retention.ms", "flush.ms"}),
+        ((["retention.ms"], ["flush.ms", "retention.ms"], ["segment.ms"]), {"retention.ms", "flush.ms", "segment.ms"}),
+    ],
+)
+def test_a_resource_that_is_named_twice_has_all_keys_that_were_asked_for(
+    node: Any, asked: tuple[list[str], ...], described: set[str]
+) -> None:
+    assert {entry.name for entry in ask_config_of(node, *asked).configs} == described
+
+
+@pytest.mark.parametrize("everything", [None, []])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_resource_that_is_named_twice_has_all_where_one_asks_for_all(
+    node: Any, everything: list[str] | None, is_first: bool
+) -> None:
+    asked = (everything, ["flush.ms"]) if is_first else (["flush.ms"], everything)
+    assert ask_config_of(node, *asked, ["retention.ms"]).configs == ask_config(node, 2, "a").configs
+
+
+@pytest.mark.parametrize(
     ("kind", "name", "code"),
     [
         (2, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -358,7 +394,7 @@ def test_api_versions_shows_the_table_and_the_features(node: Any) -> None:
     assert all(feature.min_version > 0 for feature in older.supported_features), "KAFKA-17011"
 
 
-@pytest.mark.parametrize("name", ["", "-x", "a b", "x." * 3])
+@pytest.mark.parametrize("name", ["", "-x", "a b", "x." * 3, "é", "aéb", "²"])
 def test_a_client_that_misnames_itself_is_refused(node: Any, name: str) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version="1.0")
     assert api_versions.handle(node, request, context(3)).error_code == ErrorCode.INVALID_REQUEST

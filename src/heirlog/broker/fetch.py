@@ -150,6 +150,16 @@ class _Fetch:
         self.expired()
 
 
+def _each_once(request: FetchRequest) -> list[FetchEntry]:
+    """Of a partition that comes twice the last one counts, as in a session."""
+    entries = {
+        (topic.topic_id, topic.topic, asked.partition): FetchEntry(topic.topic_id, topic.topic, asked)
+        for topic in request.topics
+        for asked in topic.partitions
+    }
+    return list(entries.values())
+
+
 def _refused(topic: str) -> KafkaError:
     return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"the client may not read topic {topic}")
 
@@ -178,7 +188,7 @@ class FetchHandler:
         except KafkaError as error:
             return FetchResponse(error_code=error.code)
         if fetch.session is None:
-            fetch.entries = [FetchEntry(t.topic_id, t.topic, asked) for t in request.topics for asked in t.partitions]
+            fetch.entries = _each_once(request)
         else:
             fetch.entries = list(fetch.session.hot)
         self._arrive(fetch)
@@ -280,7 +290,8 @@ class FetchHandler:
                 raise _refused(partition.topic)
             if not fetch.is_served_by(partition):
                 raise partition.not_leader()
-            if asked.current_leader_epoch not in (-1, partition.leader_epoch):
+            # in a Fetch every negative number means: no epoch
+            if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
                 partition.check_leader_epoch(asked.current_leader_epoch)
             if fetch.from_follower:
                 partition.check_follower(fetch.replica_id, fetch.replica_epoch, asked.current_leader_epoch)

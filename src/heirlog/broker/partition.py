@@ -289,7 +289,7 @@ class Partition:
         """Raises KafkaError if a fetch of this replica must not be served (kafka-behaviour 4.3, KIP-903)."""
         if broker_id not in self.followers:
             # with a leader epoch the follower knows a newer assignment than we do, and should come again
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch == -1 else ErrorCode.UNKNOWN_LEADER_EPOCH
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
         if self._peers.is_from_before_its_registration(broker_id, broker_epoch):
             raise KafkaError(

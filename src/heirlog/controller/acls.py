@@ -132,7 +132,7 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
             Deleted(
                 error_message=None,
                 matching_acls=[
-                    MatchingAcl(error_message="", **pattern_members(acl), **entry_members(acl)) for _, acl in matching
+                    MatchingAcl(error_message=None, **pattern_members(acl), **entry_members(acl)) for _, acl in matching
                 ],
             )
         )

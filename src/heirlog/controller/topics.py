@@ -124,6 +124,8 @@ def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, st
 
 def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) -> _Creation:
     """Raises KafkaError."""
+    # also where the same name comes again with a value
+    validate_topic_configs({config.name: None for config in asked.configs if config.value is None})
     given = {config.name: config.value for config in asked.configs}
     validate_topic_configs(given)
     assignments = _manual(image, asked) if asked.assignments else _automatic(image, static, asked, random)

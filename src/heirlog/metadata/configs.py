@@ -25,7 +25,7 @@ from heirlog.metadata.config_docs import documentation
 from heirlog.metadata.definition import ConfigType, Definition, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET
+from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET, THROTTLES
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 NAMES_OF_THE_NODE = ("broker.id", "node.id")
@@ -143,7 +143,7 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
             _entry(
                 _definition(name),
                 (Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER),),
-                read_only=False,
+                read_only=_is_shown_read_only(_definition(name)),
             )
             for name, value in sorted(stored.items())
         ]
@@ -155,8 +155,13 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
         levels = tuple(_server_levels(image, static, int(broker), name))
         if name in SHOWN_WHERE_SET and all(level.source is Source.DEFAULT for level in levels):
             continue
-        entries.append(_entry(definition, levels, read_only=definition.update is Update.READ_ONLY))
+        entries.append(_entry(definition, levels, read_only=_is_shown_read_only(definition)))
     return entries
+
+
+def _is_shown_read_only(definition: Definition) -> bool:
+    """As Kafka shows it, whose throttles can be changed all the same."""
+    return definition.update is Update.READ_ONLY or definition.name in THROTTLES
 
 
 def describe_group(image: Image, static: StaticConfig, group: str) -> list[ConfigEntry]:

@@ -283,13 +283,26 @@ SECURITY_PREFIXES: Final = ("ssl.", "sasl.", "listener.name.", "security.")
 
 AUTHORIZERS: Final = frozenset(("super.users", "allow.everyone.if.no.acl.found"))
 """Apache Kafka knows these by its authorizer only, and takes what it does not know for sensitive."""
-SHOWN_WHERE_SET: Final = AUTHORIZERS | frozenset(
+THROTTLES: Final = frozenset(
     (
-        *("controlled.shutdown.max.retries", "controlled.shutdown.retry.backoff.ms"),
         *("leader.replication.throttled.rate", "follower.replication.throttled.rate"),
-        *("replica.alter.log.dirs.io.max.bytes.per.second", "leader.imbalance.per.broker.percentage"),
-        *("log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"),
-        *("unclean.leader.election.interval.ms", "unstable.api.versions.enable", "unstable.feature.versions.enable"),
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)
+SHOWN_WHERE_SET: Final = (
+    AUTHORIZERS
+    | THROTTLES
+    | frozenset(
+        (
+            *("controlled.shutdown.max.retries", "controlled.shutdown.retry.backoff.ms"),
+            "leader.imbalance.per.broker.percentage",
+            *("log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"),
+            *(
+                "unclean.leader.election.interval.ms",
+                "unstable.api.versions.enable",
+                "unstable.feature.versions.enable",
+            ),
+        )
     )
 )
 """Broker configurations whose defaults Apache Kafka does not describe."""

@@ -66,11 +66,18 @@ def commit(
     coordinator: GroupCoordinator, env: Env, request: OffsetCommitRequest, context: Context
 ) -> OffsetCommitResponse | Pending[Any]:
     by_id = context.api_version >= TOPIC_ID_VERSION
-    asked, refused = _sorted_out(coordinator.image(), request, by_id)
+    image = coordinator.image()
+    asked, refused = _sorted_out(image, request, by_id)
+    # a topic without partitions is answered only where it does not exist
+    shown = [
+        topic
+        for topic in request.topics
+        if topic.partitions or not _exists(image, _name_of(image, topic.topic_id) if by_id else topic.name)
+    ]
 
     def answered(code: ErrorCode) -> OffsetCommitResponse:
         return _commit_answer(
-            request, lambda topic, index: refused.get((topic.topic_id if by_id else topic.name, index), code)
+            shown, lambda topic, index: refused.get((topic.topic_id if by_id else topic.name, index), code)
         )
 
     shard = coordinator.shard_of(request.group_id)
@@ -145,6 +152,10 @@ def _name_of(image: Image, topic_id: bytes) -> str | None:
     return None if topic is None else topic.name
 
 
+def _exists(image: Image, topic: str | None) -> bool:
+    return topic is not None and image.topic_named(topic) is not None
+
+
 def _partition_problem(image: Image, topic: str | None, partition: int) -> ErrorCode:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -154,7 +165,8 @@ def _partition_problem(image: Image, topic: str | None, partition: int) -> Error
 
 
 def _commit_answer(
-    request: OffsetCommitRequest, code_of: Callable[[OffsetCommitRequest.OffsetCommitRequestTopic, int], ErrorCode]
+    topics: Iterable[OffsetCommitRequest.OffsetCommitRequestTopic],
+    code_of: Callable[[OffsetCommitRequest.OffsetCommitRequestTopic, int], ErrorCode],
 ) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
@@ -168,8 +180,7 @@ def _commit_answer(
                     for asked in topic.partitions
                 ],
             )
-            for topic in request.topics
-            if topic.partitions
+            for topic in topics
         ]
     )
 
@@ -313,7 +324,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
                     partition_index=asked.partition_index, error_code=code
                 )
             )
-        if answers:
+        if answers or not _exists(coordinator.image(), topic.name):
             topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
     pending: Pending[Any] = Pending()
 

@@ -50,6 +50,9 @@ def handle(node: Node, request: ApiVersionsRequest, context: Context) -> ApiVers
 def _valid_software(request: ApiVersionsRequest) -> bool:
     """KIP-511: both names match [a-zA-Z0-9](?:[a-zA-Z0-9\\-.]*[a-zA-Z0-9])?"""
     return all(
-        text and text.replace("-", "a").replace(".", "a").isalnum() and text[0].isalnum() and text[-1].isalnum()
+        text.isascii()
+        and text.replace("-", "a").replace(".", "a").isalnum()
+        and text[0].isalnum()
+        and text[-1].isalnum()
         for text in (request.client_software_name, request.client_software_version)
     )

@@ -22,10 +22,9 @@ CONTROLLERS = 2
 def handle(node: Node, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     mine = CONTROLLERS if node.on_controller_listener(context) else BROKERS
     if request.endpoint_type != mine:
-        known = request.endpoint_type in (BROKERS, CONTROLLERS)
         what = "brokers" if mine == BROKERS else "controllers"
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_code=_mismatch(request.endpoint_type, context.api_version),
             error_message=f"this is a listener of {what}, and describes them (endpoint type {mine})",
         )
     shown = _controllers(node, context.listener) if mine == CONTROLLERS else _brokers(node, request, context.listener)
@@ -39,6 +38,14 @@ def handle(node: Node, request: DescribeClusterRequest, context: Context) -> Des
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
+
+
+def _mismatch(endpoint_type: int, version: int) -> ErrorCode:
+    if version == 0:
+        # which has no endpoint types
+        return ErrorCode.INVALID_REQUEST
+    is_known = endpoint_type in (BROKERS, CONTROLLERS)
+    return ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 def _controllers(node: Node, listener: str) -> list[DescribeClusterResponse.DescribeClusterBroker]:

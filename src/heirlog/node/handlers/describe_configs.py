@@ -7,6 +7,7 @@ resource of their own (`node.broker_loggers`). Sensitive values are never sent.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from heirlog.context import Context
@@ -29,9 +30,8 @@ Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    # once each, however often it is named: a request of a megabyte could ask for gigabytes of the same
-    resources = {(one.resource_type, one.resource_name): one for one in request.resources}.values()
-    unknown = next((one.resource_type for one in resources if one.resource_type not in KNOWN_RESOURCES), None)
+    resources = _each_once(request.resources)
+    unknown = next((kind for kind, _ in resources if kind not in KNOWN_RESOURCES), None)
     if unknown is not None:
         # as by Apache Kafka, which then describes nothing
         refused = f"Unexpected resource type {unknown}; topics (2), brokers (4), loggers (8), groups (32) have some"
@@ -40,32 +40,48 @@ def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> Des
                 Result(
                     error_code=ErrorCode.INVALID_REQUEST,
                     error_message=refused,
-                    resource_type=one.resource_type,
-                    resource_name=one.resource_name,
+                    resource_type=kind,
+                    resource_name=name,
                 )
-                for one in resources
+                for kind, name in resources
             ]
         )
-    return DescribeConfigsResponse(results=[_result(node, one, request) for one in resources])
+    return DescribeConfigsResponse(
+        results=[_result(node, kind, name, keys, request) for (kind, name), keys in resources.items()]
+    )
+
+
+def _each_once(resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]) -> dict[tuple[int, str], set[str]]:
+    """By type and name the keys that are asked for, none: all.
+
+    Once, however often a resource is named: a request of a megabyte could ask for gigabytes of the same.
+    """
+    asked: dict[tuple[int, str], set[str]] = {}
+    for one in resources:
+        keys = set(one.configuration_keys or ())
+        known = asked.get((one.resource_type, one.resource_name))
+        asked[one.resource_type, one.resource_name] = (
+            keys if known is None else known | keys if known and keys else set()
+        )
+    return asked
 
 
 def _result(
-    node: Node, resource: DescribeConfigsRequest.DescribeConfigsResource, request: DescribeConfigsRequest
+    node: Node, kind: int, name: str, keys: Collection[str], request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse.DescribeConfigsResult:
-    result = Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    result = Result(resource_type=kind, resource_name=name)
     try:
-        _check(node, resource.resource_type, resource.resource_name)
+        _check(node, kind, name)
     except KafkaError as error:
         result.error_code, result.error_message = error.code, str(error)
         return result
-    asked = set(resource.configuration_keys or ())
     result.error_message = ""
-    if resource.resource_type == BROKER_LOGGER:
+    if kind == BROKER_LOGGER:
         entries = _loggers(node)
     else:
-        known = describe(node.image, node.config, resource.resource_type, resource.resource_name)
+        known = describe(node.image, node.config, kind, name)
         entries = [_entry(entry, request.include_synonyms, request.include_documentation) for entry in known]
-    result.configs = [entry for entry in entries if not asked or entry.name in asked]
+    result.configs = [entry for entry in entries if not keys or entry.name in keys]
     return result
 
 
