@@ -14,6 +14,7 @@ assertions. So the first run goes without, and tells of a test that fails the va
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -38,7 +39,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _pytest(arguments: Sequence[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "pytest", *arguments], check=False).returncode
+    # each worker, and each command that a test starts, would compile the same modules again
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return subprocess.run([sys.executable, "-m", "pytest", *arguments], env=environment, check=False).returncode
 
 
 def _last_failed() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from heirlog.cli.app import app
 SOURCE = Path(heirlog.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MAY_HINT = re.compile(r"heirlog [a-z]|--[a-z]")
 TREE: Any = typer.main.get_command(app)
 PLACEHOLDER = re.compile(r"[A-Z][A-Z_.]+|<[\w. -]+>|\$[A-Z]+|\d+")
 A_NAME = {("cli/pipeline.py", "heirlog pipeline check")}
@@ -27,11 +29,20 @@ OTHERS_OPTIONS = {"--prefix", "--py-files", "--add-modules", "--supervisor"}
 """Of other programs than heirlog."""
 
 
-def messages() -> Iterator[tuple[str, str]]:
-    """Every text of the product that is not a docstring, with its module; 1 is what an f-string fills in."""
+@cache
+def messages() -> tuple[tuple[str, str], ...]:
+    """Every text of the product that may name a command or an option, with its module."""
+    return tuple(_messages())
+
+
+def _messages() -> Iterator[tuple[str, str]]:
+    """None of a docstring; 1 is what an f-string fills in."""
     for module in sorted(SOURCE.rglob("*.py")):
         where = module.relative_to(SOURCE).as_posix()
-        tree = ast.parse(module.read_text(encoding="utf-8"))
+        source = module.read_text(encoding="utf-8")
+        if not MAY_HINT.search(source):
+            continue  # to parse all sources would take longer than to import them
+        tree = ast.parse(source)
         skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if id(node) in skipped:

@@ -57,6 +57,7 @@ class Load:
         self.activities: list[Activity] = []
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
+        self._closes: list[Callable[[], Any]] = []
 
     def repeat(self, name: str, step: Callable[[], Any]) -> None:
         activity = Activity(name)
@@ -84,6 +85,7 @@ class Load:
             assert outcome == [None], outcome
 
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "librdkafka", "enable.auto.commit": False})
+        self._closes.append(consumer.close)
         consumer.subscribe([TOPIC])
 
         def commit() -> None:
@@ -107,6 +109,7 @@ class Load:
         consumer = kafka.KafkaConsumer(
             TOPIC, bootstrap_servers=self.servers, group_id="kafka-python", enable_auto_commit=False
         )
+        self._closes += [lambda: producer.close(WITHIN_S), consumer.close]
 
         def commit() -> None:
             assert consumer.poll(POLL_S * 1000)
@@ -144,6 +147,8 @@ class Load:
             await asyncio.gather(
                 repeat(producing, lambda: producer.send_and_wait(TOPIC, b"value")), repeat(committing, commit)
             )
+            await producer.stop()
+            await consumer.stop()
 
         self._run(lambda: asyncio.run(work()))
 
@@ -160,9 +165,12 @@ class Load:
         assert not behind(), behind()
 
     def end(self) -> None:
+        """Without it kafka-python's threads would look for these brokers until the process ends."""
         self._over.set()
         for thread in self._threads:
-            thread.join(1)
+            thread.join(WITHIN_S)
+        for close in self._closes:
+            close()
 
 
 @pytest.fixture(params=[1, 3], ids=["the only broker", "three brokers"])

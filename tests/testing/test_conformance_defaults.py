@@ -132,7 +132,7 @@ def removals() -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
-@pytest.mark.parametrize(("name", "path"), removals())
+@pytest.mark.parametrize(("name", "path"), list(removals()))
 def test_a_scenario_runs_without_any_one_member(name: str, path: Path) -> None:
     assert does_not_run(without(catalogue()[name], path)) is None
 
