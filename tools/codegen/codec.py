@@ -19,9 +19,11 @@ Field names are Kafka's in snake case. Nullable strings and bytes without a defa
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
+from codegen.meanings import Meanings
 from codegen.spec import FieldSpec, Spec, StructSpec
 
 FIXED = {
@@ -50,9 +52,12 @@ def shape_name(shape: str) -> str:
 class Codec:
     """The class and the functions of one message."""
 
-    def __init__(self, spec: Spec, shapes: set[str], struct: StructSpec, top: str, prefix: str) -> None:
+    def __init__(
+        self, spec: Spec, meanings: Meanings, shapes: set[str], struct: StructSpec, top: str, prefix: str
+    ) -> None:
         """`shapes` collects the formats of the `struct` calls that the code makes."""
         self.spec = spec
+        self.meanings = meanings
         self.shapes = shapes
         self.top = top
         self.prefix = prefix
@@ -148,8 +153,15 @@ class Codec:
         inner = indent + "    "
         is_top = struct is self.root
         yield f"{indent}class {self.top if is_top else struct.name}({'Message' if is_top else 'Struct'}):"
-        slots = "".join(f'\n{inner}    "{self.attribute(f)}",' for f in struct.fields)
-        yield f"{inner}__slots__ = ({slots}\n{inner})" if slots else f"{inner}__slots__ = ()"
+        holder = self.top if is_top else f"{self.top}/{struct.name}"
+        if struct.fields:
+            # a dictionary here gives each attribute its docstring: help(VoteRequest.voter_id)
+            yield f"{inner}__slots__ = {{"
+            for field in struct.fields:
+                yield f'{inner}    "{self.attribute(field)}": {json.dumps(self.meanings.of(field, holder))},'
+            yield f"{inner}}}"
+        else:
+            yield f"{inner}__slots__ = ()"
         if is_top:
             flexible = "p.NEVER_FLEXIBLE" if self.spec.flexible is None else self.spec.flexible
             yield f"{inner}API_KEY = {self.spec.key}"

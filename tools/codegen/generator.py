@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codegen.codec import Codec, shape_name
-from codegen.spec import Spec, parse
+from codegen.meanings import Meanings
+from codegen.spec import BadSpec, Spec, parse
 
 SPECS = Path(__file__).resolve().parent / "specs"
 GENERATED = SPECS.parents[2] / "src" / "heirlog" / "protocol" / "_generated"
@@ -21,14 +22,17 @@ FUTURE = "from __future__ import annotations\n"
 
 
 def generate(specs: Path) -> dict[str, str]:
-    """The text of every generated file, by its path below `_generated/`."""
+    """The text of every generated file, by its path below `_generated/`. Raises BadSpec."""
     files: dict[str, str] = {}
+    meanings = Meanings(specs / "fields.txt")
     apis = list(_load(specs / "messages"))
     records = list(_load(specs / "records"))
     for file, spec in apis:
-        files[f"messages/{file}.py"] = Module(spec, f"specs/messages/{file}.spec").text()
+        files[f"messages/{file}.py"] = Module(spec, meanings, f"specs/messages/{file}.spec").text()
     for file, spec in records:
-        files[f"records/{file}.py"] = Module(spec, f"specs/records/{file}.spec").text()
+        files[f"records/{file}.py"] = Module(spec, meanings, f"specs/records/{file}.spec").text()
+    if unused := meanings.unused():
+        raise BadSpec(f"specs/fields.txt has lines that no field needs: {unused}")
     files["messages/__init__.py"] = _messages_index(apis)
     files["records/__init__.py"] = _records_index(records)
     files["api_table.py"] = _api_table(apis)
@@ -81,8 +85,9 @@ def _api_table(apis: list[tuple[str, Spec]]) -> str:
 class Module:
     """One generated file."""
 
-    def __init__(self, spec: Spec, source: str) -> None:
+    def __init__(self, spec: Spec, meanings: Meanings, source: str) -> None:
         self.spec = spec
+        self.meanings = meanings
         self.source = source
         self.shapes: set[str] = set()
 
@@ -93,7 +98,7 @@ class Module:
                 top, prefix = self.spec.name + block.capitalize(), f"_{block}"
             else:
                 top, prefix = self.spec.name, ""
-            chunks.append(Codec(self.spec, self.shapes, struct, top, prefix).text())
+            chunks.append(Codec(self.spec, self.meanings, self.shapes, struct, top, prefix).text())
         body = "\n\n".join(chunks)
         text = "\n".join([FUTURE, self._imports(body), "", "", body])
         header = HEADER.format(source=self.source)

@@ -19,6 +19,7 @@ A field line is a name in Kafka's spelling, a type, and what differs from the us
     nullable           may be null in all of them; `nullable=7+` in some
     tag=0              is a tagged field; tags from 10000 on are ours
     default=-1         else zero, false, "", an empty array, zeros; null for nullable strings and bytes
+    # text             what the field means; without it, `fields.txt` says it by the name of the field
 
 A struct that is used twice is written out at its first use. Types: bool, int8, int16, uint16, int32, int64, string,
 bytes, records, uuid, the name of a struct, and `[]` before any of them for an array.
@@ -61,6 +62,8 @@ class FieldSpec:
     tag: int | None
     default: str | None
     """As written in the spec; None if it has none."""
+    meaning: str | None = None
+    """The comment on the field's line."""
     struct: StructSpec | None = None
 
 
@@ -98,7 +101,7 @@ def parse(text: str, file: str) -> Spec:
     stack: list[tuple[int, StructSpec]] = []
     known: dict[str, StructSpec] = {}
     for number, line in enumerate(text.splitlines(), 1):
-        content = line.split("#")[0].rstrip()
+        content, _, comment = (part.rstrip() for part in line.partition("#"))
         if not content:
             continue
         indent = len(content) - len(content.lstrip())
@@ -111,7 +114,7 @@ def parse(text: str, file: str) -> Spec:
                 blocks[words[0]] = StructSpec(words[0])
                 stack = [(0, blocks[words[0]])]
             else:
-                _parse_field(words, indent, stack, known)
+                _parse_field(words, comment.strip() or None, indent, stack, known)
         except (ValueError, IndexError) as error:
             raise BadSpec(f"{file}:{number}: {error}") from error
     kind = next(iter(header), "")
@@ -129,7 +132,11 @@ def parse(text: str, file: str) -> Spec:
 
 
 def _parse_field(
-    words: list[str], indent: int, stack: list[tuple[int, StructSpec]], known: dict[str, StructSpec]
+    words: list[str],
+    meaning: str | None,
+    indent: int,
+    stack: list[tuple[int, StructSpec]],
+    known: dict[str, StructSpec],
 ) -> None:
     while stack[-1][0] >= indent:
         stack.pop()
@@ -146,7 +153,7 @@ def _parse_field(
         else:
             versions = parse_versions(word)
     item_type = type_text.removeprefix("[]")
-    spec = FieldSpec(name, item_type, item_type != type_text, versions, nullable, tag, default)
+    spec = FieldSpec(name, item_type, item_type != type_text, versions, nullable, tag, default, meaning)
     if item_type[0].isupper():
         if item_type not in known:
             known[item_type] = StructSpec(item_type)

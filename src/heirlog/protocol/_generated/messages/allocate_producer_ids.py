@@ -15,10 +15,10 @@ _pack_iqx = _Shape(">iqx").pack
 
 
 class AllocateProducerIdsRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+    }
     API_KEY = 67
     MIN_VERSION = 0
     MAX_VERSION = 0
@@ -57,12 +57,12 @@ AllocateProducerIdsRequest.WRITE = _write_request
 
 
 class AllocateProducerIdsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id_start",
-        "producer_id_len",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "producer_id_start": "First allocated producer id.",
+        "producer_id_len": "Number of allocated producer ids.",
+    }
     API_KEY = 67
     MIN_VERSION = 0
     MAX_VERSION = 0

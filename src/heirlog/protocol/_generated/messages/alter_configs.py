@@ -21,21 +21,21 @@ _pack_i = _Shape(">i").pack
 
 
 class AlterConfigsRequest(Message):
-    __slots__ = (
-        "resources",
-        "validate_only",
-    )
+    __slots__ = {
+        "resources": "Resources.",
+        "validate_only": "Whether the request is only checked and changes nothing.",
+    }
     API_KEY = 33
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 2
 
     class AlterConfigsResource(Struct):
-        __slots__ = (
-            "resource_type",
-            "resource_name",
-            "configs",
-        )
+        __slots__ = {
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "configs": "Configurations of the resource.",
+        }
 
         def __init__(
             self,
@@ -49,10 +49,10 @@ class AlterConfigsRequest(Message):
             self.configs: list[AlterConfigsRequest.AlterableConfig] = [] if configs is EMPTY else configs
 
     class AlterableConfig(Struct):
-        __slots__ = (
-            "name",
-            "value",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+        }
 
         def __init__(
             self,
@@ -221,22 +221,22 @@ AlterConfigsRequest.WRITE = _write_request
 
 
 class AlterConfigsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "responses": "Result of each resource.",
+    }
     API_KEY = 33
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 2
 
     class AlterConfigsResourceResponse(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "resource_type",
-            "resource_name",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+        }
 
         def __init__(
             self,

@@ -28,21 +28,21 @@ _pack_q = _Shape(">q").pack
 
 
 class AlterPartitionRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "topics",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "topics": "Topics.",
+    }
     API_KEY = 56
     MIN_VERSION = 2
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -54,14 +54,14 @@ class AlterPartitionRequest(Message):
             self.partitions: list[AlterPartitionRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "leader_epoch",
-            "new_isr",
-            "new_isr_with_epochs",
-            "leader_recovery_state",
-            "partition_epoch",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "new_isr": "Ids of the brokers in the wanted ISR.",
+            "new_isr_with_epochs": "Brokers in the wanted ISR, with the registration epochs that the leader knows.",
+            "leader_recovery_state": "0 recovered, 1 recovering after an election that could lose records.",
+            "partition_epoch": "Epoch of the partition's state; each change of the state raises it.",
+        }
 
         def __init__(
             self,
@@ -81,10 +81,10 @@ class AlterPartitionRequest(Message):
             self.partition_epoch: int = partition_epoch
 
     class BrokerState(Struct):
-        __slots__ = (
-            "broker_id",
-            "broker_epoch",
-        )
+        __slots__ = {
+            "broker_id": "Id of the broker.",
+            "broker_epoch": "Epoch of the broker's registration.",
+        }
 
         def __init__(
             self,
@@ -265,21 +265,21 @@ AlterPartitionRequest.WRITE = _write_request
 
 
 class AlterPartitionResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 56
     MIN_VERSION = 2
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -291,16 +291,16 @@ class AlterPartitionResponse(Message):
             self.partitions: list[AlterPartitionResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "leader_id",
-            "leader_epoch",
-            "isr",
-            "leader_recovery_state",
-            "partition_epoch",
-            "committed_offset",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "isr": "Ids of the brokers in the ISR.",
+            "leader_recovery_state": "0 recovered, 1 recovering after an election that could lose records.",
+            "partition_epoch": "Epoch of the partition's state; each change of the state raises it.",
+            "committed_offset": "Metadata offset at which the change was committed; -1 if the controller does not say.",
+        }
 
         def __init__(
             self,

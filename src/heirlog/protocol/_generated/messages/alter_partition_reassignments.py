@@ -19,21 +19,21 @@ _pack_ih = _Shape(">ih").pack
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    __slots__ = (
-        "timeout_ms",
-        "allow_replication_factor_change",
-        "topics",
-    )
+    __slots__ = {
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "allow_replication_factor_change": "Whether a reassignment may change the number of replicas.",
+        "topics": "Topics.",
+    }
     API_KEY = 45
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class ReassignableTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -45,10 +45,10 @@ class AlterPartitionReassignmentsRequest(Message):
             self.partitions: list[AlterPartitionReassignmentsRequest.ReassignablePartition] = [] if partitions is EMPTY else partitions
 
     class ReassignablePartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "replicas",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "replicas": "Ids of the wanted brokers, in assignment order; null cancels the reassignment.",
+        }
 
         def __init__(
             self,
@@ -211,23 +211,23 @@ AlterPartitionReassignmentsRequest.WRITE = _write_request
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "allow_replication_factor_change",
-        "error_code",
-        "error_message",
-        "responses",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "allow_replication_factor_change": "Whether a reassignment may change the number of replicas.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "responses": "Result of each topic.",
+    }
     API_KEY = 45
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class ReassignableTopicResponse(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -239,11 +239,11 @@ class AlterPartitionReassignmentsResponse(Message):
             self.partitions: list[AlterPartitionReassignmentsResponse.ReassignablePartitionResponse] = [] if partitions is EMPTY else partitions
 
     class ReassignablePartitionResponse(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

@@ -26,10 +26,10 @@ _pack_q = _Shape(">q").pack
 
 
 class ApiVersionsRequest(Message):
-    __slots__ = (
-        "client_software_name",
-        "client_software_version",
-    )
+    __slots__ = {
+        "client_software_name": "Name of the client library.",
+        "client_software_version": "Version of the client library.",
+    }
     API_KEY = 18
     MIN_VERSION = 0
     MAX_VERSION = 4
@@ -82,26 +82,26 @@ ApiVersionsRequest.WRITE = _write_request
 
 
 class ApiVersionsResponse(Message):
-    __slots__ = (
-        "error_code",
-        "api_keys",
-        "throttle_time_ms",
-        "supported_features",
-        "finalized_features_epoch",
-        "finalized_features",
-        "zk_migration_ready",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "api_keys": "APIs and versions that this listener serves.",
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "supported_features": "Features and the levels that the node supports.",
+        "finalized_features_epoch": "Metadata offset of the finalised levels; -1 if unknown.",
+        "finalized_features": "Features and their finalised levels.",
+        "zk_migration_ready": "Whether the node is ready to migrate from ZooKeeper; always false here.",
+    }
     API_KEY = 18
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 3
 
     class ApiVersion(Struct):
-        __slots__ = (
-            "api_key",
-            "min_version",
-            "max_version",
-        )
+        __slots__ = {
+            "api_key": "Number of the API.",
+            "min_version": "Lowest supported version.",
+            "max_version": "Highest supported version.",
+        }
 
         def __init__(
             self,
@@ -115,11 +115,11 @@ class ApiVersionsResponse(Message):
             self.max_version: int = max_version
 
     class SupportedFeatureKey(Struct):
-        __slots__ = (
-            "name",
-            "min_version",
-            "max_version",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "min_version": "Lowest supported version.",
+            "max_version": "Highest supported version.",
+        }
 
         def __init__(
             self,
@@ -133,11 +133,11 @@ class ApiVersionsResponse(Message):
             self.max_version: int = max_version
 
     class FinalizedFeatureKey(Struct):
-        __slots__ = (
-            "name",
-            "max_version_level",
-            "min_version_level",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "max_version_level": "Highest finalised level; 0 removes the feature.",
+            "min_version_level": "Lowest finalised level.",
+        }
 
         def __init__(
             self,

@@ -21,21 +21,21 @@ _pack_ix = _Shape(">ix").pack
 
 
 class AssignReplicasToDirsRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "directories",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "directories": "Log directories of the replicas.",
+    }
     API_KEY = 73
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class DirectoryData(Struct):
-        __slots__ = (
-            "id",
-            "topics",
-        )
+        __slots__ = {
+            "id": "Id of the log directory.",
+            "topics": "Topics.",
+        }
 
         def __init__(
             self,
@@ -47,10 +47,10 @@ class AssignReplicasToDirsRequest(Message):
             self.topics: list[AssignReplicasToDirsRequest.TopicData] = [] if topics is EMPTY else topics
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -62,9 +62,9 @@ class AssignReplicasToDirsRequest(Message):
             self.partitions: list[AssignReplicasToDirsRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,
@@ -213,21 +213,21 @@ AssignReplicasToDirsRequest.WRITE = _write_request
 
 
 class AssignReplicasToDirsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "directories",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "directories": "Log directories of the replicas.",
+    }
     API_KEY = 73
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class DirectoryData(Struct):
-        __slots__ = (
-            "id",
-            "topics",
-        )
+        __slots__ = {
+            "id": "Id of the log directory.",
+            "topics": "Topics.",
+        }
 
         def __init__(
             self,
@@ -239,10 +239,10 @@ class AssignReplicasToDirsResponse(Message):
             self.topics: list[AssignReplicasToDirsResponse.TopicData] = [] if topics is EMPTY else topics
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -254,10 +254,10 @@ class AssignReplicasToDirsResponse(Message):
             self.partitions: list[AssignReplicasToDirsResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

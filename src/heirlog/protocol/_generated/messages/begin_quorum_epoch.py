@@ -25,22 +25,22 @@ _pack_iii = _Shape(">iii").pack
 
 
 class BeginQuorumEpochRequest(Message):
-    __slots__ = (
-        "cluster_id",
-        "voter_id",
-        "topics",
-        "leader_endpoints",
-    )
+    __slots__ = {
+        "cluster_id": "Id of the cluster.",
+        "voter_id": "Id of the voter.",
+        "topics": "Topics.",
+        "leader_endpoints": "Listeners of the leader.",
+    }
     API_KEY = 53
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -52,12 +52,12 @@ class BeginQuorumEpochRequest(Message):
             self.partitions: list[BeginQuorumEpochRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "voter_directory_id",
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "voter_directory_id": "Id of the log directory of the voter's metadata partition.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -73,11 +73,11 @@ class BeginQuorumEpochRequest(Message):
             self.leader_epoch: int = leader_epoch
 
     class LeaderEndpoint(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,
@@ -284,21 +284,21 @@ BeginQuorumEpochRequest.WRITE = _write_request
 
 
 class BeginQuorumEpochResponse(Message):
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "topics": "Result of each topic.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 53
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -310,12 +310,12 @@ class BeginQuorumEpochResponse(Message):
             self.partitions: list[BeginQuorumEpochResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -331,11 +331,11 @@ class BeginQuorumEpochResponse(Message):
             self.leader_epoch: int = leader_epoch
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,

@@ -16,14 +16,14 @@ _pack_iqqoox = _Shape(">iqq??x").pack
 
 
 class BrokerHeartbeatRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "current_metadata_offset",
-        "want_fence",
-        "want_shut_down",
-        "offline_log_dirs",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "current_metadata_offset": "Metadata offset up to which the broker has applied records.",
+        "want_fence": "Whether the broker asks to be fenced.",
+        "want_shut_down": "Whether the broker asks for a controlled shutdown.",
+        "offline_log_dirs": "Ids of the log directories that failed.",
+    }
     API_KEY = 63
     MIN_VERSION = 0
     MAX_VERSION = 1
@@ -115,13 +115,13 @@ BrokerHeartbeatRequest.WRITE = _write_request
 
 
 class BrokerHeartbeatResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "is_caught_up",
-        "is_fenced",
-        "should_shut_down",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "is_caught_up": "Whether the broker has applied the metadata up to its own registration.",
+        "is_fenced": "Whether the broker is fenced.",
+        "should_shut_down": "Whether the broker may stop now.",
+    }
     API_KEY = 63
     MIN_VERSION = 0
     MAX_VERSION = 1

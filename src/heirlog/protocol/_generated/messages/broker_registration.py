@@ -27,29 +27,29 @@ _pack_qx = _Shape(">qx").pack
 
 
 class BrokerRegistrationRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "cluster_id",
-        "incarnation_id",
-        "listeners",
-        "features",
-        "rack",
-        "is_migrating_zk_broker",
-        "log_dirs",
-        "previous_broker_epoch",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "cluster_id": "Id of the cluster.",
+        "incarnation_id": "Id that a process draws at each start.",
+        "listeners": "Listeners of the node.",
+        "features": "Features and levels that the node supports.",
+        "rack": "Rack of the node; null if it has none.",
+        "is_migrating_zk_broker": "Whether the broker migrates from ZooKeeper; always false here.",
+        "log_dirs": "Ids of the online log directories.",
+        "previous_broker_epoch": "Epoch of the registration that ended in a clean stop; -1 after an unclean one.",
+    }
     API_KEY = 62
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 0
 
     class Listener(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-            "security_protocol",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "security_protocol": "0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+        }
 
         def __init__(
             self,
@@ -65,11 +65,11 @@ class BrokerRegistrationRequest(Message):
             self.security_protocol: int = security_protocol
 
     class Feature(Struct):
-        __slots__ = (
-            "name",
-            "min_supported_version",
-            "max_supported_version",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "min_supported_version": "Lowest level that the node supports.",
+            "max_supported_version": "Highest level that the node supports.",
+        }
 
         def __init__(
             self,
@@ -382,11 +382,11 @@ BrokerRegistrationRequest.WRITE = _write_request
 
 
 class BrokerRegistrationResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "broker_epoch",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "broker_epoch": "Epoch of the broker's registration.",
+    }
     API_KEY = 62
     MIN_VERSION = 0
     MAX_VERSION = 4

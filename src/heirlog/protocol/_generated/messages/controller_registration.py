@@ -19,25 +19,25 @@ _pack_ih = _Shape(">ih").pack
 
 
 class ControllerRegistrationRequest(Message):
-    __slots__ = (
-        "controller_id",
-        "incarnation_id",
-        "zk_migration_ready",
-        "listeners",
-        "features",
-    )
+    __slots__ = {
+        "controller_id": "Id of the controller.",
+        "incarnation_id": "Id that a process draws at each start.",
+        "zk_migration_ready": "Whether the node is ready to migrate from ZooKeeper; always false here.",
+        "listeners": "Listeners of the node.",
+        "features": "Features and levels that the node supports.",
+    }
     API_KEY = 70
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class Listener(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-            "security_protocol",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "security_protocol": "0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+        }
 
         def __init__(
             self,
@@ -53,11 +53,11 @@ class ControllerRegistrationRequest(Message):
             self.security_protocol: int = security_protocol
 
     class Feature(Struct):
-        __slots__ = (
-            "name",
-            "min_supported_version",
-            "max_supported_version",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "min_supported_version": "Lowest level that the node supports.",
+            "max_supported_version": "Highest level that the node supports.",
+        }
 
         def __init__(
             self,
@@ -182,11 +182,11 @@ ControllerRegistrationRequest.WRITE = _write_request
 
 
 class ControllerRegistrationResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+    }
     API_KEY = 70
     MIN_VERSION = 0
     MAX_VERSION = 0

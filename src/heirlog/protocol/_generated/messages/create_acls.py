@@ -21,24 +21,24 @@ _pack_i = _Shape(">i").pack
 
 
 class CreateAclsRequest(Message):
-    __slots__ = (
-        "creations",
-    )
+    __slots__ = {
+        "creations": "ACLs to create.",
+    }
     API_KEY = 30
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class AclCreation(Struct):
-        __slots__ = (
-            "resource_type",
-            "resource_name",
-            "resource_pattern_type",
-            "principal",
-            "host",
-            "operation",
-            "permission_type",
-        )
+        __slots__ = {
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "resource_pattern_type": "Kind of resource pattern: 3 literal, 4 prefixed.",
+            "principal": "Principal that the ACL applies to.",
+            "host": "Address that the ACL applies to; * for every address.",
+            "operation": "Operation of the ACL, as Kafka's number.",
+            "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+        }
 
         def __init__(
             self,
@@ -173,20 +173,20 @@ CreateAclsRequest.WRITE = _write_request
 
 
 class CreateAclsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 30
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class AclCreationResult(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

@@ -19,22 +19,22 @@ _pack_iox = _Shape(">i?x").pack
 
 
 class CreatePartitionsRequest(Message):
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-        "validate_only",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "validate_only": "Whether the request is only checked and changes nothing.",
+    }
     API_KEY = 37
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class CreatePartitionsTopic(Struct):
-        __slots__ = (
-            "name",
-            "count",
-            "assignments",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "count": "Number of partitions that the topic has afterwards.",
+            "assignments": "Replicas of each partition, chosen by the caller; empty if the controller chooses.",
+        }
 
         def __init__(
             self,
@@ -48,9 +48,9 @@ class CreatePartitionsRequest(Message):
             self.assignments: list[CreatePartitionsRequest.CreatePartitionsAssignment] | None = [] if assignments is EMPTY else assignments
 
     class CreatePartitionsAssignment(Struct):
-        __slots__ = (
-            "broker_ids",
-        )
+        __slots__ = {
+            "broker_ids": "Ids of the brokers.",
+        }
 
         def __init__(
             self,
@@ -239,21 +239,21 @@ CreatePartitionsRequest.WRITE = _write_request
 
 
 class CreatePartitionsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 37
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class CreatePartitionsTopicResult(Struct):
-        __slots__ = (
-            "name",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

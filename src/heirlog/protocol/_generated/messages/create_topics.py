@@ -25,24 +25,24 @@ _pack_ih = _Shape(">ih").pack
 
 
 class CreateTopicsRequest(Message):
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-        "validate_only",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "validate_only": "Whether the request is only checked and changes nothing.",
+    }
     API_KEY = 19
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_VERSION = 5
 
     class CreatableTopic(Struct):
-        __slots__ = (
-            "name",
-            "num_partitions",
-            "replication_factor",
-            "assignments",
-            "configs",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "num_partitions": "Number of partitions; -1 for the broker's default, or if `Assignments` has them.",
+            "replication_factor": "Number of replicas of each partition; -1 for the broker's default, or if `Assignments` has them.",
+            "assignments": "Replicas of each partition, chosen by the caller; empty if the controller chooses.",
+            "configs": "Configurations of the resource.",
+        }
 
         def __init__(
             self,
@@ -60,10 +60,10 @@ class CreateTopicsRequest(Message):
             self.configs: list[CreateTopicsRequest.CreatableTopicConfig] = [] if configs is EMPTY else configs
 
     class CreatableReplicaAssignment(Struct):
-        __slots__ = (
-            "partition_index",
-            "broker_ids",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "broker_ids": "Ids of the brokers.",
+        }
 
         def __init__(
             self,
@@ -75,10 +75,10 @@ class CreateTopicsRequest(Message):
             self.broker_ids: list[int] = [] if broker_ids is EMPTY else broker_ids
 
     class CreatableTopicConfig(Struct):
-        __slots__ = (
-            "name",
-            "value",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+        }
 
         def __init__(
             self,
@@ -323,26 +323,26 @@ CreateTopicsRequest.WRITE = _write_request
 
 
 class CreateTopicsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 19
     MIN_VERSION = 2
     MAX_VERSION = 7
     FLEXIBLE_VERSION = 5
 
     class CreatableTopicResult(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "error_code",
-            "error_message",
-            "topic_config_error_code",
-            "num_partitions",
-            "replication_factor",
-            "configs",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "topic_config_error_code": "Why `Configs` is null; 0 if it is not.",
+            "num_partitions": "Number of partitions; -1 for the broker's default, or if `Assignments` has them.",
+            "replication_factor": "Number of replicas of each partition; -1 for the broker's default, or if `Assignments` has them.",
+            "configs": "Configurations of the resource.",
+        }
 
         def __init__(
             self,
@@ -366,13 +366,13 @@ class CreateTopicsResponse(Message):
             self.configs: list[CreateTopicsResponse.CreatableTopicConfigs] | None = [] if configs is EMPTY else configs
 
     class CreatableTopicConfigs(Struct):
-        __slots__ = (
-            "name",
-            "value",
-            "read_only",
-            "config_source",
-            "is_sensitive",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+            "read_only": "Whether the configuration cannot be changed while the broker runs.",
+            "config_source": "Where the value comes from, as Kafka's number of a configuration source.",
+            "is_sensitive": "Whether the value is secret and therefore null.",
+        }
 
         def __init__(
             self,

@@ -21,24 +21,24 @@ _pack_i = _Shape(">i").pack
 
 
 class DeleteAclsRequest(Message):
-    __slots__ = (
-        "filters",
-    )
+    __slots__ = {
+        "filters": "Filters of the ACLs to remove.",
+    }
     API_KEY = 31
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class DeleteAclsFilter(Struct):
-        __slots__ = (
-            "resource_type_filter",
-            "resource_name_filter",
-            "pattern_type_filter",
-            "principal_filter",
-            "host_filter",
-            "operation",
-            "permission_type",
-        )
+        __slots__ = {
+            "resource_type_filter": "Kind of resource, as Kafka's number; 1 for any.",
+            "resource_name_filter": "Name of the resource; null for every resource.",
+            "pattern_type_filter": "Kind of resource pattern: 1 any, 2 match, 3 literal, 4 prefixed.",
+            "principal_filter": "Principal in the ACL; null for every ACL.",
+            "host_filter": "Address in the ACL; null for every ACL.",
+            "operation": "Operation of the ACL, as Kafka's number.",
+            "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+        }
 
         def __init__(
             self,
@@ -173,21 +173,21 @@ DeleteAclsRequest.WRITE = _write_request
 
 
 class DeleteAclsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "filter_results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "filter_results": "ACLs removed by each filter.",
+    }
     API_KEY = 31
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class DeleteAclsFilterResult(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "matching_acls",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "matching_acls": "ACLs that the filter matched.",
+        }
 
         def __init__(
             self,
@@ -201,17 +201,17 @@ class DeleteAclsResponse(Message):
             self.matching_acls: list[DeleteAclsResponse.DeleteAclsMatchingAcl] = [] if matching_acls is EMPTY else matching_acls
 
     class DeleteAclsMatchingAcl(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "resource_type",
-            "resource_name",
-            "pattern_type",
-            "principal",
-            "host",
-            "operation",
-            "permission_type",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "pattern_type": "Kind of resource pattern: 3 literal, 4 prefixed.",
+            "principal": "Principal that the ACL applies to.",
+            "host": "Address that the ACL applies to; * for every address.",
+            "operation": "Operation of the ACL, as Kafka's number.",
+            "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+        }
 
         def __init__(
             self,

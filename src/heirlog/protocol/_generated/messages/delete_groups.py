@@ -17,9 +17,9 @@ _pack_i = _Shape(">i").pack
 
 
 class DeleteGroupsRequest(Message):
-    __slots__ = (
-        "groups_names",
-    )
+    __slots__ = {
+        "groups_names": "Ids of the groups to delete.",
+    }
     API_KEY = 42
     MIN_VERSION = 0
     MAX_VERSION = 2
@@ -84,20 +84,20 @@ DeleteGroupsRequest.WRITE = _write_request
 
 
 class DeleteGroupsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 42
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 2
 
     class DeletableGroupResult(Struct):
-        __slots__ = (
-            "group_id",
-            "error_code",
-        )
+        __slots__ = {
+            "group_id": "Id of the group.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

@@ -23,20 +23,20 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DeleteRecordsRequest(Message):
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+    }
     API_KEY = 21
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 2
 
     class DeleteRecordsTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -48,10 +48,10 @@ class DeleteRecordsRequest(Message):
             self.partitions: list[DeleteRecordsRequest.DeleteRecordsPartition] = [] if partitions is EMPTY else partitions
 
     class DeleteRecordsPartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "offset",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "offset": "Offset before which records are removed; -1 for the high watermark.",
+        }
 
         def __init__(
             self,
@@ -209,20 +209,20 @@ DeleteRecordsRequest.WRITE = _write_request
 
 
 class DeleteRecordsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 21
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 2
 
     class DeleteRecordsTopicResult(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -234,11 +234,11 @@ class DeleteRecordsResponse(Message):
             self.partitions: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = [] if partitions is EMPTY else partitions
 
     class DeleteRecordsPartitionResult(Struct):
-        __slots__ = (
-            "partition_index",
-            "low_watermark",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "low_watermark": "Lowest log start offset of all live replicas after the removal; -1 after an error.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

@@ -23,21 +23,21 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DeleteTopicsRequest(Message):
-    __slots__ = (
-        "topics",
-        "topic_names",
-        "timeout_ms",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+        "topic_names": "Names of the topics to delete.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+    }
     API_KEY = 20
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_VERSION = 4
 
     class DeleteTopicState(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+        }
 
         def __init__(
             self,
@@ -162,22 +162,22 @@ DeleteTopicsRequest.WRITE = _write_request
 
 
 class DeleteTopicsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "responses": "Result of each topic.",
+    }
     API_KEY = 20
     MIN_VERSION = 1
     MAX_VERSION = 6
     FLEXIBLE_VERSION = 4
 
     class DeletableTopicResult(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

@@ -20,15 +20,15 @@ _pack_ih = _Shape(">ih").pack
 
 
 class DescribeAclsRequest(Message):
-    __slots__ = (
-        "resource_type_filter",
-        "resource_name_filter",
-        "pattern_type_filter",
-        "principal_filter",
-        "host_filter",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = {
+        "resource_type_filter": "Kind of resource, as Kafka's number; 1 for any.",
+        "resource_name_filter": "Name of the resource; null for every resource.",
+        "pattern_type_filter": "Kind of resource pattern: 1 any, 2 match, 3 literal, 4 prefixed.",
+        "principal_filter": "Principal in the ACL; null for every ACL.",
+        "host_filter": "Address in the ACL; null for every ACL.",
+        "operation": "Operation of the ACL, as Kafka's number.",
+        "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+    }
     API_KEY = 29
     MIN_VERSION = 1
     MAX_VERSION = 3
@@ -112,24 +112,24 @@ DescribeAclsRequest.WRITE = _write_request
 
 
 class DescribeAclsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "resources",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "resources": "Resources.",
+    }
     API_KEY = 29
     MIN_VERSION = 1
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class DescribeAclsResource(Struct):
-        __slots__ = (
-            "resource_type",
-            "resource_name",
-            "pattern_type",
-            "acls",
-        )
+        __slots__ = {
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "pattern_type": "Kind of resource pattern: 3 literal, 4 prefixed.",
+            "acls": "ACLs of the resource pattern.",
+        }
 
         def __init__(
             self,
@@ -145,12 +145,12 @@ class DescribeAclsResponse(Message):
             self.acls: list[DescribeAclsResponse.AclDescription] = [] if acls is EMPTY else acls
 
     class AclDescription(Struct):
-        __slots__ = (
-            "principal",
-            "host",
-            "operation",
-            "permission_type",
-        )
+        __slots__ = {
+            "principal": "Principal that the ACL applies to.",
+            "host": "Address that the ACL applies to; * for every address.",
+            "operation": "Operation of the ACL, as Kafka's number.",
+            "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+        }
 
         def __init__(
             self,

@@ -25,11 +25,11 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DescribeClusterRequest(Message):
-    __slots__ = (
-        "include_cluster_authorized_operations",
-        "endpoint_type",
-        "include_fenced_brokers",
-    )
+    __slots__ = {
+        "include_cluster_authorized_operations": "Whether the answer shall say what the caller may do on the cluster.",
+        "endpoint_type": "Kind of listeners: 1 of brokers, 2 of controllers.",
+        "include_fenced_brokers": "Whether the answer shall hold fenced brokers too.",
+    }
     API_KEY = 60
     MIN_VERSION = 0
     MAX_VERSION = 2
@@ -97,29 +97,29 @@ DescribeClusterRequest.WRITE = _write_request
 
 
 class DescribeClusterResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "endpoint_type",
-        "cluster_id",
-        "controller_id",
-        "brokers",
-        "cluster_authorized_operations",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "endpoint_type": "Kind of listeners: 1 of brokers, 2 of controllers.",
+        "cluster_id": "Id of the cluster.",
+        "controller_id": "Id of a broker that forwards to the active controller; -1 if none is known.",
+        "brokers": "Brokers of the cluster and where clients reach them.",
+        "cluster_authorized_operations": "Bit field of the operations that the caller may perform on the cluster.",
+    }
     API_KEY = 60
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class DescribeClusterBroker(Struct):
-        __slots__ = (
-            "broker_id",
-            "host",
-            "port",
-            "rack",
-            "is_fenced",
-        )
+        __slots__ = {
+            "broker_id": "Id of the broker.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "rack": "Rack of the node; null if it has none.",
+            "is_fenced": "Whether the broker is fenced.",
+        }
 
         def __init__(
             self,

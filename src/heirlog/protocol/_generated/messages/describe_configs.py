@@ -27,22 +27,22 @@ _pack_i = _Shape(">i").pack
 
 
 class DescribeConfigsRequest(Message):
-    __slots__ = (
-        "resources",
-        "include_synonyms",
-        "include_documentation",
-    )
+    __slots__ = {
+        "resources": "Resources.",
+        "include_synonyms": "Whether the answer shall hold every source of each value.",
+        "include_documentation": "Whether the answer shall hold the documentation of each configuration.",
+    }
     API_KEY = 32
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 4
 
     class DescribeConfigsResource(Struct):
-        __slots__ = (
-            "resource_type",
-            "resource_name",
-            "configuration_keys",
-        )
+        __slots__ = {
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "configuration_keys": "Names of the wanted configurations; null for all.",
+        }
 
         def __init__(
             self,
@@ -205,23 +205,23 @@ DescribeConfigsRequest.WRITE = _write_request
 
 
 class DescribeConfigsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 32
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 4
 
     class DescribeConfigsResult(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "resource_type",
-            "resource_name",
-            "configs",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "configs": "Configurations of the resource.",
+        }
 
         def __init__(
             self,
@@ -239,16 +239,16 @@ class DescribeConfigsResponse(Message):
             self.configs: list[DescribeConfigsResponse.DescribeConfigsResourceResult] = [] if configs is EMPTY else configs
 
     class DescribeConfigsResourceResult(Struct):
-        __slots__ = (
-            "name",
-            "value",
-            "read_only",
-            "config_source",
-            "is_sensitive",
-            "synonyms",
-            "config_type",
-            "documentation",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+            "read_only": "Whether the configuration cannot be changed while the broker runs.",
+            "config_source": "Where the value comes from, as Kafka's number of a configuration source.",
+            "is_sensitive": "Whether the value is secret and therefore null.",
+            "synonyms": "Every source of the value, the one that counts first.",
+            "config_type": "Type of the value, as Kafka's number of a configuration type.",
+            "documentation": "What the configuration does.",
+        }
 
         def __init__(
             self,
@@ -272,11 +272,11 @@ class DescribeConfigsResponse(Message):
             self.documentation: str | None = documentation
 
     class DescribeConfigsSynonym(Struct):
-        __slots__ = (
-            "name",
-            "value",
-            "source",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+            "source": "Where the value comes from, as Kafka's number of a configuration source.",
+        }
 
         def __init__(
             self,

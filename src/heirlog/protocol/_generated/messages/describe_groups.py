@@ -21,10 +21,10 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DescribeGroupsRequest(Message):
-    __slots__ = (
-        "groups",
-        "include_authorized_operations",
-    )
+    __slots__ = {
+        "groups": "Ids of the wanted groups.",
+        "include_authorized_operations": "Whether the answer shall say what the caller may do.",
+    }
     API_KEY = 15
     MIN_VERSION = 0
     MAX_VERSION = 6
@@ -109,26 +109,26 @@ DescribeGroupsRequest.WRITE = _write_request
 
 
 class DescribeGroupsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "groups": "Groups.",
+    }
     API_KEY = 15
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_VERSION = 5
 
     class DescribedGroup(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "group_id",
-            "group_state",
-            "protocol_type",
-            "protocol_data",
-            "members",
-            "authorized_operations",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "group_id": "Id of the group.",
+            "group_state": "State of the group, by Kafka's name.",
+            "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+            "protocol_data": "Assignment strategy that the group uses.",
+            "members": "Members of the group.",
+            "authorized_operations": "Bit field of the operations that the caller may perform; -2147483648 if not asked for.",
+        }
 
         def __init__(
             self,
@@ -152,14 +152,14 @@ class DescribeGroupsResponse(Message):
             self.authorized_operations: int = authorized_operations
 
     class DescribedGroupMember(Struct):
-        __slots__ = (
-            "member_id",
-            "group_instance_id",
-            "client_id",
-            "client_host",
-            "member_metadata",
-            "member_assignment",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "group_instance_id": "Id of a static member; null for a dynamic one.",
+            "client_id": "Client id of the member.",
+            "client_host": "Address that the member connects from.",
+            "member_metadata": "Metadata of the member, in the format of the group's protocol.",
+            "member_assignment": "Assignment of the member, in the format of the group's protocol.",
+        }
 
         def __init__(
             self,

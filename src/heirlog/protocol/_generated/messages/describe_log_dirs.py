@@ -23,19 +23,19 @@ _pack_qqx = _Shape(">qqx").pack
 
 
 class DescribeLogDirsRequest(Message):
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = {
+        "topics": "Wanted topics; null for all.",
+    }
     API_KEY = 35
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 2
 
     class DescribableLogDirTopic(Struct):
-        __slots__ = (
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic": "Name of the topic.",
+            "partitions": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -165,24 +165,24 @@ DescribeLogDirsRequest.WRITE = _write_request
 
 
 class DescribeLogDirsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 35
     MIN_VERSION = 1
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 2
 
     class DescribeLogDirsResult(Struct):
-        __slots__ = (
-            "error_code",
-            "log_dir",
-            "topics",
-            "total_bytes",
-            "usable_bytes",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "log_dir": "Path of the log directory.",
+            "topics": "Topics.",
+            "total_bytes": "Size of the volume in bytes; -1 if unknown.",
+            "usable_bytes": "Free bytes of the volume; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -200,10 +200,10 @@ class DescribeLogDirsResponse(Message):
             self.usable_bytes: int = usable_bytes
 
     class DescribeLogDirsTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -215,12 +215,12 @@ class DescribeLogDirsResponse(Message):
             self.partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition] = [] if partitions is EMPTY else partitions
 
     class DescribeLogDirsPartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "partition_size",
-            "offset_lag",
-            "is_future_key",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "partition_size": "Size of the log in bytes.",
+            "offset_lag": "Distance from the log end offset to the high watermark, or of a future log to the current one.",
+            "is_future_key": "Whether the log will replace the current one in another log directory.",
+        }
 
         def __init__(
             self,

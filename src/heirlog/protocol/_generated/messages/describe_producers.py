@@ -17,19 +17,19 @@ _pack_qiiqiqx = _Shape(">qiiqiqx").pack
 
 
 class DescribeProducersRequest(Message):
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+    }
     API_KEY = 61
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicRequest(Struct):
-        __slots__ = (
-            "name",
-            "partition_indexes",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partition_indexes": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -117,20 +117,20 @@ DescribeProducersRequest.WRITE = _write_request
 
 
 class DescribeProducersResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 61
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicResponse(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -142,12 +142,12 @@ class DescribeProducersResponse(Message):
             self.partitions: list[DescribeProducersResponse.PartitionResponse] = [] if partitions is EMPTY else partitions
 
     class PartitionResponse(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "error_message",
-            "active_producers",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "active_producers": "State of each producer that the partition knows.",
+        }
 
         def __init__(
             self,
@@ -163,14 +163,14 @@ class DescribeProducersResponse(Message):
             self.active_producers: list[DescribeProducersResponse.ProducerState] = [] if active_producers is EMPTY else active_producers
 
     class ProducerState(Struct):
-        __slots__ = (
-            "producer_id",
-            "producer_epoch",
-            "last_sequence",
-            "last_timestamp",
-            "coordinator_epoch",
-            "current_txn_start_offset",
-        )
+        __slots__ = {
+            "producer_id": "Id of the producer; -1 if it has none.",
+            "producer_epoch": "Epoch of the producer id; -1 if it has none.",
+            "last_sequence": "Sequence number of the producer's last record.",
+            "last_timestamp": "Timestamp of the producer's last record in milliseconds since 1970.",
+            "coordinator_epoch": "Epoch of the transaction coordinator that wrote the last marker; -1 if none did.",
+            "current_txn_start_offset": "First offset of the producer's open transaction; -1 if none is open.",
+        }
 
         def __init__(
             self,

@@ -31,19 +31,19 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DescribeQuorumRequest(Message):
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+    }
     API_KEY = 55
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -55,9 +55,9 @@ class DescribeQuorumRequest(Message):
             self.partitions: list[DescribeQuorumRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,
@@ -163,22 +163,22 @@ DescribeQuorumRequest.WRITE = _write_request
 
 
 class DescribeQuorumResponse(Message):
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "topics",
-        "nodes",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "topics": "Result of each topic.",
+        "nodes": "Listeners of the voters and observers.",
+    }
     API_KEY = 55
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -190,16 +190,16 @@ class DescribeQuorumResponse(Message):
             self.partitions: list[DescribeQuorumResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "error_message",
-            "leader_id",
-            "leader_epoch",
-            "high_watermark",
-            "current_voters",
-            "observers",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "high_watermark": "High watermark of the partition.",
+            "current_voters": "State of each voter.",
+            "observers": "State of each observer.",
+        }
 
         def __init__(
             self,
@@ -223,13 +223,13 @@ class DescribeQuorumResponse(Message):
             self.observers: list[DescribeQuorumResponse.ReplicaState] = [] if observers is EMPTY else observers
 
     class ReplicaState(Struct):
-        __slots__ = (
-            "replica_id",
-            "replica_directory_id",
-            "log_end_offset",
-            "last_fetch_timestamp",
-            "last_caught_up_timestamp",
-        )
+        __slots__ = {
+            "replica_id": "Id of the replica.",
+            "replica_directory_id": "Id of the replica's log directory.",
+            "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "last_fetch_timestamp": "Time of the replica's last fetch in milliseconds since 1970; -1 if unknown.",
+            "last_caught_up_timestamp": "Last time in milliseconds since 1970 at which the replica was caught up; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -247,10 +247,10 @@ class DescribeQuorumResponse(Message):
             self.last_caught_up_timestamp: int = last_caught_up_timestamp
 
     class Node(Struct):
-        __slots__ = (
-            "node_id",
-            "listeners",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "listeners": "Listeners of the node.",
+        }
 
         def __init__(
             self,
@@ -262,11 +262,11 @@ class DescribeQuorumResponse(Message):
             self.listeners: list[DescribeQuorumResponse.Listener] = [] if listeners is EMPTY else listeners
 
     class Listener(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,

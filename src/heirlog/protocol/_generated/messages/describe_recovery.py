@@ -32,22 +32,22 @@ _pack_qq = _Shape(">qq").pack
 
 
 class DescribeRecoveryRequest(Message):
-    __slots__ = (
-        "topics",
-        "ask_replicas",
-        "response_partition_limit",
-        "cursor",
-    )
+    __slots__ = {
+        "topics": "Wanted topics; empty for all.",
+        "ask_replicas": "Whether the controller asks the replicas that have not answered lately.",
+        "response_partition_limit": "Most partitions in one answer.",
+        "cursor": "First topic and partition of the answer; null to begin with the first.",
+    }
     API_KEY = 10094
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicRequest(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Indexes of the partitions; null for those without a leader.",
+        }
 
         def __init__(
             self,
@@ -59,10 +59,10 @@ class DescribeRecoveryRequest(Message):
             self.partitions: list[int] | None = partitions
 
     class Cursor(Struct):
-        __slots__ = (
-            "topic_name",
-            "partition_index",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,
@@ -196,27 +196,27 @@ DescribeRecoveryRequest.WRITE = _write_request
 
 
 class DescribeRecoveryResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "manager_enabled",
-        "controller_epoch",
-        "topics",
-        "next_cursor",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "manager_enabled": "Whether the recovery manager is on.",
+        "controller_epoch": "Epoch of the controller that answers; another one does not know what operators requested.",
+        "topics": "Result of each topic.",
+        "next_cursor": "First topic and partition of the next page; null if this was the last page.",
+    }
     API_KEY = 10094
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class RecoveryTopic(Struct):
-        __slots__ = (
-            "error_code",
-            "name",
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -232,27 +232,27 @@ class DescribeRecoveryResponse(Message):
             self.partitions: list[DescribeRecoveryResponse.RecoveryPartition] = [] if partitions is EMPTY else partitions
 
     class RecoveryPartition(Struct):
-        __slots__ = (
-            "error_code",
-            "partition_index",
-            "leader_id",
-            "leader_epoch",
-            "partition_epoch",
-            "min_isr",
-            "replica_nodes",
-            "isr_nodes",
-            "eligible_leader_replicas",
-            "last_known_elr",
-            "state",
-            "strategy",
-            "is_requested",
-            "quorum",
-            "quorum_reason",
-            "waits_for",
-            "runs_for_ms",
-            "wait_ends_in_ms",
-            "replicas",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "partition_index": "Index of the partition.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "partition_epoch": "Epoch of the partition's state; each change of the state raises it.",
+            "min_isr": "Effective min ISR of the partition.",
+            "replica_nodes": "Ids of the brokers that have the partition, in assignment order.",
+            "isr_nodes": "Ids of the brokers in the ISR.",
+            "eligible_leader_replicas": "Ids of the brokers in the ELR.",
+            "last_known_elr": "Ids of the brokers lost to an unclean stop, in the order in which they were lost.",
+            "state": "State of the recovery, as `heirlog.controller.recovery.status` names it.",
+            "strategy": "Recovery strategy, by name.",
+            "is_requested": "Whether an operator asked for the strategy; false if it is the configured one.",
+            "quorum": "Ids of the replicas that must answer before strategy Balanced elects.",
+            "quorum_reason": "Why these replicas are the quorum.",
+            "waits_for": "Ids of the replicas that the recovery waits for.",
+            "runs_for_ms": "Milliseconds since the recovery began; -1 if none is under way.",
+            "wait_ends_in_ms": "Milliseconds until the recovery no longer waits for replicas outside the quorum; -1 for no limit.",
+            "replicas": "What the controller knows of each replica, in assignment order.",
+        }
 
         def __init__(
             self,
@@ -298,23 +298,23 @@ class DescribeRecoveryResponse(Message):
             self.replicas: list[DescribeRecoveryResponse.ReplicaReport] = [] if replicas is EMPTY else replicas
 
     class ReplicaReport(Struct):
-        __slots__ = (
-            "broker_id",
-            "is_registered",
-            "is_fenced",
-            "is_acceptable",
-            "serves_recovery",
-            "registered_epoch",
-            "is_being_asked",
-            "is_valid",
-            "answer_age_ms",
-            "broker_epoch",
-            "current_leader_epoch",
-            "last_written_leader_epoch",
-            "log_end_offset",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "broker_id": "Id of the broker.",
+            "is_registered": "Whether the broker is registered.",
+            "is_fenced": "Whether the broker is fenced.",
+            "is_acceptable": "Whether the replica may lead: unfenced, not leaving, its log directory online.",
+            "serves_recovery": "Whether the broker's registration names heirlog.recovery.version.",
+            "registered_epoch": "Epoch of the broker's registration; -1 if it is not registered.",
+            "is_being_asked": "Whether a request to the replica is under way.",
+            "is_valid": "Whether the answer counts for the election.",
+            "answer_age_ms": "Age of the answer in milliseconds; -1 if the replica has not answered.",
+            "broker_epoch": "Registration epoch in the replica's answer; -1 if it has not answered.",
+            "current_leader_epoch": "Leader epoch in the replica's metadata; -1 if unknown.",
+            "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
+            "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,
@@ -352,10 +352,10 @@ class DescribeRecoveryResponse(Message):
             self.error_message: str | None = error_message
 
     class Cursor(Struct):
-        __slots__ = (
-            "topic_name",
-            "partition_index",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,

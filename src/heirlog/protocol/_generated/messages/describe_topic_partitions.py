@@ -22,20 +22,20 @@ _pack_ix = _Shape(">ix").pack
 
 
 class DescribeTopicPartitionsRequest(Message):
-    __slots__ = (
-        "topics",
-        "response_partition_limit",
-        "cursor",
-    )
+    __slots__ = {
+        "topics": "Topics.",
+        "response_partition_limit": "Most partitions in one answer.",
+        "cursor": "First topic and partition of the answer; null to begin with the first.",
+    }
     API_KEY = 75
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicRequest(Struct):
-        __slots__ = (
-            "name",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+        }
 
         def __init__(
             self,
@@ -45,10 +45,10 @@ class DescribeTopicPartitionsRequest(Message):
             self.name: str = name
 
     class Cursor(Struct):
-        __slots__ = (
-            "topic_name",
-            "partition_index",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,
@@ -164,25 +164,25 @@ DescribeTopicPartitionsRequest.WRITE = _write_request
 
 
 class DescribeTopicPartitionsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-        "next_cursor",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+        "next_cursor": "First topic and partition of the next page; null if this was the last page.",
+    }
     API_KEY = 75
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class DescribeTopicPartitionsResponseTopic(Struct):
-        __slots__ = (
-            "error_code",
-            "name",
-            "topic_id",
-            "is_internal",
-            "partitions",
-            "topic_authorized_operations",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "is_internal": "Whether the topic is internal.",
+            "partitions": "Partitions of the topic.",
+            "topic_authorized_operations": "Bit field of the operations that the caller may perform on the topic.",
+        }
 
         def __init__(
             self,
@@ -202,17 +202,17 @@ class DescribeTopicPartitionsResponse(Message):
             self.topic_authorized_operations: int = topic_authorized_operations
 
     class DescribeTopicPartitionsResponsePartition(Struct):
-        __slots__ = (
-            "error_code",
-            "partition_index",
-            "leader_id",
-            "leader_epoch",
-            "replica_nodes",
-            "isr_nodes",
-            "eligible_leader_replicas",
-            "last_known_elr",
-            "offline_replicas",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "partition_index": "Index of the partition.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "replica_nodes": "Ids of the brokers that have the partition, in assignment order.",
+            "isr_nodes": "Ids of the brokers in the ISR.",
+            "eligible_leader_replicas": "Ids of the brokers in the ELR.",
+            "last_known_elr": "Ids of the brokers lost to an unclean stop, in the order in which they were lost.",
+            "offline_replicas": "Ids of the brokers whose replica is not online.",
+        }
 
         def __init__(
             self,
@@ -238,10 +238,10 @@ class DescribeTopicPartitionsResponse(Message):
             self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
 
     class Cursor(Struct):
-        __slots__ = (
-            "topic_name",
-            "partition_index",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,

@@ -21,23 +21,23 @@ _pack_ix = _Shape(">ix").pack
 
 
 class ElectLeadersRequest(Message):
-    __slots__ = (
-        "election_type",
-        "topic_partitions",
-        "timeout_ms",
-        "skip_wait",
-    )
+    __slots__ = {
+        "election_type": "Kind of election: 0 preferred, 1 unclean, 2 longest log balanced, 3 longest log aggressive, 4 designation.",
+        "topic_partitions": "Wanted topics and partitions; null for all.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "skip_wait": "Whether the election does not wait for replicas outside the quorum.",
+    }
     API_KEY = 43
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class TopicPartitions(Struct):
-        __slots__ = (
-            "topic",
-            "partitions",
-            "desired_leaders",
-        )
+        __slots__ = {
+            "topic": "Name of the topic.",
+            "partitions": "Indexes of the partitions.",
+            "desired_leaders": "Replicas that shall lead, in the order of the partitions; only for designation.",
+        }
 
         def __init__(
             self,
@@ -304,21 +304,21 @@ ElectLeadersRequest.WRITE = _write_request
 
 
 class ElectLeadersResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "replica_election_results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "replica_election_results": "Result of each topic.",
+    }
     API_KEY = 43
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 2
 
     class ReplicaElectionResult(Struct):
-        __slots__ = (
-            "topic",
-            "partition_result",
-        )
+        __slots__ = {
+            "topic": "Name of the topic.",
+            "partition_result": "Result of each partition.",
+        }
 
         def __init__(
             self,
@@ -330,11 +330,11 @@ class ElectLeadersResponse(Message):
             self.partition_result: list[ElectLeadersResponse.PartitionResult] = [] if partition_result is EMPTY else partition_result
 
     class PartitionResult(Struct):
-        __slots__ = (
-            "partition_id",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "partition_id": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

@@ -25,21 +25,21 @@ _pack_iii = _Shape(">iii").pack
 
 
 class EndQuorumEpochRequest(Message):
-    __slots__ = (
-        "cluster_id",
-        "topics",
-        "leader_endpoints",
-    )
+    __slots__ = {
+        "cluster_id": "Id of the cluster.",
+        "topics": "Topics.",
+        "leader_endpoints": "Listeners of the leader.",
+    }
     API_KEY = 54
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -51,13 +51,13 @@ class EndQuorumEpochRequest(Message):
             self.partitions: list[EndQuorumEpochRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "leader_id",
-            "leader_epoch",
-            "preferred_candidates",
-            "preferred_successors",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "preferred_candidates": "Voters that may follow as leader, best first.",
+            "preferred_successors": "Ids of the voters that may follow as leader, best first.",
+        }
 
         def __init__(
             self,
@@ -75,10 +75,10 @@ class EndQuorumEpochRequest(Message):
             self.preferred_successors: list[int] = [] if preferred_successors is EMPTY else preferred_successors
 
     class ReplicaInfo(Struct):
-        __slots__ = (
-            "candidate_id",
-            "candidate_directory_id",
-        )
+        __slots__ = {
+            "candidate_id": "Id of the candidate.",
+            "candidate_directory_id": "Log directory id of the candidate's metadata partition.",
+        }
 
         def __init__(
             self,
@@ -90,11 +90,11 @@ class EndQuorumEpochRequest(Message):
             self.candidate_directory_id: bytes = candidate_directory_id
 
     class LeaderEndpoint(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,
@@ -339,21 +339,21 @@ EndQuorumEpochRequest.WRITE = _write_request
 
 
 class EndQuorumEpochResponse(Message):
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "topics": "Result of each topic.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 54
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -365,12 +365,12 @@ class EndQuorumEpochResponse(Message):
             self.partitions: list[EndQuorumEpochResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -386,11 +386,11 @@ class EndQuorumEpochResponse(Message):
             self.leader_epoch: int = leader_epoch
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,

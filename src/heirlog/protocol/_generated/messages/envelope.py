@@ -17,12 +17,12 @@ _pack_q = _Shape(">q").pack
 
 
 class EnvelopeRequest(Message):
-    __slots__ = (
-        "request_data",
-        "request_principal",
-        "client_host_address",
-        "wants_metadata_offset",
-    )
+    __slots__ = {
+        "request_data": "The forwarded request with its header.",
+        "request_principal": "Principal of the client, in Kafka's format; null if not authenticated.",
+        "client_host_address": "Address of the client, as 4 or 16 bytes.",
+        "wants_metadata_offset": "Whether the answer shall say at which metadata offset the change was committed.",
+    }
     API_KEY = 58
     MIN_VERSION = 0
     MAX_VERSION = 0
@@ -92,11 +92,11 @@ EnvelopeRequest.WRITE = _write_request
 
 
 class EnvelopeResponse(Message):
-    __slots__ = (
-        "response_data",
-        "error_code",
-        "metadata_offset",
-    )
+    __slots__ = {
+        "response_data": "The forwarded answer with its header; null after an error.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "metadata_offset": "Metadata offset of the change that the answer reports; -1 if there was none.",
+    }
     API_KEY = 58
     MIN_VERSION = 0
     MAX_VERSION = 0

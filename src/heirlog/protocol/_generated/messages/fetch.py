@@ -49,30 +49,30 @@ _pack_qqx = _Shape(">qqx").pack
 
 
 class FetchRequest(Message):
-    __slots__ = (
-        "cluster_id",
-        "replica_state",
-        "replica_id",
-        "max_wait_ms",
-        "min_bytes",
-        "max_bytes",
-        "isolation_level",
-        "session_id",
-        "session_epoch",
-        "topics",
-        "forgotten_topics_data",
-        "rack_id",
-    )
+    __slots__ = {
+        "cluster_id": "Id of the cluster.",
+        "replica_state": "Id and registration epoch of the follower that asks.",
+        "replica_id": "Id of the replica that asks; -1 for a consumer.",
+        "max_wait_ms": "Longest wait for `MinBytes`, in milliseconds.",
+        "min_bytes": "Least bytes for which the leader does not wait.",
+        "max_bytes": "Most bytes of the answer; the first batch may be larger.",
+        "isolation_level": "0 read uncommitted, 1 read committed.",
+        "session_id": "Id of the fetch session; 0 for none.",
+        "session_epoch": "Number of the request in its fetch session; 0 opens a session, -1 closes it.",
+        "topics": "Topics.",
+        "forgotten_topics_data": "Partitions to remove from the fetch session.",
+        "rack_id": "Rack of the consumer; empty if it has none.",
+    }
     API_KEY = 1
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_VERSION = 12
 
     class ReplicaState(Struct):
-        __slots__ = (
-            "replica_id",
-            "replica_epoch",
-        )
+        __slots__ = {
+            "replica_id": "Id of the replica that asks; -1 for a consumer.",
+            "replica_epoch": "Epoch of the follower's registration; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -84,11 +84,11 @@ class FetchRequest(Message):
             self.replica_epoch: int = replica_epoch
 
     class FetchTopic(Struct):
-        __slots__ = (
-            "topic_id",
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "topic": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -102,16 +102,16 @@ class FetchRequest(Message):
             self.partitions: list[FetchRequest.FetchPartition] = [] if partitions is EMPTY else partitions
 
     class FetchPartition(Struct):
-        __slots__ = (
-            "partition",
-            "current_leader_epoch",
-            "fetch_offset",
-            "last_fetched_epoch",
-            "log_start_offset",
-            "partition_max_bytes",
-            "replica_directory_id",
-            "high_watermark",
-        )
+        __slots__ = {
+            "partition": "Index of the partition.",
+            "current_leader_epoch": "Leader epoch that the caller knows; -1 if it knows none.",
+            "fetch_offset": "Offset of the first wanted record.",
+            "last_fetched_epoch": "Leader epoch of the follower's last record; -1 if it has none.",
+            "log_start_offset": "First offset of the log; -1 if unknown.",
+            "partition_max_bytes": "Most bytes of this partition in the answer.",
+            "replica_directory_id": "Id of the replica's log directory.",
+            "high_watermark": "High watermark that the follower knows; a leader answers early when its own is higher.",
+        }
 
         def __init__(
             self,
@@ -135,11 +135,11 @@ class FetchRequest(Message):
             self.high_watermark: int = high_watermark
 
     class ForgottenTopic(Struct):
-        __slots__ = (
-            "topic_id",
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "topic": "Name of the topic.",
+            "partitions": "Indexes of the partitions that leave the session.",
+        }
 
         def __init__(
             self,
@@ -730,24 +730,24 @@ FetchRequest.WRITE = _write_request
 
 
 class FetchResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "session_id",
-        "responses",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "session_id": "Id of the fetch session; 0 for none.",
+        "responses": "Result of each topic.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 1
     MIN_VERSION = 4
     MAX_VERSION = 18
     FLEXIBLE_VERSION = 12
 
     class FetchableTopicResponse(Struct):
-        __slots__ = (
-            "topic_id",
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "topic": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -761,19 +761,19 @@ class FetchResponse(Message):
             self.partitions: list[FetchResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "high_watermark",
-            "last_stable_offset",
-            "log_start_offset",
-            "diverging_epoch",
-            "current_leader",
-            "snapshot_id",
-            "aborted_transactions",
-            "preferred_read_replica",
-            "records",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "high_watermark": "High watermark of the partition.",
+            "last_stable_offset": "Offset below which every transaction is decided; -1 if unknown.",
+            "log_start_offset": "First offset of the log; -1 if unknown.",
+            "diverging_epoch": "Last common epoch and its end offset, if the logs diverge at the fetch offset; else -1.",
+            "current_leader": "Leader and epoch that the answering node knows.",
+            "snapshot_id": "Snapshot that the follower shall fetch; end offset -1 for none.",
+            "aborted_transactions": "Aborted transactions that overlap the returned records; null with isolation level read uncommitted.",
+            "preferred_read_replica": "Id of the replica that the consumer shall fetch from; -1 for the leader.",
+            "records": "Record batches.",
+        }
 
         def __init__(
             self,
@@ -803,10 +803,10 @@ class FetchResponse(Message):
             self.records: Records | None = records
 
     class EpochEndOffset(Struct):
-        __slots__ = (
-            "epoch",
-            "end_offset",
-        )
+        __slots__ = {
+            "epoch": "Leader epoch.",
+            "end_offset": "Offset after the last record of the epoch; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -818,10 +818,10 @@ class FetchResponse(Message):
             self.end_offset: int = end_offset
 
     class LeaderIdAndEpoch(Struct):
-        __slots__ = (
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -833,10 +833,10 @@ class FetchResponse(Message):
             self.leader_epoch: int = leader_epoch
 
     class SnapshotId(Struct):
-        __slots__ = (
-            "end_offset",
-            "epoch",
-        )
+        __slots__ = {
+            "end_offset": "Offset after the last record in the snapshot.",
+            "epoch": "Epoch of the last record in the snapshot.",
+        }
 
         def __init__(
             self,
@@ -848,10 +848,10 @@ class FetchResponse(Message):
             self.epoch: int = epoch
 
     class AbortedTransaction(Struct):
-        __slots__ = (
-            "producer_id",
-            "first_offset",
-        )
+        __slots__ = {
+            "producer_id": "Id of the producer; -1 if it has none.",
+            "first_offset": "First offset of the aborted transaction.",
+        }
 
         def __init__(
             self,
@@ -863,12 +863,12 @@ class FetchResponse(Message):
             self.first_offset: int = first_offset
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-            "rack",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "rack": "Rack of the node; null if it has none.",
+        }
 
         def __init__(
             self,

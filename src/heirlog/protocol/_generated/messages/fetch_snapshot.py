@@ -31,22 +31,22 @@ _pack_qx = _Shape(">qx").pack
 
 
 class FetchSnapshotRequest(Message):
-    __slots__ = (
-        "cluster_id",
-        "replica_id",
-        "max_bytes",
-        "topics",
-    )
+    __slots__ = {
+        "cluster_id": "Id of the cluster.",
+        "replica_id": "Id of the replica that asks; -1 for a consumer.",
+        "max_bytes": "Most bytes of the answer; the first batch may be larger.",
+        "topics": "Topics.",
+    }
     API_KEY = 59
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class TopicSnapshot(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -58,13 +58,13 @@ class FetchSnapshotRequest(Message):
             self.partitions: list[FetchSnapshotRequest.PartitionSnapshot] = [] if partitions is EMPTY else partitions
 
     class PartitionSnapshot(Struct):
-        __slots__ = (
-            "partition",
-            "current_leader_epoch",
-            "snapshot_id",
-            "position",
-            "replica_directory_id",
-        )
+        __slots__ = {
+            "partition": "Index of the partition.",
+            "current_leader_epoch": "Leader epoch that the caller knows; -1 if it knows none.",
+            "snapshot_id": "Snapshot that the chunk belongs to.",
+            "position": "First byte of the chunk in the snapshot.",
+            "replica_directory_id": "Id of the replica's log directory.",
+        }
 
         def __init__(
             self,
@@ -82,10 +82,10 @@ class FetchSnapshotRequest(Message):
             self.replica_directory_id: bytes = replica_directory_id
 
     class SnapshotId(Struct):
-        __slots__ = (
-            "end_offset",
-            "epoch",
-        )
+        __slots__ = {
+            "end_offset": "Offset after the last record in the snapshot.",
+            "epoch": "Epoch of the last record in the snapshot.",
+        }
 
         def __init__(
             self,
@@ -288,22 +288,22 @@ FetchSnapshotRequest.WRITE = _write_request
 
 
 class FetchSnapshotResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "topics": "Result of each topic.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 59
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class TopicSnapshot(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -315,15 +315,15 @@ class FetchSnapshotResponse(Message):
             self.partitions: list[FetchSnapshotResponse.PartitionSnapshot] = [] if partitions is EMPTY else partitions
 
     class PartitionSnapshot(Struct):
-        __slots__ = (
-            "index",
-            "error_code",
-            "snapshot_id",
-            "current_leader",
-            "size",
-            "position",
-            "unaligned_records",
-        )
+        __slots__ = {
+            "index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "snapshot_id": "Snapshot that the chunk belongs to.",
+            "current_leader": "Leader and epoch that the answering node knows.",
+            "size": "Size of the snapshot in bytes.",
+            "position": "First byte of the chunk in the snapshot.",
+            "unaligned_records": "Bytes of the snapshot from `Position`; they may end within a batch.",
+        }
 
         def __init__(
             self,
@@ -345,10 +345,10 @@ class FetchSnapshotResponse(Message):
             self.unaligned_records: Records = unaligned_records
 
     class SnapshotId(Struct):
-        __slots__ = (
-            "end_offset",
-            "epoch",
-        )
+        __slots__ = {
+            "end_offset": "Offset after the last record in the snapshot.",
+            "epoch": "Epoch of the last record in the snapshot.",
+        }
 
         def __init__(
             self,
@@ -360,10 +360,10 @@ class FetchSnapshotResponse(Message):
             self.epoch: int = epoch
 
     class LeaderIdAndEpoch(Struct):
-        __slots__ = (
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -375,11 +375,11 @@ class FetchSnapshotResponse(Message):
             self.leader_epoch: int = leader_epoch
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,

@@ -23,11 +23,11 @@ _pack_ix = _Shape(">ix").pack
 
 
 class FindCoordinatorRequest(Message):
-    __slots__ = (
-        "key",
-        "key_type",
-        "coordinator_keys",
-    )
+    __slots__ = {
+        "key": "Group or transactional id.",
+        "key_type": "Kind of key: 0 group, 1 transaction, 2 share group.",
+        "coordinator_keys": "Groups or transactional ids whose coordinators are wanted.",
+    }
     API_KEY = 10
     MIN_VERSION = 0
     MAX_VERSION = 6
@@ -122,29 +122,29 @@ FindCoordinatorRequest.WRITE = _write_request
 
 
 class FindCoordinatorResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "coordinators",
-        "error_code",
-        "error_message",
-        "node_id",
-        "host",
-        "port",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "coordinators": "Coordinator of each key.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "node_id": "Id of the node.",
+        "host": "Name or address of the host.",
+        "port": "Port of the listener.",
+    }
     API_KEY = 10
     MIN_VERSION = 0
     MAX_VERSION = 6
     FLEXIBLE_VERSION = 3
 
     class Coordinator(Struct):
-        __slots__ = (
-            "key",
-            "node_id",
-            "host",
-            "port",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "key": "Group or transactional id.",
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

@@ -19,20 +19,20 @@ _pack_q = _Shape(">q").pack
 
 
 class GetReplicaLogInfoRequest(Message):
-    __slots__ = (
-        "broker_id",
-        "topic_partitions",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "topic_partitions": "Wanted topics and partitions; null for all.",
+    }
     API_KEY = 10093
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicPartitions(Struct):
-        __slots__ = (
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partitions": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -130,20 +130,20 @@ GetReplicaLogInfoRequest.WRITE = _write_request
 
 
 class GetReplicaLogInfoResponse(Message):
-    __slots__ = (
-        "broker_epoch",
-        "topic_partition_log_info_list",
-    )
+    __slots__ = {
+        "broker_epoch": "Epoch of the broker's registration.",
+        "topic_partition_log_info_list": "Logs of each topic.",
+    }
     API_KEY = 10093
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class TopicPartitionLogInfo(Struct):
-        __slots__ = (
-            "topic_id",
-            "partition_log_info",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "partition_log_info": "Log of each partition.",
+        }
 
         def __init__(
             self,
@@ -155,14 +155,14 @@ class GetReplicaLogInfoResponse(Message):
             self.partition_log_info: list[GetReplicaLogInfoResponse.PartitionLogInfo] = [] if partition_log_info is EMPTY else partition_log_info
 
     class PartitionLogInfo(Struct):
-        __slots__ = (
-            "partition",
-            "last_written_leader_epoch",
-            "current_leader_epoch",
-            "log_end_offset",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "partition": "Index of the partition.",
+            "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
+            "current_leader_epoch": "Leader epoch in the replica's metadata; -1 if unknown.",
+            "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

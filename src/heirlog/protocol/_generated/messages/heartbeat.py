@@ -19,12 +19,12 @@ _pack_ihx = _Shape(">ihx").pack
 
 
 class HeartbeatRequest(Message):
-    __slots__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "generation_id": "Generation of the group; -1 for a member outside the group's protocol.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "group_instance_id": "Id of a static member; null for a dynamic one.",
+    }
     API_KEY = 12
     MIN_VERSION = 0
     MAX_VERSION = 4
@@ -107,10 +107,10 @@ HeartbeatRequest.WRITE = _write_request
 
 
 class HeartbeatResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+    }
     API_KEY = 12
     MIN_VERSION = 0
     MAX_VERSION = 4

@@ -21,21 +21,21 @@ _pack_i = _Shape(">i").pack
 
 
 class IncrementalAlterConfigsRequest(Message):
-    __slots__ = (
-        "resources",
-        "validate_only",
-    )
+    __slots__ = {
+        "resources": "Resources.",
+        "validate_only": "Whether the request is only checked and changes nothing.",
+    }
     API_KEY = 44
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class AlterConfigsResource(Struct):
-        __slots__ = (
-            "resource_type",
-            "resource_name",
-            "configs",
-        )
+        __slots__ = {
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+            "configs": "Configurations of the resource.",
+        }
 
         def __init__(
             self,
@@ -49,11 +49,11 @@ class IncrementalAlterConfigsRequest(Message):
             self.configs: list[IncrementalAlterConfigsRequest.AlterableConfig] = [] if configs is EMPTY else configs
 
     class AlterableConfig(Struct):
-        __slots__ = (
-            "name",
-            "config_operation",
-            "value",
-        )
+        __slots__ = {
+            "name": "Name of the configuration.",
+            "config_operation": "What to do with the value: 0 set, 1 delete, 2 append, 3 subtract.",
+            "value": "Value of the configuration; null if it is secret, or to remove it.",
+        }
 
         def __init__(
             self,
@@ -230,22 +230,22 @@ IncrementalAlterConfigsRequest.WRITE = _write_request
 
 
 class IncrementalAlterConfigsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "responses": "Result of each resource.",
+    }
     API_KEY = 44
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 1
 
     class AlterConfigsResourceResponse(Struct):
-        __slots__ = (
-            "error_code",
-            "error_message",
-            "resource_type",
-            "resource_name",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "resource_type": "Kind of resource, as Kafka's number.",
+            "resource_name": "Name of the resource.",
+        }
 
         def __init__(
             self,

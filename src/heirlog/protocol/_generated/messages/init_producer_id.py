@@ -21,12 +21,12 @@ _pack_ix = _Shape(">ix").pack
 
 
 class InitProducerIdRequest(Message):
-    __slots__ = (
-        "transactional_id",
-        "transaction_timeout_ms",
-        "producer_id",
-        "producer_epoch",
-    )
+    __slots__ = {
+        "transactional_id": "Id of the transactional producer; null if it is not transactional.",
+        "transaction_timeout_ms": "Milliseconds after which the coordinator aborts an open transaction.",
+        "producer_id": "Id of the producer; -1 if it has none.",
+        "producer_epoch": "Epoch of the producer id; -1 if it has none.",
+    }
     API_KEY = 22
     MIN_VERSION = 0
     MAX_VERSION = 5
@@ -101,12 +101,12 @@ InitProducerIdRequest.WRITE = _write_request
 
 
 class InitProducerIdResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id",
-        "producer_epoch",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "producer_id": "Id of the producer; -1 if it has none.",
+        "producer_epoch": "Epoch of the producer id; -1 if it has none.",
+    }
     API_KEY = 22
     MIN_VERSION = 0
     MAX_VERSION = 5

@@ -21,26 +21,26 @@ _pack_ii = _Shape(">ii").pack
 
 
 class JoinGroupRequest(Message):
-    __slots__ = (
-        "group_id",
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocols",
-        "reason",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "session_timeout_ms": "Milliseconds without a heartbeat after which the member is removed.",
+        "rebalance_timeout_ms": "Longest time in milliseconds that the group waits for the member to rejoin.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "group_instance_id": "Id of a static member; null for a dynamic one.",
+        "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+        "protocols": "Assignment strategies that the member supports, best first.",
+        "reason": "Why the member joins or leaves; null if not said.",
+    }
     API_KEY = 11
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_VERSION = 6
 
     class JoinGroupRequestProtocol(Struct):
-        __slots__ = (
-            "name",
-            "metadata",
-        )
+        __slots__ = {
+            "name": "Name of an assignment strategy that the member supports.",
+            "metadata": "Metadata of the member, in the format of the group's protocol.",
+        }
 
         def __init__(
             self,
@@ -271,28 +271,28 @@ JoinGroupRequest.WRITE = _write_request
 
 
 class JoinGroupResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "generation_id",
-        "protocol_type",
-        "protocol_name",
-        "leader",
-        "skip_assignment",
-        "member_id",
-        "members",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "generation_id": "Generation of the group; -1 for a member outside the group's protocol.",
+        "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+        "protocol_name": "Assignment strategy that the group uses.",
+        "leader": "Member id of the group's leader.",
+        "skip_assignment": "Whether the leader of the group keeps the assignment that it has.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "members": "Members of the group.",
+    }
     API_KEY = 11
     MIN_VERSION = 0
     MAX_VERSION = 9
     FLEXIBLE_VERSION = 6
 
     class JoinGroupResponseMember(Struct):
-        __slots__ = (
-            "member_id",
-            "group_instance_id",
-            "metadata",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "group_instance_id": "Id of a static member; null for a dynamic one.",
+            "metadata": "Metadata of the member, in the format of the group's protocol.",
+        }
 
         def __init__(
             self,

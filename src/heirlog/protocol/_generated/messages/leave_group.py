@@ -18,22 +18,22 @@ _pack_ih = _Shape(">ih").pack
 
 
 class LeaveGroupRequest(Message):
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "members",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "members": "Members of the group.",
+    }
     API_KEY = 13
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_VERSION = 4
 
     class MemberIdentity(Struct):
-        __slots__ = (
-            "member_id",
-            "group_instance_id",
-            "reason",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "group_instance_id": "Id of a static member; null for a dynamic one.",
+            "reason": "Why the member joins or leaves; null if not said.",
+        }
 
         def __init__(
             self,
@@ -181,22 +181,22 @@ LeaveGroupRequest.WRITE = _write_request
 
 
 class LeaveGroupResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "members",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "members": "Members of the group.",
+    }
     API_KEY = 13
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_VERSION = 4
 
     class MemberResponse(Struct):
-        __slots__ = (
-            "member_id",
-            "group_instance_id",
-            "error_code",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "group_instance_id": "Id of a static member; null for a dynamic one.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

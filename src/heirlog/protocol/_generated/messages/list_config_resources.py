@@ -15,9 +15,9 @@ _pack_ih = _Shape(">ih").pack
 
 
 class ListConfigResourcesRequest(Message):
-    __slots__ = (
-        "resource_types",
-    )
+    __slots__ = {
+        "resource_types": "Kinds of the wanted resources; empty for all.",
+    }
     API_KEY = 74
     MIN_VERSION = 0
     MAX_VERSION = 1
@@ -80,21 +80,21 @@ ListConfigResourcesRequest.WRITE = _write_request
 
 
 class ListConfigResourcesResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "config_resources",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "config_resources": "Resources that have configurations.",
+    }
     API_KEY = 74
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class ConfigResource(Struct):
-        __slots__ = (
-            "resource_name",
-            "resource_type",
-        )
+        __slots__ = {
+            "resource_name": "Name of the resource.",
+            "resource_type": "Kind of resource, as Kafka's number.",
+        }
 
         def __init__(
             self,

@@ -16,10 +16,10 @@ _pack_ih = _Shape(">ih").pack
 
 
 class ListGroupsRequest(Message):
-    __slots__ = (
-        "states_filter",
-        "types_filter",
-    )
+    __slots__ = {
+        "states_filter": "States of the wanted groups; empty for all.",
+        "types_filter": "Types of the wanted groups; empty for all.",
+    }
     API_KEY = 16
     MIN_VERSION = 0
     MAX_VERSION = 5
@@ -129,23 +129,23 @@ ListGroupsRequest.WRITE = _write_request
 
 
 class ListGroupsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "groups",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "groups": "Groups.",
+    }
     API_KEY = 16
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_VERSION = 3
 
     class ListedGroup(Struct):
-        __slots__ = (
-            "group_id",
-            "protocol_type",
-            "group_state",
-            "group_type",
-        )
+        __slots__ = {
+            "group_id": "Id of the group.",
+            "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+            "group_state": "State of the group, by Kafka's name.",
+            "group_type": "Type of the group, by Kafka's name.",
+        }
 
         def __init__(
             self,

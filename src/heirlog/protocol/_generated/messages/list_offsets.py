@@ -29,22 +29,22 @@ _pack_ix = _Shape(">ix").pack
 
 
 class ListOffsetsRequest(Message):
-    __slots__ = (
-        "replica_id",
-        "isolation_level",
-        "topics",
-        "timeout_ms",
-    )
+    __slots__ = {
+        "replica_id": "Id of the replica that asks; -1 for a consumer.",
+        "isolation_level": "0 read uncommitted, 1 read committed.",
+        "topics": "Topics.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+    }
     API_KEY = 2
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_VERSION = 6
 
     class ListOffsetsTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -56,11 +56,11 @@ class ListOffsetsRequest(Message):
             self.partitions: list[ListOffsetsRequest.ListOffsetsPartition] = [] if partitions is EMPTY else partitions
 
     class ListOffsetsPartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "current_leader_epoch",
-            "timestamp",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "current_leader_epoch": "Leader epoch that the caller knows; -1 if it knows none.",
+            "timestamp": "Earliest wanted timestamp in milliseconds since 1970, or one of Kafka's special values (-1 latest, -2 earliest).",
+        }
 
         def __init__(
             self,
@@ -284,20 +284,20 @@ ListOffsetsRequest.WRITE = _write_request
 
 
 class ListOffsetsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 2
     MIN_VERSION = 1
     MAX_VERSION = 11
     FLEXIBLE_VERSION = 6
 
     class ListOffsetsTopicResponse(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -309,13 +309,13 @@ class ListOffsetsResponse(Message):
             self.partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = [] if partitions is EMPTY else partitions
 
     class ListOffsetsPartitionResponse(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "timestamp",
-            "offset",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "timestamp": "Timestamp of the record in milliseconds since 1970; -1 if unknown.",
+            "offset": "Offset of the record that was found; -1 if none was.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,

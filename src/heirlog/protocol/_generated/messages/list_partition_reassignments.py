@@ -15,20 +15,20 @@ _pack_ih = _Shape(">ih").pack
 
 
 class ListPartitionReassignmentsRequest(Message):
-    __slots__ = (
-        "timeout_ms",
-        "topics",
-    )
+    __slots__ = {
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "topics": "Topics.",
+    }
     API_KEY = 46
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class ListPartitionReassignmentsTopics(Struct):
-        __slots__ = (
-            "name",
-            "partition_indexes",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partition_indexes": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -125,22 +125,22 @@ ListPartitionReassignmentsRequest.WRITE = _write_request
 
 
 class ListPartitionReassignmentsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 46
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class OngoingTopicReassignment(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -152,12 +152,12 @@ class ListPartitionReassignmentsResponse(Message):
             self.partitions: list[ListPartitionReassignmentsResponse.OngoingPartitionReassignment] = [] if partitions is EMPTY else partitions
 
     class OngoingPartitionReassignment(Struct):
-        __slots__ = (
-            "partition_index",
-            "replicas",
-            "adding_replicas",
-            "removing_replicas",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "replicas": "Ids of the brokers that have the partition, in assignment order.",
+            "adding_replicas": "Ids of the brokers that a reassignment adds.",
+            "removing_replicas": "Ids of the brokers that a reassignment removes.",
+        }
 
         def __init__(
             self,

@@ -17,12 +17,12 @@ _pack_qx = _Shape(">qx").pack
 
 
 class ListTransactionsRequest(Message):
-    __slots__ = (
-        "state_filters",
-        "producer_id_filters",
-        "duration_filter",
-        "transactional_id_pattern",
-    )
+    __slots__ = {
+        "state_filters": "States of the wanted transactions; empty for all.",
+        "producer_id_filters": "Producer ids of the wanted transactions; empty for all.",
+        "duration_filter": "Least age of a transaction in milliseconds; -1 for all.",
+        "transactional_id_pattern": "Regular expression of the wanted transactional ids; null for all.",
+    }
     API_KEY = 66
     MIN_VERSION = 0
     MAX_VERSION = 2
@@ -169,23 +169,23 @@ ListTransactionsRequest.WRITE = _write_request
 
 
 class ListTransactionsResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "unknown_state_filters",
-        "transaction_states",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "unknown_state_filters": "Filters that name no state.",
+        "transaction_states": "Transactions.",
+    }
     API_KEY = 66
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class TransactionState(Struct):
-        __slots__ = (
-            "transactional_id",
-            "producer_id",
-            "transaction_state",
-        )
+        __slots__ = {
+            "transactional_id": "Id of the transactional producer; null if it is not transactional.",
+            "producer_id": "Id of the producer; -1 if it has none.",
+            "transaction_state": "State of the transaction, by Kafka's name.",
+        }
 
         def __init__(
             self,

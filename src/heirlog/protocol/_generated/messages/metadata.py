@@ -35,22 +35,22 @@ _pack_ix = _Shape(">ix").pack
 
 
 class MetadataRequest(Message):
-    __slots__ = (
-        "topics",
-        "allow_auto_topic_creation",
-        "include_cluster_authorized_operations",
-        "include_topic_authorized_operations",
-    )
+    __slots__ = {
+        "topics": "Wanted topics; null for all.",
+        "allow_auto_topic_creation": "Whether the broker may create topics that do not exist.",
+        "include_cluster_authorized_operations": "Whether the answer shall say what the caller may do on the cluster.",
+        "include_topic_authorized_operations": "Whether the answer shall say what the caller may do on each topic.",
+    }
     API_KEY = 3
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_VERSION = 9
 
     class MetadataRequestTopic(Struct):
-        __slots__ = (
-            "topic_id",
-            "name",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "name": "Name of the topic.",
+        }
 
         def __init__(
             self,
@@ -279,27 +279,27 @@ MetadataRequest.WRITE = _write_request
 
 
 class MetadataResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "brokers",
-        "cluster_id",
-        "controller_id",
-        "topics",
-        "error_code",
-        "cluster_authorized_operations",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "brokers": "Brokers of the cluster and where clients reach them.",
+        "cluster_id": "Id of the cluster.",
+        "controller_id": "Id of a broker that forwards to the active controller; -1 if none is known.",
+        "topics": "Result of each topic.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "cluster_authorized_operations": "Bit field of the operations that the caller may perform on the cluster.",
+    }
     API_KEY = 3
     MIN_VERSION = 0
     MAX_VERSION = 13
     FLEXIBLE_VERSION = 9
 
     class MetadataResponseBroker(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-            "rack",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "rack": "Rack of the node; null if it has none.",
+        }
 
         def __init__(
             self,
@@ -315,14 +315,14 @@ class MetadataResponse(Message):
             self.rack: str | None = rack
 
     class MetadataResponseTopic(Struct):
-        __slots__ = (
-            "error_code",
-            "name",
-            "topic_id",
-            "is_internal",
-            "partitions",
-            "topic_authorized_operations",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "is_internal": "Whether the topic is internal.",
+            "partitions": "Partitions of the topic.",
+            "topic_authorized_operations": "Bit field of the operations that the caller may perform on the topic.",
+        }
 
         def __init__(
             self,
@@ -342,15 +342,15 @@ class MetadataResponse(Message):
             self.topic_authorized_operations: int = topic_authorized_operations
 
     class MetadataResponsePartition(Struct):
-        __slots__ = (
-            "error_code",
-            "partition_index",
-            "leader_id",
-            "leader_epoch",
-            "replica_nodes",
-            "isr_nodes",
-            "offline_replicas",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "partition_index": "Index of the partition.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "replica_nodes": "Ids of the brokers that have the partition, in assignment order.",
+            "isr_nodes": "Ids of the brokers in the ISR.",
+            "offline_replicas": "Ids of the brokers whose replica is not online.",
+        }
 
         def __init__(
             self,

@@ -25,25 +25,25 @@ _pack_q = _Shape(">q").pack
 
 
 class OffsetCommitRequest(Message):
-    __slots__ = (
-        "group_id",
-        "generation_id_or_member_epoch",
-        "member_id",
-        "group_instance_id",
-        "retention_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "generation_id_or_member_epoch": "Generation of the group, or epoch of the member in the new protocol; -1 for a member outside both.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "group_instance_id": "Id of a static member; null for a dynamic one.",
+        "retention_time_ms": "Milliseconds for which the offset is kept; -1 for the broker's retention.",
+        "topics": "Topics.",
+    }
     API_KEY = 8
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_VERSION = 8
 
     class OffsetCommitRequestTopic(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -57,12 +57,12 @@ class OffsetCommitRequest(Message):
             self.partitions: list[OffsetCommitRequest.OffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
 
     class OffsetCommitRequestPartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "committed_offset",
-            "committed_leader_epoch",
-            "committed_metadata",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "committed_offset": "Offset of the next record that the group consumes.",
+            "committed_leader_epoch": "Leader epoch of the last consumed record; -1 if unknown.",
+            "committed_metadata": "Text that the client stores with the offset.",
+        }
 
         def __init__(
             self,
@@ -345,21 +345,21 @@ OffsetCommitRequest.WRITE = _write_request
 
 
 class OffsetCommitResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 8
     MIN_VERSION = 2
     MAX_VERSION = 10
     FLEXIBLE_VERSION = 8
 
     class OffsetCommitResponseTopic(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -373,10 +373,10 @@ class OffsetCommitResponse(Message):
             self.partitions: list[OffsetCommitResponse.OffsetCommitResponsePartition] = [] if partitions is EMPTY else partitions
 
     class OffsetCommitResponsePartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

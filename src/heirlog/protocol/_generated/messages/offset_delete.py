@@ -17,20 +17,20 @@ _pack_ih = _Shape(">ih").pack
 
 
 class OffsetDeleteRequest(Message):
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "topics": "Topics.",
+    }
     API_KEY = 47
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = p.NEVER_FLEXIBLE
 
     class OffsetDeleteRequestTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -42,9 +42,9 @@ class OffsetDeleteRequest(Message):
             self.partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition] = [] if partitions is EMPTY else partitions
 
     class OffsetDeleteRequestPartition(Struct):
-        __slots__ = (
-            "partition_index",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+        }
 
         def __init__(
             self,
@@ -134,21 +134,21 @@ OffsetDeleteRequest.WRITE = _write_request
 
 
 class OffsetDeleteResponse(Message):
-    __slots__ = (
-        "error_code",
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 47
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = p.NEVER_FLEXIBLE
 
     class OffsetDeleteResponseTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -160,10 +160,10 @@ class OffsetDeleteResponse(Message):
             self.partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = [] if partitions is EMPTY else partitions
 
     class OffsetDeleteResponsePartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

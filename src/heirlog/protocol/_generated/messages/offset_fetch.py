@@ -25,22 +25,22 @@ _pack_iqi = _Shape(">iqi").pack
 
 
 class OffsetFetchRequest(Message):
-    __slots__ = (
-        "group_id",
-        "topics",
-        "groups",
-        "require_stable",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "topics": "Topics.",
+        "groups": "Groups.",
+        "require_stable": "Whether the answer waits for transactions that commit offsets.",
+    }
     API_KEY = 9
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_VERSION = 6
 
     class OffsetFetchRequestTopic(Struct):
-        __slots__ = (
-            "name",
-            "partition_indexes",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partition_indexes": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -52,12 +52,12 @@ class OffsetFetchRequest(Message):
             self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
 
     class OffsetFetchRequestGroup(Struct):
-        __slots__ = (
-            "group_id",
-            "member_id",
-            "member_epoch",
-            "topics",
-        )
+        __slots__ = {
+            "group_id": "Id of the group.",
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "member_epoch": "Epoch of the member in the new group protocol; -1 in the classic one.",
+            "topics": "Topics.",
+        }
 
         def __init__(
             self,
@@ -73,11 +73,11 @@ class OffsetFetchRequest(Message):
             self.topics: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None = [] if topics is EMPTY else topics
 
     class OffsetFetchRequestTopics(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "partition_indexes",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "partition_indexes": "Indexes of the partitions.",
+        }
 
         def __init__(
             self,
@@ -437,22 +437,22 @@ OffsetFetchRequest.WRITE = _write_request
 
 
 class OffsetFetchResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-        "error_code",
-        "groups",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "groups": "Groups.",
+    }
     API_KEY = 9
     MIN_VERSION = 1
     MAX_VERSION = 10
     FLEXIBLE_VERSION = 6
 
     class OffsetFetchResponseTopic(Struct):
-        __slots__ = (
-            "name",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -464,13 +464,13 @@ class OffsetFetchResponse(Message):
             self.partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition] = [] if partitions is EMPTY else partitions
 
     class OffsetFetchResponsePartition(Struct):
-        __slots__ = (
-            "partition_index",
-            "committed_offset",
-            "committed_leader_epoch",
-            "metadata",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "committed_offset": "Offset of the next record that the group consumes.",
+            "committed_leader_epoch": "Leader epoch of the last consumed record; -1 if unknown.",
+            "metadata": "Text that the client stored with the offset.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,
@@ -488,11 +488,11 @@ class OffsetFetchResponse(Message):
             self.error_code: int = error_code
 
     class OffsetFetchResponseGroup(Struct):
-        __slots__ = (
-            "group_id",
-            "topics",
-            "error_code",
-        )
+        __slots__ = {
+            "group_id": "Id of the group.",
+            "topics": "Topics.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,
@@ -506,11 +506,11 @@ class OffsetFetchResponse(Message):
             self.error_code: int = error_code
 
     class OffsetFetchResponseTopics(Struct):
-        __slots__ = (
-            "name",
-            "topic_id",
-            "partitions",
-        )
+        __slots__ = {
+            "name": "Name of the topic.",
+            "topic_id": "Id of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -524,13 +524,13 @@ class OffsetFetchResponse(Message):
             self.partitions: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = [] if partitions is EMPTY else partitions
 
     class OffsetFetchResponsePartitions(Struct):
-        __slots__ = (
-            "partition_index",
-            "committed_offset",
-            "committed_leader_epoch",
-            "metadata",
-            "error_code",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "committed_offset": "Offset of the next record that the group consumes.",
+            "committed_leader_epoch": "Leader epoch of the last consumed record; -1 if unknown.",
+            "metadata": "Text that the client stored with the offset.",
+            "error_code": "Kafka's error code; 0 means success.",
+        }
 
         def __init__(
             self,

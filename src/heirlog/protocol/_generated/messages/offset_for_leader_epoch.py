@@ -21,20 +21,20 @@ _pack_iiix = _Shape(">iiix").pack
 
 
 class OffsetForLeaderEpochRequest(Message):
-    __slots__ = (
-        "replica_id",
-        "topics",
-    )
+    __slots__ = {
+        "replica_id": "Id of the replica that asks; -1 for a consumer.",
+        "topics": "Topics.",
+    }
     API_KEY = 23
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 4
 
     class OffsetForLeaderTopic(Struct):
-        __slots__ = (
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -46,11 +46,11 @@ class OffsetForLeaderEpochRequest(Message):
             self.partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = [] if partitions is EMPTY else partitions
 
     class OffsetForLeaderPartition(Struct):
-        __slots__ = (
-            "partition",
-            "current_leader_epoch",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "partition": "Index of the partition.",
+            "current_leader_epoch": "Leader epoch that the caller knows; -1 if it knows none.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -228,20 +228,20 @@ OffsetForLeaderEpochRequest.WRITE = _write_request
 
 
 class OffsetForLeaderEpochResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "topics": "Result of each topic.",
+    }
     API_KEY = 23
     MIN_VERSION = 2
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 4
 
     class OffsetForLeaderTopicResult(Struct):
-        __slots__ = (
-            "topic",
-            "partitions",
-        )
+        __slots__ = {
+            "topic": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -253,12 +253,12 @@ class OffsetForLeaderEpochResponse(Message):
             self.partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset] = [] if partitions is EMPTY else partitions
 
     class EpochEndOffset(Struct):
-        __slots__ = (
-            "error_code",
-            "partition",
-            "leader_epoch",
-            "end_offset",
-        )
+        __slots__ = {
+            "error_code": "Kafka's error code; 0 means success.",
+            "partition": "Index of the partition.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "end_offset": "Offset after the last record of the epoch; -1 if unknown.",
+        }
 
         def __init__(
             self,

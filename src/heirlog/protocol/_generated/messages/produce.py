@@ -26,23 +26,23 @@ _pack_ix = _Shape(">ix").pack
 
 
 class ProduceRequest(Message):
-    __slots__ = (
-        "transactional_id",
-        "acks",
-        "timeout_ms",
-        "topic_data",
-    )
+    __slots__ = {
+        "transactional_id": "Id of the transactional producer; null if it is not transactional.",
+        "acks": "Replicas that must have the records before the answer: 0 none, 1 the leader, -1 the whole ISR.",
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "topic_data": "Topics.",
+    }
     API_KEY = 0
     MIN_VERSION = 3
     MAX_VERSION = 13
     FLEXIBLE_VERSION = 9
 
     class TopicProduceData(Struct):
-        __slots__ = (
-            "topic_id",
-            "name",
-            "partition_data",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "name": "Name of the topic.",
+            "partition_data": "Partitions.",
+        }
 
         def __init__(
             self,
@@ -56,10 +56,10 @@ class ProduceRequest(Message):
             self.partition_data: list[ProduceRequest.PartitionProduceData] = [] if partition_data is EMPTY else partition_data
 
     class PartitionProduceData(Struct):
-        __slots__ = (
-            "index",
-            "records",
-        )
+        __slots__ = {
+            "index": "Index of the partition.",
+            "records": "Record batches.",
+        }
 
         def __init__(
             self,
@@ -264,22 +264,22 @@ ProduceRequest.WRITE = _write_request
 
 
 class ProduceResponse(Message):
-    __slots__ = (
-        "responses",
-        "throttle_time_ms",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "responses": "Result of each topic.",
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 0
     MIN_VERSION = 3
     MAX_VERSION = 13
     FLEXIBLE_VERSION = 9
 
     class TopicProduceResponse(Struct):
-        __slots__ = (
-            "topic_id",
-            "name",
-            "partition_responses",
-        )
+        __slots__ = {
+            "topic_id": "Id of the topic.",
+            "name": "Name of the topic.",
+            "partition_responses": "Result of each partition.",
+        }
 
         def __init__(
             self,
@@ -293,16 +293,16 @@ class ProduceResponse(Message):
             self.partition_responses: list[ProduceResponse.PartitionProduceResponse] = [] if partition_responses is EMPTY else partition_responses
 
     class PartitionProduceResponse(Struct):
-        __slots__ = (
-            "index",
-            "error_code",
-            "base_offset",
-            "log_append_time_ms",
-            "log_start_offset",
-            "record_errors",
-            "error_message",
-            "current_leader",
-        )
+        __slots__ = {
+            "index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "base_offset": "Offset of the first record of the batch in the log; -1 after an error.",
+            "log_append_time_ms": "Append time in milliseconds since 1970 of a topic with LogAppendTime; else -1.",
+            "log_start_offset": "First offset of the log; -1 if unknown.",
+            "record_errors": "Records because of which the batch was refused.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+            "current_leader": "Leader and epoch that the answering node knows.",
+        }
 
         def __init__(
             self,
@@ -326,10 +326,10 @@ class ProduceResponse(Message):
             self.current_leader: ProduceResponse.LeaderIdAndEpoch = _DEFAULT_RESPONSE_LEADER_ID_AND_EPOCH if current_leader is None else current_leader
 
     class BatchIndexAndErrorMessage(Struct):
-        __slots__ = (
-            "batch_index",
-            "batch_index_error_message",
-        )
+        __slots__ = {
+            "batch_index": "Index of the record in the batch.",
+            "batch_index_error_message": "Why the record was refused; null if the error code says it.",
+        }
 
         def __init__(
             self,
@@ -341,10 +341,10 @@ class ProduceResponse(Message):
             self.batch_index_error_message: str | None = batch_index_error_message
 
     class LeaderIdAndEpoch(Struct):
-        __slots__ = (
-            "leader_id",
-            "leader_epoch",
-        )
+        __slots__ = {
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        }
 
         def __init__(
             self,
@@ -356,12 +356,12 @@ class ProduceResponse(Message):
             self.leader_epoch: int = leader_epoch
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-            "rack",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "rack": "Rack of the node; null if it has none.",
+        }
 
         def __init__(
             self,

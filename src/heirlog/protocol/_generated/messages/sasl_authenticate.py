@@ -17,9 +17,9 @@ _pack_qx = _Shape(">qx").pack
 
 
 class SaslAuthenticateRequest(Message):
-    __slots__ = (
-        "auth_bytes",
-    )
+    __slots__ = {
+        "auth_bytes": "Bytes of the SASL mechanism.",
+    }
     API_KEY = 36
     MIN_VERSION = 0
     MAX_VERSION = 2
@@ -68,12 +68,12 @@ SaslAuthenticateRequest.WRITE = _write_request
 
 
 class SaslAuthenticateResponse(Message):
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "auth_bytes",
-        "session_lifetime_ms",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "auth_bytes": "Bytes of the SASL mechanism.",
+        "session_lifetime_ms": "Milliseconds after which the connection must authenticate again; 0 for never.",
+    }
     API_KEY = 36
     MIN_VERSION = 0
     MAX_VERSION = 2

@@ -14,9 +14,9 @@ _pack_i = _Shape(">i").pack
 
 
 class SaslHandshakeRequest(Message):
-    __slots__ = (
-        "mechanism",
-    )
+    __slots__ = {
+        "mechanism": "Name of the SASL mechanism.",
+    }
     API_KEY = 17
     MIN_VERSION = 0
     MAX_VERSION = 1
@@ -50,10 +50,10 @@ SaslHandshakeRequest.WRITE = _write_request
 
 
 class SaslHandshakeResponse(Message):
-    __slots__ = (
-        "error_code",
-        "mechanisms",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "mechanisms": "SASL mechanisms that the listener accepts.",
+    }
     API_KEY = 17
     MIN_VERSION = 0
     MAX_VERSION = 1

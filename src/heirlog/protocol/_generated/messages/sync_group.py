@@ -17,25 +17,25 @@ _pack_ih = _Shape(">ih").pack
 
 
 class SyncGroupRequest(Message):
-    __slots__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocol_name",
-        "assignments",
-    )
+    __slots__ = {
+        "group_id": "Id of the group.",
+        "generation_id": "Generation of the group; -1 for a member outside the group's protocol.",
+        "member_id": "Id that the coordinator gave the member; empty before the first join.",
+        "group_instance_id": "Id of a static member; null for a dynamic one.",
+        "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+        "protocol_name": "Assignment strategy that the group uses.",
+        "assignments": "Assignment of each member; only the leader of the group sends it.",
+    }
     API_KEY = 14
     MIN_VERSION = 0
     MAX_VERSION = 5
     FLEXIBLE_VERSION = 4
 
     class SyncGroupRequestAssignment(Struct):
-        __slots__ = (
-            "member_id",
-            "assignment",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "assignment": "Assignment of the member, in the format of the group's protocol.",
+        }
 
         def __init__(
             self,
@@ -235,13 +235,13 @@ SyncGroupRequest.WRITE = _write_request
 
 
 class SyncGroupResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "protocol_type",
-        "protocol_name",
-        "assignment",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+        "protocol_name": "Assignment strategy that the group uses.",
+        "assignment": "Assignment of the member, in the format of the group's protocol.",
+    }
     API_KEY = 14
     MIN_VERSION = 0
     MAX_VERSION = 5

@@ -15,9 +15,9 @@ _pack_ix = _Shape(">ix").pack
 
 
 class UnregisterBrokerRequest(Message):
-    __slots__ = (
-        "broker_id",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+    }
     API_KEY = 64
     MIN_VERSION = 0
     MAX_VERSION = 0
@@ -54,11 +54,11 @@ UnregisterBrokerRequest.WRITE = _write_request
 
 
 class UnregisterBrokerResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+    }
     API_KEY = 64
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -23,23 +23,23 @@ _pack_ih = _Shape(">ih").pack
 
 
 class UpdateFeaturesRequest(Message):
-    __slots__ = (
-        "timeout_ms",
-        "feature_updates",
-        "validate_only",
-    )
+    __slots__ = {
+        "timeout_ms": "Longest time in milliseconds that the node works on the request.",
+        "feature_updates": "Features and their wanted levels.",
+        "validate_only": "Whether the request is only checked and changes nothing.",
+    }
     API_KEY = 57
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class FeatureUpdateKey(Struct):
-        __slots__ = (
-            "feature",
-            "max_version_level",
-            "allow_downgrade",
-            "upgrade_type",
-        )
+        __slots__ = {
+            "feature": "Name of the feature.",
+            "max_version_level": "Highest finalised level; 0 removes the feature.",
+            "allow_downgrade": "Whether the level may become lower than it is.",
+            "upgrade_type": "1 upgrade only, 2 safe downgrade, 3 downgrade that may lose metadata.",
+        }
 
         def __init__(
             self,
@@ -172,23 +172,23 @@ UpdateFeaturesRequest.WRITE = _write_request
 
 
 class UpdateFeaturesResponse(Message):
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "results",
-    )
+    __slots__ = {
+        "throttle_time_ms": "Milliseconds that the client was throttled for; 0 if it was not.",
+        "error_code": "Kafka's error code; 0 means success.",
+        "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        "results": "Results, in the order of the request.",
+    }
     API_KEY = 57
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class UpdatableFeatureResult(Struct):
-        __slots__ = (
-            "feature",
-            "error_code",
-            "error_message",
-        )
+        __slots__ = {
+            "feature": "Name of the feature.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "error_message": "What was refused, why, and what to do next; null if there is nothing to add to the error code.",
+        }
 
         def __init__(
             self,

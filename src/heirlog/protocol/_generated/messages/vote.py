@@ -25,21 +25,21 @@ _pack_iiiiqx = _Shape(">iiiiqx").pack
 
 
 class VoteRequest(Message):
-    __slots__ = (
-        "cluster_id",
-        "voter_id",
-        "topics",
-    )
+    __slots__ = {
+        "cluster_id": "Id of the cluster.",
+        "voter_id": "Id of the voter.",
+        "topics": "Topics.",
+    }
     API_KEY = 52
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -51,16 +51,16 @@ class VoteRequest(Message):
             self.partitions: list[VoteRequest.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "replica_epoch",
-            "replica_id",
-            "replica_directory_id",
-            "voter_directory_id",
-            "last_offset_epoch",
-            "last_offset",
-            "pre_vote",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "replica_epoch": "Epoch of the candidate.",
+            "replica_id": "Id of the replica.",
+            "replica_directory_id": "Id of the replica's log directory.",
+            "voter_directory_id": "Id of the log directory of the voter's metadata partition.",
+            "last_offset_epoch": "Leader epoch of the candidate's last record.",
+            "last_offset": "Offset after the candidate's last record.",
+            "pre_vote": "Whether the candidate only asks who would vote for it.",
+        }
 
         def __init__(
             self,
@@ -245,21 +245,21 @@ VoteRequest.WRITE = _write_request
 
 
 class VoteResponse(Message):
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = {
+        "error_code": "Kafka's error code; 0 means success.",
+        "topics": "Result of each topic.",
+        "node_endpoints": "Endpoint of each leader named in the answer.",
+    }
     API_KEY = 52
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class TopicData(Struct):
-        __slots__ = (
-            "topic_name",
-            "partitions",
-        )
+        __slots__ = {
+            "topic_name": "Name of the topic.",
+            "partitions": "Partitions of the topic.",
+        }
 
         def __init__(
             self,
@@ -271,13 +271,13 @@ class VoteResponse(Message):
             self.partitions: list[VoteResponse.PartitionData] = [] if partitions is EMPTY else partitions
 
     class PartitionData(Struct):
-        __slots__ = (
-            "partition_index",
-            "error_code",
-            "leader_id",
-            "leader_epoch",
-            "vote_granted",
-        )
+        __slots__ = {
+            "partition_index": "Index of the partition.",
+            "error_code": "Kafka's error code; 0 means success.",
+            "leader_id": "Id of the leader; -1 for no leader.",
+            "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+            "vote_granted": "Whether the voter votes for the candidate.",
+        }
 
         def __init__(
             self,
@@ -295,11 +295,11 @@ class VoteResponse(Message):
             self.vote_granted: bool = vote_granted
 
     class NodeEndpoint(Struct):
-        __slots__ = (
-            "node_id",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "node_id": "Id of the node.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,

@@ -9,9 +9,9 @@ from heirlog.protocol.primitives import Message, Out, new
 
 
 class AbortTransactionRecord(Message):
-    __slots__ = (
-        "reason",
-    )
+    __slots__ = {
+        "reason": "Why the metadata transaction was aborted; null if not said.",
+    }
     API_KEY = 25
     MIN_VERSION = 0
     MAX_VERSION = 0

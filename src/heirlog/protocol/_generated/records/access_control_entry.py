@@ -17,16 +17,16 @@ _pack_bbx = _Shape(">bbx").pack
 
 
 class AccessControlEntryRecord(Message):
-    __slots__ = (
-        "id",
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = {
+        "id": "Id of the ACL.",
+        "resource_type": "Kind of resource, as Kafka's number.",
+        "resource_name": "Name of the resource.",
+        "pattern_type": "Kind of resource pattern: 3 literal, 4 prefixed.",
+        "principal": "Principal that the ACL applies to.",
+        "host": "Address that the ACL applies to; * for every address.",
+        "operation": "Operation of the ACL, as Kafka's number.",
+        "permission_type": "2 deny, 3 allow; 1 in a filter for both.",
+    }
     API_KEY = 18
     MIN_VERSION = 0
     MAX_VERSION = 0

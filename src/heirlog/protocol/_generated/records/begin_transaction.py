@@ -9,9 +9,9 @@ from heirlog.protocol.primitives import Message, Out, new
 
 
 class BeginTransactionRecord(Message):
-    __slots__ = (
-        "name",
-    )
+    __slots__ = {
+        "name": "What the metadata transaction does; null if not said.",
+    }
     API_KEY = 23
     MIN_VERSION = 0
     MAX_VERSION = 0

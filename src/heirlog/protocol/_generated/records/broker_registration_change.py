@@ -15,13 +15,13 @@ _unpack_iqB = _Shape(">iqB").unpack_from
 
 
 class BrokerRegistrationChangeRecord(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "fenced": "1 fence, -1 unfence, 0 unchanged.",
+        "in_controlled_shutdown": "1 if the broker began a controlled shutdown, 0 unchanged.",
+        "log_dirs": "Ids of the online log directories.",
+    }
     API_KEY = 17
     MIN_VERSION = 0
     MAX_VERSION = 2

@@ -9,9 +9,9 @@ from heirlog.protocol.primitives import Message, Out, new
 
 
 class ClearElrRecord(Message):
-    __slots__ = (
-        "topic_name",
-    )
+    __slots__ = {
+        "topic_name": "Name of the topic.",
+    }
     API_KEY = 28
     MIN_VERSION = 0
     MAX_VERSION = 0

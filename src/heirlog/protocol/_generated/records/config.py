@@ -13,12 +13,12 @@ _pack_b = _Shape(">b").pack
 
 
 class ConfigRecord(Message):
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "name",
-        "value",
-    )
+    __slots__ = {
+        "resource_type": "Kind of resource, as Kafka's number.",
+        "resource_name": "Name of the resource.",
+        "name": "Name of the configuration.",
+        "value": "Value of the configuration; null if it is secret, or to remove it.",
+    }
     API_KEY = 4
     MIN_VERSION = 0
     MAX_VERSION = 0

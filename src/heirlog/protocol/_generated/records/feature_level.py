@@ -13,10 +13,10 @@ _pack_hx = _Shape(">hx").pack
 
 
 class FeatureLevelRecord(Message):
-    __slots__ = (
-        "name",
-        "feature_level",
-    )
+    __slots__ = {
+        "name": "Name of the feature.",
+        "feature_level": "Finalised level of the feature.",
+    }
     API_KEY = 12
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -13,10 +13,10 @@ _pack_iqx = _Shape(">iqx").pack
 
 
 class FenceBrokerRecord(Message):
-    __slots__ = (
-        "id",
-        "epoch",
-    )
+    __slots__ = {
+        "id": "Id of the broker.",
+        "epoch": "Epoch of the broker's registration.",
+    }
     API_KEY = 7
     MIN_VERSION = 0
     MAX_VERSION = 0

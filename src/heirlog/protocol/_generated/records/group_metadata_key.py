@@ -9,9 +9,9 @@ from heirlog.protocol.primitives import Message, Out, new
 
 
 class GroupMetadataKey(Message):
-    __slots__ = (
-        "group",
-    )
+    __slots__ = {
+        "group": "Id of the group.",
+    }
     API_KEY = 2
     MIN_VERSION = 2
     MAX_VERSION = 2

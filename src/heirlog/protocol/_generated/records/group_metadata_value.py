@@ -17,30 +17,30 @@ _pack_q = _Shape(">q").pack
 
 
 class GroupMetadataValue(Message):
-    __slots__ = (
-        "protocol_type",
-        "generation",
-        "protocol",
-        "leader",
-        "current_state_timestamp",
-        "members",
-    )
+    __slots__ = {
+        "protocol_type": "Type of the group's protocol, \"consumer\" for consumer groups.",
+        "generation": "Generation of the group.",
+        "protocol": "Assignment strategy that the group uses; null if it has no members.",
+        "leader": "Member id of the group's leader.",
+        "current_state_timestamp": "Time of the last change of state in milliseconds since 1970; -1 if unknown.",
+        "members": "Members of the group.",
+    }
     API_KEY = 2
     MIN_VERSION = 0
     MAX_VERSION = 4
     FLEXIBLE_VERSION = 4
 
     class MemberMetadata(Struct):
-        __slots__ = (
-            "member_id",
-            "group_instance_id",
-            "client_id",
-            "client_host",
-            "rebalance_timeout",
-            "session_timeout",
-            "subscription",
-            "assignment",
-        )
+        __slots__ = {
+            "member_id": "Id that the coordinator gave the member; empty before the first join.",
+            "group_instance_id": "Id of a static member; null for a dynamic one.",
+            "client_id": "Client id of the member.",
+            "client_host": "Address that the member connects from.",
+            "rebalance_timeout": "Longest time in milliseconds that the group waits for the member to rejoin.",
+            "session_timeout": "Milliseconds without a heartbeat after which the member is removed.",
+            "subscription": "Metadata of the member, in the format of the group's protocol.",
+            "assignment": "Assignment of the member, in the format of the group's protocol.",
+        }
 
         def __init__(
             self,

@@ -13,10 +13,10 @@ _pack_hhx = _Shape(">hhx").pack
 
 
 class KRaftVersionRecord(Message):
-    __slots__ = (
-        "version",
-        "k_raft_version",
-    )
+    __slots__ = {
+        "version": "Version of the record.",
+        "k_raft_version": "Level of the feature kraft.version.",
+    }
     API_KEY = 5
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -17,22 +17,22 @@ _pack_ix = _Shape(">ix").pack
 
 
 class LeaderChangeMessage(Message):
-    __slots__ = (
-        "version",
-        "leader_id",
-        "voters",
-        "granting_voters",
-    )
+    __slots__ = {
+        "version": "Version of the record.",
+        "leader_id": "Id of the leader; -1 for no leader.",
+        "voters": "Voters of the quorum.",
+        "granting_voters": "Voters that voted for the leader.",
+    }
     API_KEY = 2
     MIN_VERSION = 0
     MAX_VERSION = 1
     FLEXIBLE_VERSION = 0
 
     class Voter(Struct):
-        __slots__ = (
-            "voter_id",
-            "voter_directory_id",
-        )
+        __slots__ = {
+            "voter_id": "Id of the voter.",
+            "voter_directory_id": "Id of the log directory of the voter's metadata partition.",
+        }
 
         def __init__(
             self,

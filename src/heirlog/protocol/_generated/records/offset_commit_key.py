@@ -13,11 +13,11 @@ _pack_i = _Shape(">i").pack
 
 
 class OffsetCommitKey(Message):
-    __slots__ = (
-        "group",
-        "topic",
-        "partition",
-    )
+    __slots__ = {
+        "group": "Id of the group.",
+        "topic": "Name of the topic.",
+        "partition": "Index of the partition.",
+    }
     API_KEY = 1
     MIN_VERSION = 0
     MAX_VERSION = 1

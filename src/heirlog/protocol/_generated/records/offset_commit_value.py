@@ -20,14 +20,14 @@ _pack_qq = _Shape(">qq").pack
 
 
 class OffsetCommitValue(Message):
-    __slots__ = (
-        "offset",
-        "leader_epoch",
-        "metadata",
-        "commit_timestamp",
-        "expire_timestamp",
-        "topic_id",
-    )
+    __slots__ = {
+        "offset": "Offset of the next record that the group consumes.",
+        "leader_epoch": "Leader epoch of the last consumed record; -1 if unknown.",
+        "metadata": "Text that the client stored with the offset.",
+        "commit_timestamp": "Time of the commit in milliseconds since 1970.",
+        "expire_timestamp": "Time in milliseconds since 1970 after which the offset may be removed; -1 for the broker's retention.",
+        "topic_id": "Id of the topic.",
+    }
     API_KEY = 1
     MIN_VERSION = 0
     MAX_VERSION = 4

@@ -24,39 +24,39 @@ _pack_iqiqx = _Shape(">iqiqx").pack
 
 
 class PartitionRecord(Message):
-    __slots__ = (
-        "partition_id",
-        "topic_id",
-        "replicas",
-        "isr",
-        "removing_replicas",
-        "adding_replicas",
-        "leader",
-        "leader_recovery_state",
-        "leader_epoch",
-        "partition_epoch",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
-        "election_basis",
-        "earlier_elections",
-        "last_leader",
-    )
+    __slots__ = {
+        "partition_id": "Index of the partition.",
+        "topic_id": "Id of the topic.",
+        "replicas": "Ids of the brokers that have the partition, in assignment order.",
+        "isr": "Ids of the brokers in the ISR.",
+        "removing_replicas": "Ids of the brokers that a reassignment removes.",
+        "adding_replicas": "Ids of the brokers that a reassignment adds.",
+        "leader": "Id of the broker that leads; -1 for no leader.",
+        "leader_recovery_state": "0 recovered, 1 recovering after an election that could lose records.",
+        "leader_epoch": "Leader epoch of the partition; -1 if unknown.",
+        "partition_epoch": "Epoch of the partition's state; each change of the state raises it.",
+        "directories": "Ids of the log directories of the replicas, in assignment order.",
+        "eligible_leader_replicas": "Ids of the brokers in the ELR.",
+        "last_known_elr": "Ids of the brokers lost to an unclean stop, in the order in which they were lost.",
+        "election_basis": "How the leader was chosen, if the election could lose records.",
+        "earlier_elections": "Elections since the last one that could not lose records, oldest first.",
+        "last_leader": "Leader before the partition lost its leader; -1 if unknown.",
+    }
     API_KEY = 3
     MIN_VERSION = 0
     MAX_VERSION = 2
     FLEXIBLE_VERSION = 0
 
     class ElectionBasis(Struct):
-        __slots__ = (
-            "basis",
-            "leader",
-            "leader_epoch",
-            "end_offset",
-            "controller_epoch",
-            "timestamp_ms",
-            "replicas",
-        )
+        __slots__ = {
+            "basis": "Rule by which the leader was chosen, as a number of `heirlog.metadata.basis.Basis`.",
+            "leader": "Id of the broker that leads; -1 for no leader.",
+            "leader_epoch": "Leader epoch that the election began; -1 if unknown.",
+            "end_offset": "Log end offset of the elected replica; -1 if unknown.",
+            "controller_epoch": "Epoch of the active controller.",
+            "timestamp_ms": "Time of the election in milliseconds since 1970; -1 if unknown.",
+            "replicas": "What each replica answered.",
+        }
 
         def __init__(
             self,
@@ -78,12 +78,12 @@ class PartitionRecord(Message):
             self.replicas: list[PartitionRecord.ReplicaAnswer] = [] if replicas is EMPTY else replicas
 
     class ReplicaAnswer(Struct):
-        __slots__ = (
-            "broker_id",
-            "broker_epoch",
-            "last_written_leader_epoch",
-            "log_end_offset",
-        )
+        __slots__ = {
+            "broker_id": "Id of the broker.",
+            "broker_epoch": "Registration epoch in the replica's answer; -1 if it has not answered.",
+            "last_written_leader_epoch": "Leader epoch of the last record in the replica's log; -1 if unknown.",
+            "log_end_offset": "Offset after the last record of the log; -1 if unknown.",
+        }
 
         def __init__(
             self,

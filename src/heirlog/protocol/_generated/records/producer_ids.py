@@ -13,11 +13,11 @@ _pack_iqqx = _Shape(">iqqx").pack
 
 
 class ProducerIdsRecord(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "next_producer_id",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "next_producer_id": "First producer id that no broker has been given.",
+    }
     API_KEY = 15
     MIN_VERSION = 0
     MAX_VERSION = 0

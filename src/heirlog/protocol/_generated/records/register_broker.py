@@ -24,30 +24,30 @@ _pack_iouq = _Shape(">i?16sq").pack
 
 
 class RegisterBrokerRecord(Message):
-    __slots__ = (
-        "broker_id",
-        "is_migrating_zk_broker",
-        "incarnation_id",
-        "broker_epoch",
-        "end_points",
-        "features",
-        "rack",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "is_migrating_zk_broker": "Whether the broker migrates from ZooKeeper; always false here.",
+        "incarnation_id": "Id that a process draws at each start.",
+        "broker_epoch": "Epoch of the broker's registration.",
+        "end_points": "Listeners of the node.",
+        "features": "Features and levels that the node supports.",
+        "rack": "Rack of the node; null if it has none.",
+        "fenced": "Whether the broker is fenced.",
+        "in_controlled_shutdown": "Whether the broker is in a controlled shutdown.",
+        "log_dirs": "Ids of the online log directories.",
+    }
     API_KEY = 0
     MIN_VERSION = 0
     MAX_VERSION = 3
     FLEXIBLE_VERSION = 0
 
     class BrokerEndpoint(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-            "security_protocol",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "security_protocol": "0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+        }
 
         def __init__(
             self,
@@ -63,11 +63,11 @@ class RegisterBrokerRecord(Message):
             self.security_protocol: int = security_protocol
 
     class BrokerFeature(Struct):
-        __slots__ = (
-            "name",
-            "min_supported_version",
-            "max_supported_version",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "min_supported_version": "Lowest level that the node supports.",
+            "max_supported_version": "Highest level that the node supports.",
+        }
 
         def __init__(
             self,

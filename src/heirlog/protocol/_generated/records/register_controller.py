@@ -17,25 +17,25 @@ _pack_iuo = _Shape(">i16s?").pack
 
 
 class RegisterControllerRecord(Message):
-    __slots__ = (
-        "controller_id",
-        "incarnation_id",
-        "zk_migration_ready",
-        "end_points",
-        "features",
-    )
+    __slots__ = {
+        "controller_id": "Id of the controller.",
+        "incarnation_id": "Id that a process draws at each start.",
+        "zk_migration_ready": "Whether the node is ready to migrate from ZooKeeper; always false here.",
+        "end_points": "Listeners of the node.",
+        "features": "Features and levels that the node supports.",
+    }
     API_KEY = 27
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class ControllerEndpoint(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-            "security_protocol",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+            "security_protocol": "0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.",
+        }
 
         def __init__(
             self,
@@ -51,11 +51,11 @@ class RegisterControllerRecord(Message):
             self.security_protocol: int = security_protocol
 
     class ControllerFeature(Struct):
-        __slots__ = (
-            "name",
-            "min_supported_version",
-            "max_supported_version",
-        )
+        __slots__ = {
+            "name": "Name of the feature.",
+            "min_supported_version": "Lowest level that the node supports.",
+            "max_supported_version": "Highest level that the node supports.",
+        }
 
         def __init__(
             self,

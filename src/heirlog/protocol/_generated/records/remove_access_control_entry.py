@@ -13,9 +13,9 @@ _pack_ux = _Shape(">16sx").pack
 
 
 class RemoveAccessControlEntryRecord(Message):
-    __slots__ = (
-        "id",
-    )
+    __slots__ = {
+        "id": "Id of the ACL.",
+    }
     API_KEY = 19
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -13,9 +13,9 @@ _pack_ux = _Shape(">16sx").pack
 
 
 class RemoveTopicRecord(Message):
-    __slots__ = (
-        "topic_id",
-    )
+    __slots__ = {
+        "topic_id": "Id of the topic.",
+    }
     API_KEY = 9
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -13,9 +13,9 @@ _pack_hx = _Shape(">hx").pack
 
 
 class SnapshotFooterRecord(Message):
-    __slots__ = (
-        "version",
-    )
+    __slots__ = {
+        "version": "Version of the record.",
+    }
     API_KEY = 4
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -13,10 +13,10 @@ _pack_hqx = _Shape(">hqx").pack
 
 
 class SnapshotHeaderRecord(Message):
-    __slots__ = (
-        "version",
-        "last_contained_log_timestamp",
-    )
+    __slots__ = {
+        "version": "Version of the record.",
+        "last_contained_log_timestamp": "Append time of the last record in the snapshot, in milliseconds since 1970.",
+    }
     API_KEY = 3
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -13,10 +13,10 @@ _pack_ux = _Shape(">16sx").pack
 
 
 class TopicRecord(Message):
-    __slots__ = (
-        "name",
-        "topic_id",
-    )
+    __slots__ = {
+        "name": "Name of the topic.",
+        "topic_id": "Id of the topic.",
+    }
     API_KEY = 2
     MIN_VERSION = 0
     MAX_VERSION = 0

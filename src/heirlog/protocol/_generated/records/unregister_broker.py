@@ -13,10 +13,10 @@ _pack_iqx = _Shape(">iqx").pack
 
 
 class UnregisterBrokerRecord(Message):
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-    )
+    __slots__ = {
+        "broker_id": "Id of the broker.",
+        "broker_epoch": "Epoch of the broker's registration.",
+    }
     API_KEY = 1
     MIN_VERSION = 0
     MAX_VERSION = 0

@@ -19,22 +19,22 @@ _pack_iu = _Shape(">i16s").pack
 
 
 class VotersRecord(Message):
-    __slots__ = (
-        "version",
-        "voters",
-    )
+    __slots__ = {
+        "version": "Version of the record.",
+        "voters": "Voters of the quorum.",
+    }
     API_KEY = 6
     MIN_VERSION = 0
     MAX_VERSION = 0
     FLEXIBLE_VERSION = 0
 
     class Voter(Struct):
-        __slots__ = (
-            "voter_id",
-            "voter_directory_id",
-            "endpoints",
-            "k_raft_version_feature",
-        )
+        __slots__ = {
+            "voter_id": "Id of the voter.",
+            "voter_directory_id": "Id of the log directory of the voter's metadata partition.",
+            "endpoints": "Listeners of the voter.",
+            "k_raft_version_feature": "Levels of kraft.version that the voter supports.",
+        }
 
         def __init__(
             self,
@@ -50,11 +50,11 @@ class VotersRecord(Message):
             self.k_raft_version_feature: VotersRecord.KRaftVersionFeature = VotersRecord.KRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
 
     class Endpoint(Struct):
-        __slots__ = (
-            "name",
-            "host",
-            "port",
-        )
+        __slots__ = {
+            "name": "Name of the listener.",
+            "host": "Name or address of the host.",
+            "port": "Port of the listener.",
+        }
 
         def __init__(
             self,
@@ -68,10 +68,10 @@ class VotersRecord(Message):
             self.port: int = port
 
     class KRaftVersionFeature(Struct):
-        __slots__ = (
-            "min_supported_version",
-            "max_supported_version",
-        )
+        __slots__ = {
+            "min_supported_version": "Lowest level that the node supports.",
+            "max_supported_version": "Highest level that the node supports.",
+        }
 
         def __init__(
             self,

@@ -13,9 +13,9 @@ _pack_bx = _Shape(">bx").pack
 
 
 class ZkMigrationStateRecord(Message):
-    __slots__ = (
-        "zk_migration_state",
-    )
+    __slots__ = {
+        "zk_migration_state": "State of the migration from ZooKeeper, as Kafka's number; 0 for none.",
+    }
     API_KEY = 21
     MIN_VERSION = 0
     MAX_VERSION = 0
