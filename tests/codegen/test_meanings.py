@@ -49,7 +49,7 @@ def test_a_comment_on_the_line_of_a_field_is_its_meaning(tmp_path: Path) -> None
 
 def test_a_field_without_a_meaning_is_refused(tmp_path: Path) -> None:
     move = parse(SPEC, "move.spec").blocks["request"]
-    with pytest.raises(BadSpec, match="MoveRequest.Epoch: say in specs/fields.txt"):
+    with pytest.raises(BadSpec, match=r"MoveRequest\.Epoch: say in specs/fields\.txt"):
         meanings("Epoch @ */Piece: Of a piece.\n", tmp_path).of(move.fields[0], "MoveRequest")
 
 
