@@ -41,7 +41,7 @@ test: setup-dev
 	@$(PY) scripts/tests.py -n $(PROCESSES) $(ARGS)
 
 bench: setup-dev
-	@$(PY) -m heirlog.testing.bench $(ARGS)
+	@$(PY) -m benchmarks $(ARGS)
 
 bench-kafka: setup-dev
 	@sh scripts/bench-kafka.sh $(ARGS)

@@ -28,8 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
 from heirlog.testing import Cluster
-from heirlog.testing.apache_kafka import write_properties
-from heirlog.testing.ports import free_ports
+from heirlog.testing.apache_kafka import free_ports, write_properties
 
 STORED = jars.HERE.parent / "tests" / "server" / "metrics" / "apache-kafka-4.2.0.txt"
 AGENT = "io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1"

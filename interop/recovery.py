@@ -19,11 +19,10 @@ from pathlib import Path
 
 import jars
 
-from heirlog.cli.layout import HOST
+from heirlog.drill.unclean_recovery import SCENARIOS, TOPIC, Recovery, Verdict, config
+from heirlog.local.layout import HOST
 from heirlog.testing import Cluster
-from heirlog.testing.apache_kafka import ApacheKafkaNode, write_properties
-from heirlog.testing.drill.unclean_recovery import SCENARIOS, TOPIC, Recovery, Verdict, config
-from heirlog.testing.ports import free_ports
+from heirlog.testing.apache_kafka import ApacheKafkaNode, free_ports, write_properties
 
 BROKERS = (1, 2, 3)
 CONTROLLER = 100

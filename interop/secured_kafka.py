@@ -19,7 +19,7 @@ from pathlib import Path
 import jars
 from apache_kafka import started
 
-from heirlog.testing.ports import free_ports
+from heirlog.testing.apache_kafka import free_ports
 
 USER = "alice"
 PASSWORD = "s=cret-pässword"

@@ -6,4 +6,4 @@ if ! jars=$(.venv/bin/python interop/jars.py); then
     echo "bench-kafka: skipped: $jars"
     exit 0
 fi
-exec .venv/bin/python -m heirlog.testing.bench.compare --jars "$jars" "$@"
+exec .venv/bin/python -m benchmarks.compare --jars "$jars" "$@"

@@ -16,7 +16,6 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "heirlog"
 
 FLOORS = {
     "protocol": 0,
-    "__main__": 8,
     "env": 0,
     "pending": 0,
     "context": 0,
@@ -30,10 +29,12 @@ FLOORS = {
     "server": 7,
     "sim": 7,
     "blocking": 7,
-    "cli": 8,
-    "testing": 8,
-    "console": 8,
-    "spark": 8,
+    "local": 8,
+    "drill": 9,
+    "spark": 9,
+    "testing": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 
 STANDARD_BELOW_7 = {
@@ -63,17 +64,6 @@ STANDARD_BELOW_7 = {
     "zlib",
 }
 INSTALLED_BELOW_7 = {"crc32c", "cramjam", "cryptography"}
-
-SAME_FLOOR_FRIENDS = {
-    # a command may start what tests start, and both write a node's files in one place
-    ("cli", "testing"),
-    ("testing", "cli"),
-    ("__main__", "cli"),
-    ("cli", "console"),
-    ("cli", "spark"),
-    # the bench has our source beside Spark's own
-    ("testing", "spark"),
-}
 
 
 def modules() -> list[Path]:
@@ -118,7 +108,7 @@ def violations(path: Path) -> list[str]:
                 found.append(f"{where}: heirlog.{target} stands on no floor")
             elif FLOORS[target] > floor:
                 found.append(f"{where}: floor {floor} ({package}) imports floor {FLOORS[target]} (heirlog.{target})")
-            elif FLOORS[target] == floor and floor and (package, target) not in SAME_FLOOR_FRIENDS:
+            elif FLOORS[target] == floor and floor:
                 found.append(f"{where}: {package} and {target} share floor {floor} and do not know each other")
         elif floor < 7 and root not in STANDARD_BELOW_7 | INSTALLED_BELOW_7:
             found.append(f"{where}: below floor 7 nobody imports {root}")
@@ -130,7 +120,7 @@ def test_every_package_has_a_floor() -> None:
     assert not homeless
 
 
-@pytest.mark.parametrize("floor", range(9))
+@pytest.mark.parametrize("floor", sorted(set(FLOORS.values())))
 def test_a_floor_imports_only_floors_below_it_and_the_written_list(floor: int) -> None:
     found = [found for path in modules() if FLOORS.get(package_of(path)) == floor for found in violations(path)]
     assert not found, "\n".join(found)
@@ -148,6 +138,8 @@ def test_a_floor_imports_only_floors_below_it_and_the_written_list(floor: int) -
         ("node", "import os.path"),
         ("sim", "from heirlog.server import loop"),
         ("sim", "from heirlog.cli import main"),
+        ("local", "from heirlog.cli import errors"),
+        ("testing", "from heirlog.drill import stage"),
     ],
 )
 def test_the_check_notices_a_break(package: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from apache_kafka import started
 
-from heirlog.cli.layout import HOST
+from heirlog.local.layout import HOST
 from heirlog.testing import Cluster, apache_kafka
-from heirlog.testing.ports import free_ports
+from heirlog.testing.apache_kafka import free_ports
 
 NODE_ID = 0
 CONFIG = {

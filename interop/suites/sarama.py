@@ -20,10 +20,10 @@ from pathlib import Path
 import jars
 from apache_kafka import started
 
-from heirlog.cli.errors import CommandError
-from heirlog.cli.layout import HOST
+from heirlog.local.errors import LocalError
+from heirlog.local.layout import HOST
+from heirlog.local.ports import PortReservation
 from heirlog.testing import Cluster, apache_kafka
-from heirlog.testing.ports import PortReservation
 from suites import golang
 from suites.golang import Suite
 from suites.verdict import Outcomes
@@ -187,7 +187,7 @@ def free_ports() -> Ports:
             for port in range(first, first + len(BROKERS)):
                 held.reserve(port)
             return Ports(first, held.reserve())
-        except CommandError:
+        except LocalError:
             continue
         finally:
             held.release()

@@ -90,7 +90,7 @@ def test_up_refuses_a_busy_port_and_writes_nothing(heirlog: Heirlog, tmp_path: P
 def test_up_refuses_options_that_contradict_the_data_folder(
     heirlog: Heirlog, tmp_path: Path, options: list[str], sentence: str
 ) -> None:
-    from heirlog.cli import layout as layouts
+    from heirlog.local import layout as layouts
 
     layouts.create(tmp_path, [19092], 19093)
     outcome = heirlog("up", "--data", str(tmp_path), *options)

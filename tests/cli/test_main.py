@@ -31,7 +31,7 @@ main()
         ("heirlog.cli.node", ["topics", "list"]),
         ("typer", ["topics", "list"]),
         ("heirlog.cli.app", ["--version"]),
-        ("heirlog.testing.cluster", ["drill", "stdlib"]),
+        ("heirlog.local.cluster", ["drill", "stdlib"]),
         ("confluent_kafka", ["drill", "soak"]),
         ("pyspark", ["pipeline", "check", "no.toml"]),
         ("heirlog.sim.guards", ["sim", "guards"]),

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog, heirlog  # noqa: F401  # the fixture
 
-from heirlog.cli.format import Disk
 from heirlog.cli.offline.doctor import OfflineEnv
 from heirlog.controller import seeding
+from heirlog.local.format import Disk
 from heirlog.metadata.image import Image
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.primitives import Message

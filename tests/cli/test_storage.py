@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog
 
-from heirlog.cli import layout as layouts
-from heirlog.cli import properties
-from heirlog.cli.format import Disk, format_cluster
-from heirlog.cli.layout import NodeLayout
+from heirlog.local import layout as layouts
+from heirlog.local import properties
+from heirlog.local.format import Disk, format_cluster
+from heirlog.local.layout import NodeLayout
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import uuid_from_text, uuid_text
 from heirlog.raft.bootstrap import log_directory, read_bootstrap_records

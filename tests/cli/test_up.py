@@ -20,9 +20,9 @@ from patience import eventually
 from server.metrics.scraped import stored
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.cli import layout as layouts
-from heirlog.cli import properties
 from heirlog.client.offsets import find_coordinator
+from heirlog.local import layout as layouts
+from heirlog.local import properties
 
 METRICS = re.compile(r"(broker \d+): (http://127\.0\.0\.1:\d+/metrics)")
 

@@ -16,11 +16,11 @@ from confluent_kafka import Consumer, TopicPartition
 from patience import eventually
 from processes.observing import alive
 
+from heirlog.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
+from heirlog.drill.observe import View
+from heirlog.drill.play import QUICK_STOPS
+from heirlog.drill.workload import Acknowledged
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
-from heirlog.testing.drill.observe import View
-from heirlog.testing.drill.play import QUICK_STOPS
-from heirlog.testing.drill.workload import Acknowledged
 
 Played = tuple[Verdict, list[Acknowledged]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from heirlog.testing.drill.soak import faults
+from heirlog.drill.soak import faults
 
 BROKERS, CONTROLLERS = [1, 2, 3], [100]
 

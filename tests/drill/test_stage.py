@@ -14,6 +14,8 @@ import psutil
 import pytest
 from patience import eventually
 
+from heirlog.drill.stage import below
+
 DRILLS = {
     "last-replica-standing": [],
     "unclean-recovery": [],
@@ -90,7 +92,7 @@ def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
 def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp_path: Path) -> None:
     """librdkafka's flush is one: it waits for acknowledgements, here of brokers that are not there."""
     stuck = (
-        "from heirlog.testing.drill.stage import Stage; from confluent_kafka import Producer\n"
+        "from heirlog.drill.stage import Stage; from confluent_kafka import Producer\n"
         "def drill():\n"
         "    producer = Producer({'bootstrap.servers': '127.0.0.1:1', 'log_level': 0})\n"
         "    producer.produce('t', b'')\n"
@@ -110,7 +112,7 @@ def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp
 @pytest.mark.parametrize("ending", ["return", "raise ValueError('it failed')"])
 def test_a_drill_that_ends_by_itself_leaves_nothing(ending: str, tmp_path: Path) -> None:
     program = (
-        "from heirlog.testing.drill.stage import Stage; from heirlog.testing import Cluster\n"
+        "from heirlog.drill.stage import Stage; from heirlog.testing import Cluster\n"
         "def drill():\n"
         "    with Cluster(nodes=1):\n"
         f"        {ending}\n"
@@ -120,3 +122,9 @@ def test_a_drill_that_ends_by_itself_leaves_nothing(ending: str, tmp_path: Path)
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert ended.returncode == (0 if ending == "return" else 1), ended.stderr
     assert list(tmp_path.iterdir()) == [] and processes_of(tmp_path) == []
+
+
+def test_who_comes_from_a_process_is_found_though_numbers_started_over() -> None:
+    parents = {1: 0, 32_700: 1, 32_760: 32_700, 12: 32_760, 11: 12, 40: 1, 41: 40}
+    assert below(32_700, parents) == {32_760, 12, 11}
+    assert below(41, parents) == set()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from heirlog.drill.stdlib import RECORDS, run, stdlib_lines
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.stdlib import RECORDS, run, stdlib_lines
 
 
 def test_every_line_of_the_standard_library_survives_a_broker_killed_and_restarted_on_the_way() -> None:

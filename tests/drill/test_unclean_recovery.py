@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from heirlog.drill.unclean_recovery import EARLY, LAST, OTHER, SCENARIOS, Verdict, config, run
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.unclean_recovery import EARLY, LAST, OTHER, SCENARIOS, Verdict, config, run
 
 EVERY = "HEIRLOG_ALL_KILLS" in os.environ
 PLAYED = sorted(SCENARIOS) if EVERY else ["U3"]

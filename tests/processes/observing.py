@@ -11,6 +11,7 @@ from typing import Any
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection
+from heirlog.drill.observe import Observer, View
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
@@ -23,7 +24,6 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.observe import Observer, View
 
 NO_LEADER = -1
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 from patience import eventually
 
+from heirlog.local.ports import PortReservation
 from heirlog.testing import Cluster
-from heirlog.testing.ports import PortReservation
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -25,11 +25,11 @@ from processes.observing import (
 )
 
 from heirlog.blocking.connection import Connection
+from heirlog.drill.workload import EndWatch, Writer, read_all
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, FetchRequest, MetadataRequest
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
 from heirlog.testing.cluster import Cluster
-from heirlog.testing.drill.workload import EndWatch, Writer, read_all
 
 pytestmark = pytest.mark.usefixtures("everybody_runs_again")
 

@@ -39,6 +39,7 @@ from heirlog.cli import (
 from heirlog.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.node import NodeOptions, run_node
+from heirlog.local.errors import LocalError
 from heirlog.metadata.config_def import ConfigError
 from heirlog.protocol.errors import KafkaError
 
@@ -121,10 +122,10 @@ def run(arguments: list[str]) -> int:
         return _fail(message.replace("Value error, ", ""), EXIT_USAGE)
     except CommandError as error:
         return _fail(str(error), error.exit_code)
+    except (LocalError, ConfigError) as error:
+        return _fail(str(error), EXIT_FAILED)
     except KafkaError as error:
         return _fail(with_next_step(str(error), error.code), EXIT_FAILED)
-    except ConfigError as error:
-        return _fail(str(error), EXIT_FAILED)
     except BrokenPipeError:
         # the reader of our output has seen enough (`| head`); nothing may be written to it any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from heirlog.cli import properties
 from heirlog.cli.cleared import warn_of_cleared_elr
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.deprecated import warn_of_deprecated
 from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_rows
+from heirlog.local import properties
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from heirlog.cli.errors import EXIT_FAILED, CommandError
 from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
-    from heirlog.testing.drill.observe import Moment
-    from heirlog.testing.drill.stage import Stage
+    from heirlog.drill.observe import Moment
+    from heirlog.drill.stage import Stage
 
 app = typer.Typer(help="Rehearse failures and judge what became of acknowledged records.", no_args_is_help=True)
 
@@ -50,7 +50,7 @@ class Switch(StrEnum):
 
 
 class RecoveryScenario(StrEnum):
-    """Of `heirlog.testing.drill.unclean_recovery`; named here because commands start without librdkafka."""
+    """Of `heirlog.drill.unclean_recovery`; named here because commands start without librdkafka."""
 
     U1 = "U1"
     U2 = "U2"
@@ -62,10 +62,10 @@ class RecoveryScenario(StrEnum):
 @contextmanager
 def _needs() -> Iterator[None]:
     """What stops a drill, as one sentence: librdkafka is missing, or the cluster did not do what the script needs."""
-    from heirlog.testing.cluster import ClusterError
+    from heirlog.local.cluster import ClusterError
 
     try:
-        from heirlog.testing.drill.observe import DrillFailure
+        from heirlog.drill.observe import DrillFailure
 
         yield
     except ModuleNotFoundError as error:
@@ -95,9 +95,9 @@ def last_replica_standing(
     """KIP-966's last replica standing: two clean stops, then the last leader dies and loses its unflushed tail."""
 
     def drill(stage: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.last_replica_standing import run, write_acknowledged
-        from heirlog.testing.drill.play import QUICK_STOPS
+        from heirlog.drill.last_replica_standing import run, write_acknowledged
+        from heirlog.drill.play import QUICK_STOPS
+        from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
             verdict, records = run(cluster, elr=elr is Switch.ON, seed=seed, say=_timeline(as_json))
@@ -134,9 +134,9 @@ def unclean_recovery(
     """KIP-966's unclean recovery: the last two replicas stop uncleanly, and the one with the most must lead."""
 
     def drill(stage: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.play import write_acknowledged
-        from heirlog.testing.drill.unclean_recovery import SEED, config, run
+        from heirlog.drill.play import write_acknowledged
+        from heirlog.drill.unclean_recovery import SEED, config, run
+        from heirlog.local.cluster import Cluster
 
         on = manager is Switch.ON
         tail = SEED if seed is None else seed
@@ -160,8 +160,8 @@ def rack(
     """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
 
     def drill(_: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.rack import RACKS, run
+        from heirlog.drill.rack import RACKS, run
+        from heirlog.local.cluster import Cluster
 
         with Cluster(racks=RACKS) as cluster:
             return run(cluster, seed=seed, say=_said(as_json)).as_json()
@@ -177,8 +177,8 @@ def stdlib(
     """Every line of Python's standard library through three replicas, a broker killed on the way, byte for byte."""
 
     def drill(_: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.stdlib import run
+        from heirlog.drill.stdlib import run
+        from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3) as cluster:
             return run(cluster, records=records, say=_said(as_json)).as_json()
@@ -199,8 +199,8 @@ def soak(
     """
 
     def drill(_: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.soak import CONFIG, run
+        from heirlog.drill.soak import CONFIG, run
+        from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3, config=CONFIG, ledger=False) as cluster:
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=_said(as_json))
@@ -218,8 +218,8 @@ def pipeline(
     """Python's standard library from files through a topic and SQL into Parquet, the job killed three times."""
 
     def drill(stage: Stage[Result]) -> Result:
-        from heirlog.testing.cluster import Cluster
-        from heirlog.testing.drill.pipeline import run
+        from heirlog.drill.pipeline import run
+        from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3, ledger=False) as cluster:
             return run(cluster, stage.folder, records=records, quick=quick, say=_said(as_json)).as_json()
@@ -229,7 +229,7 @@ def pipeline(
 
 def _played(drill: Callable[[Stage[Result]], Result]) -> Result:
     """The drill's verdict; a signal ends the drill, its cluster and this process."""
-    from heirlog.testing.drill.stage import Stage
+    from heirlog.drill.stage import Stage
 
     stage: Stage[Result] = Stage()
     with _needs():

@@ -58,15 +58,16 @@ def understood(arguments: Sequence[str]) -> NodeOptions | None:
 
 def run_node(options: NodeOptions) -> int:
     """Returns the exit code once the node has stopped."""
-    from heirlog.cli import properties
-    from heirlog.cli.errors import EXIT_FAILED, CommandError
+    from heirlog.cli.errors import EXIT_FAILED
+    from heirlog.local import properties
+    from heirlog.local.errors import LocalError
     from heirlog.server.main import run_node as run_in_loop
 
     overrides = {"heirlog.accept.older.metadata": "true"} if options.accept_older_metadata else {}
     try:
         config = properties.read_static(options.config, overrides)
         properties.refuse_copied(options.config, config)
-    except CommandError as error:
+    except LocalError as error:
         print(f"heirlog: {error}", file=sys.stderr)
         return EXIT_FAILED
     if options.stop_with_stdin:

@@ -21,8 +21,8 @@ from heirlog.cli.doctor import locked, log_directories
 from heirlog.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from heirlog.cli.format import Disk
     from heirlog.controller.seeding import Copy
+    from heirlog.local.format import Disk
     from heirlog.protocol.types import PartitionKey
 
 SEED_SUFFIX = ".seed"
@@ -36,7 +36,7 @@ From = Annotated[
 
 def recover_controller(config: Config, from_: From) -> None:
     """Seed a lost controller from stopped brokers' copies of the metadata log; give the folders of all of them."""
-    from heirlog.cli import properties
+    from heirlog.local import properties
 
     static = properties.read_static(config)
     if not static.is_controller:
@@ -50,7 +50,7 @@ def recover_controller(config: Config, from_: From) -> None:
 
 class _Seeding:
     def __init__(self, config: str, sources: Sequence[Path]) -> None:
-        from heirlog.cli import properties
+        from heirlog.local import properties
 
         self._static = properties.read_static(config)
         self._config = config
@@ -58,7 +58,7 @@ class _Seeding:
 
     def run(self) -> list[str]:
         """What was done, and what to do next. Raises CommandError; then nothing has changed."""
-        from heirlog.cli.format import Disk
+        from heirlog.local.format import Disk
 
         with Disk() as disk:
             cluster_id = self._cluster_id(disk)
@@ -167,9 +167,9 @@ class _Seeding:
         return found
 
     def _write(self, disk: Disk, cluster_id: str, newest: Copy, seen_epoch: int) -> list[str]:
-        from heirlog.cli.format import format_node
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.controller import seeding
+        from heirlog.local.format import format_node
         from heirlog.metadata.features import DEFAULT_FEATURES
         from heirlog.raft.bootstrap import log_directory
         from heirlog.raft.control import Voter

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from heirlog.cli import properties
 from heirlog.cli.errors import EXIT_FAILED
 from heirlog.cli.render import Json, show_json
+from heirlog.local import properties
 
 app = typer.Typer(help="Format a node's log directories, and look at them.", no_args_is_help=True)
 
@@ -18,7 +18,7 @@ Config = Annotated[str, typer.Option("--config", "-c", help="server.properties o
 @app.command("random-uuid")
 def random_uuid() -> None:
     """Print a new cluster id."""
-    from heirlog.cli.format import new_uuid
+    from heirlog.local.format import new_uuid
     from heirlog.protocol.types import uuid_text
 
     print(uuid_text(new_uuid()))
@@ -49,19 +49,20 @@ def format_directories(
     ] = None,
 ) -> None:
     """Format the log directories of one node. A node refuses to start on a directory that is not formatted."""
-    from heirlog.cli import format as formatting
+    from heirlog.cli import format_options
+    from heirlog.local.format import format_node
 
     static = properties.read_static(config)
-    voters = formatting.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
-    features = formatting.features_wanted(static, release_version, feature or [])
-    for line in formatting.format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
+    voters = format_options.voters_wanted(static, standalone, initial_controllers, no_initial_controllers)
+    features = format_options.features_wanted(static, release_version, feature or [])
+    for line in format_node(static, cluster_id, features, voters, ignore_formatted=ignore_formatted):
         print(line)
 
 
 @app.command("info")
 def info(config: Config, as_json: Json = False) -> None:
     """Show what the log directories of one node say; exit code 1 if something is wrong with them."""
-    from heirlog.cli.format import inspect
+    from heirlog.local.format import inspect
 
     found, problems = inspect(properties.read_static(config))
     if as_json:

@@ -24,11 +24,11 @@ from typing import Annotated
 
 import typer
 
-from heirlog.cli import data_folder, properties
-from heirlog.cli import layout as layouts
 from heirlog.cli.errors import CommandError
-from heirlog.cli.layout import HOST, Layout, NodeLayout
-from heirlog.cli.processes import NodeProcess, end_description, stop_all, wait_until_ready
+from heirlog.local import data_folder, properties
+from heirlog.local import layout as layouts
+from heirlog.local.layout import HOST, Layout, NodeLayout
+from heirlog.local.processes import NodeProcess, end_description, stop_all, wait_until_ready
 
 DEFAULT_NODES = 3
 DEFAULT_PORT = 9092
@@ -88,7 +88,7 @@ def _prepared(
     data: Path, nodes: int | None, port: int | None, combined: bool | None, racks: str | None
 ) -> tuple[Layout, bool]:
     """The cluster of the folder, formatted, and whether it was there before. Raises CommandError."""
-    from heirlog.cli.format import format_cluster
+    from heirlog.local.format import format_cluster
 
     layout = layouts.load(data)
     known = layout is not None

@@ -5,7 +5,7 @@
     rows = spark.read.format("heirlog").option("kafka.bootstrap.servers", ...).option("subscribe", "t").load()
     heirlog.spark.write(rows, topic="u", **{"kafka.bootstrap.servers": ...})
 
-Floor 8, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
+Floor 9, the extra `heirlog[spark]`: the only package that imports pyspark, pyarrow and numba. No node imports it.
 
     kernels.py, decode.py, encode.py          record batches to and from Arrow, without Spark
     options.py, patterns.py, offsets.py       what options and offsets mean, without Spark and without a cluster

@@ -1,12 +1,12 @@
-"""Floor 8: a real cluster for tests and drills, on this machine, in processes of its own.
+"""Floor 9: a real cluster for tests, on this machine, in processes of its own.
 
     from heirlog.testing import Cluster
 
     with Cluster(nodes=3) as cluster:
         use(cluster.bootstrap_servers)
 
-`plugin` registers the pytest fixture `heirlog_cluster`; `drill` plays failures with a client that we did not write.
-Nothing but `heirlog.cli` imports this package.
+`plugin` registers the pytest fixture `heirlog_cluster`; `cluster` is the public name of `heirlog.local.cluster`. In a
+checkout only, not in the wheel: `conformance` plays files of scenarios, and `apache_kafka` runs nodes of Apache Kafka.
 """
 
 from typing import TYPE_CHECKING, Any

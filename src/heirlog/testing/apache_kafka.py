@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from heirlog.cli.ready import known_brokers
+from heirlog.local.layout import HOST
+from heirlog.local.ready import known_brokers
 
 CLUSTER_ID: Final = "q1Sh-9_ISia_zwGINzRvyQ"
 READY_TIMEOUT_S: Final = 90.0
@@ -28,6 +31,15 @@ _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8"}
 
 class ApacheKafkaError(Exception):
     """A node did not do what was asked of it; says what it printed last."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Free when asked, for programs that cannot share a port with a process that keeps it."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((HOST, 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 def write_properties(home: Path, properties: Mapping[str, object]) -> None:

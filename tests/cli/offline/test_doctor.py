@@ -13,10 +13,10 @@ from cli.conftest import Heirlog
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from heirlog.cli.errors import CommandError
-from heirlog.cli.format import Disk
 from heirlog.cli.offline.doctor import Examination, examine
 from heirlog.env import Files
+from heirlog.local.errors import LocalError
+from heirlog.local.format import Disk
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.types import ZERO_UUID, BrokerEpoch, Uuid, uuid_text
 from heirlog.server.main import lock_directories
@@ -97,7 +97,7 @@ def recover(path: Path) -> tuple[LogDirectory, dict[str, bytes], str]:
         directory = LogDirectory(disk.files, str(path), ZERO_UUID, read_clean_shutdown(disk.files, str(path)))
         try:
             disk.wait(lambda done: directory.load_logs(lambda topic: LogConfig(), 0, done), "loading")
-        except CommandError as error:
+        except LocalError as error:
             failure = str(error)
         for _ in range(8):  # files that are replaced as a whole take a few steps
             disk.wait(lambda done: disk.files.sync_dir(str(path), done), "settling")

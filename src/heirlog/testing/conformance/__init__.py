@@ -1,4 +1,4 @@
-"""Floor 8: scenario files of KIP-966, 903 and 460, played on the product's own controller, partitions and admin code.
+"""Floor 9: scenario files of KIP-966, 903 and 460, played on the product's own controller, partitions and admin code.
 
     python -m heirlog.testing.conformance FILE... [--layer L] [--id ID] [--json]
 

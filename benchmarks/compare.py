@@ -1,0 +1,225 @@
+"""`make bench-kafka`: Apache Kafka and heirlog on the same machine, in one run, under the same client.
+
+python -m benchmarks.compare --jars DIR [--rounds N] [--quick]
+
+Both clusters are up at the same time and take turns, so that whatever else the machine does meets both. Each figure is
+a median of the rounds. Apache Kafka is measured warm: it has produced for a minute before the first round (its compiler
+gets faster for longer than that, so the cold figure is shown beside it once). CPU is that of all node processes, the
+controller of heirlog included; for Apache Kafka every node is both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks import interruption, load
+from benchmarks.apache_kafka import ApacheKafka
+from benchmarks.gauges import MIB, Cost, Nodes, everything
+from heirlog.local.cluster import Cluster
+
+SETTLE_S = 5.0
+
+
+class Scale(NamedTuple):
+    rounds: int
+    records: int
+    """Of one run with records of 1 KiB; six times as many of 100 B."""
+    warm_up_s: float
+    idle_s: float
+    trips_s: float
+
+
+FULL = Scale(rounds=5, records=150_000, warm_up_s=60.0, idle_s=20.0, trips_s=4.0)
+QUICK = Scale(rounds=1, records=60_000, warm_up_s=15.0, idle_s=5.0, trips_s=2.0)
+
+
+class Shape(NamedTuple):
+    title: str
+    replication_factor: int
+    acks: str
+    value_bytes: int
+    batch_bytes: int
+    cpu_goal: float
+    """At most this share of Apache Kafka's when warm."""
+    rate_goal: float | None = None
+    """At least this multiple of Apache Kafka's records/s."""
+
+
+SHAPES = (
+    Shape("RF 3, acks=all, 1 KiB records, 64 KiB batches", 3, "all", 1_024, 65_536, 1 / 3, 2.0),
+    Shape("RF 3, acks=all, 1 KiB records, 16 KiB batches", 3, "all", 1_024, 16_384, 1 / 2),
+    Shape("RF 3, acks=all, 1 KiB records, 1 MB batches", 3, "all", 1_024, 1_000_000, 1 / 2),
+    Shape("RF 3, acks=all, 100 B records, 64 KiB batches", 3, "all", 100, 65_536, 1 / 2),
+    Shape("RF 1, acks=1, 1 KiB records, 64 KiB batches", 1, "1", 1_024, 65_536, 1 / 3),
+)
+
+
+def titles() -> None:
+    print("\n| work | heirlog | Apache Kafka | ratio | goal | |\n|---|---|---|---|---|---|", flush=True)
+
+
+def row(title: str, unit: str, ours: float, theirs: float, *, most: float | None = None, least: float = 0.0) -> None:
+    """One line: both figures, ours divided by theirs, and what the ratio has to be at most or at least."""
+    ratio = ours / theirs if theirs else float("nan")
+    goal, reached = (f"≤ {most:.2f}", ratio <= most) if most is not None else (f"≥ {least:g}", ratio >= least)
+    figures = f"{_number(ours)} {unit} | {_number(theirs)} {unit} | {ratio:.2f}"
+    print(f"| {title} | {figures} | {goal} | {'reached' if reached else 'missed'} |", flush=True)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+class Pair(NamedTuple):
+    """One figure of each."""
+
+    ours: float
+    theirs: float
+
+
+def medians(pairs: Iterable[Pair]) -> Pair:
+    ours, theirs = zip(*pairs, strict=True)
+    return Pair(statistics.median(ours), statistics.median(theirs))
+
+
+class Comparison:
+    """Both clusters, up."""
+
+    def __init__(self, ours: Cluster, theirs: ApacheKafka, scale: Scale) -> None:
+        self._both: tuple[Nodes, Nodes] = (ours, theirs)
+        self._scale = scale
+        self._topics = 0
+
+    def _each(self, measure: Callable[[Nodes], float]) -> Pair:
+        return Pair(*map(measure, self._both))
+
+    def _memory(self) -> Pair:
+        return self._each(lambda nodes: Cost.of(everything(nodes)).memory_bytes / MIB / len(nodes.pids))
+
+    def idle(self) -> None:
+        time.sleep(SETTLE_S)
+        before = self._each(lambda nodes: Cost.of(everything(nodes)).cpu_s)
+        time.sleep(self._scale.idle_s)
+        after = self._each(lambda nodes: Cost.of(everything(nodes)).cpu_s)
+        row("memory idle, per process", "MiB", *self._memory(), most=1 / 10)
+        cores = [(b - a) / self._scale.idle_s for a, b in zip(before, after, strict=True)]
+        row("CPU of all idle nodes", "cores", *cores, most=0.03 / 0.11)
+
+    def _produce(self, nodes: Nodes, shape: Shape) -> load.Throughput:
+        self._topics += 1
+        topic = f"compare-{self._topics}"
+        load.create(nodes, topic, shape.replication_factor)
+        return load.produce(
+            nodes,
+            topic,
+            acks=shape.acks,
+            records=self._scale.records * (6 if shape.value_bytes < 1_000 else 1),
+            value_bytes=shape.value_bytes,
+            batch_bytes=shape.batch_bytes,
+        )
+
+    def cold(self) -> None:
+        """The first two loads that either sees."""
+        for shape in (SHAPES[-1], SHAPES[0]):
+            ours, theirs = (self._produce(nodes, shape) for nodes in self._both)
+            row(f"cold: {shape.title}", "CPU µs/record", ours.cpu_us_per_record, theirs.cpu_us_per_record, most=1 / 3)
+
+    def warm_up(self) -> None:
+        """The compiler of a JVM needs the work that it is to get fast at."""
+        until = time.monotonic() + self._scale.warm_up_s
+        while time.monotonic() < until:
+            for shape in SHAPES:
+                self._produce(self._both[1], shape)
+
+    def throughput(self) -> None:
+        for shape in SHAPES:
+            runs = [[self._produce(nodes, shape) for nodes in self._both] for _ in range(self._scale.rounds)]
+            cost = medians(Pair(ours.cpu_us_per_record, theirs.cpu_us_per_record) for ours, theirs in runs)
+            rate = medians(Pair(ours.records_per_s, theirs.records_per_s) for ours, theirs in runs)
+            row(shape.title, "CPU µs/record", *cost, most=shape.cpu_goal)
+            if shape.rate_goal is not None:
+                row(shape.title, "records/s", *rate, least=shape.rate_goal)
+
+    def consume(self) -> None:
+        topics = []
+        for nodes in self._both:
+            self._produce(nodes, SHAPES[0])
+            topics.append(f"compare-{self._topics}")
+            load.meet_consumers(nodes, topics[-1])
+
+        def once(nodes: Nodes, topic: str) -> float:
+            return load.consume(nodes, topic, records=self._scale.records, value_bytes=1_024).cpu_s_per_gb
+
+        rounds = range(self._scale.rounds)
+        costs = [Pair(*(once(nodes, topic) for nodes, topic in zip(self._both, topics, strict=True))) for _ in rounds]
+        row("consume, 1 KiB records", "CPU s/GB", *medians(costs), most=1 / 5)
+
+    def round_trips(self) -> None:
+        for replication_factor, acks in ((1, "1"), (3, "all")):
+            topic = f"trips-{acks}"
+            trips = []
+            for nodes in self._both:
+                load.create(nodes, topic, replication_factor)
+            for _ in range(self._scale.rounds):
+                trips.append(
+                    [load.round_trips(nodes, topic, acks=acks, seconds=self._scale.trips_s) for nodes in self._both]
+                )
+            title = f"round trip at 250/s, acks={acks}, RF {replication_factor}"
+            row(f"{title}, p50", "µs", *medians(Pair(a.p50_us, b.p50_us) for a, b in trips), most=1 / 2)
+            row(f"{title}, p99", "µs", *medians(Pair(a.p99_us, b.p99_us) for a, b in trips), most=1 / 2)
+
+    def memory_after_load(self) -> None:
+        row("memory after load, per process", "MiB", *self._memory(), most=1 / 10)
+
+    def leader_killed(self) -> None:
+        for nodes in self._both:
+            load.create(nodes, "moved", 3)
+
+        def once(nodes: Nodes) -> float:
+            return interruption.patient_s(nodes, "moved")
+
+        waits = [self._each(once) for _ in range(min(self._scale.rounds, 3))]
+        row("leader killed to the first new acknowledgement", "s", *medians(waits), most=1 / 5)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench-kafka", description=__doc__)
+    parser.add_argument("--jars", type=Path, required=True, help="the directory of Apache Kafka's jars")
+    parser.add_argument("--rounds", type=int, help=f"{FULL.rounds} unless --quick is given")
+    parser.add_argument("--quick", action="store_true", help="one round of fewer records, in three minutes")
+    options = parser.parse_args()
+    scale = QUICK if options.quick else FULL
+    scale = scale._replace(rounds=options.rounds or scale.rounds)
+    cores = f"{os.cpu_count()} cores shared by nodes and client"
+    print(f"{platform.platform()}, Python {platform.python_version()}, {cores}, medians of {scale.rounds}")
+    print(f"Load average before: {os.getloadavg()[0]:.1f}")
+    titles()
+    with ExitStack() as held:
+        began = time.monotonic()
+        ours = held.enter_context(Cluster(nodes=3, ledger=False))  # first: a JVM goes on compiling after its start
+        started_s, start = time.monotonic() - began, Cost.of(everything(ours))
+        theirs = held.enter_context(ApacheKafka(options.jars))
+        row("start to three brokers in Metadata", "s", started_s, theirs.started_s, most=1 / 10)
+        row("start, CPU of all nodes", "s", start.cpu_s, Cost.of(everything(theirs)).cpu_s, most=1 / 10)
+        both = Comparison(ours, theirs, scale)
+        both.idle()
+        both.cold()
+        both.warm_up()
+        both.throughput()
+        both.consume()
+        both.round_trips()
+        both.memory_after_load()
+        both.leader_killed()
+    print(f"\nLoad average after: {os.getloadavg()[0]:.1f} (the comparison itself makes 2 to 4).")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What the options of `heirlog storage format` ask for: feature levels and the voters of a new quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heirlog.cli.errors import CommandError
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, metadata_version_named, recovery_level
+from heirlog.metadata.image import KRAFT_VERSION, METADATA_VERSION, RECOVERY_VERSION
+from heirlog.protocol.types import BrokerId, endpoint_from_text, uuid_from_text
+from heirlog.raft.control import Voter
+
+
+def features_wanted(config: StaticConfig, release_version: str | None, given: Sequence[str]) -> dict[str, int]:
+    """The defaults, changed by --release-version and --feature. Raises CommandError."""
+    features = {**DEFAULT_FEATURES, RECOVERY_VERSION: recovery_level(config)}
+    if release_version is not None:
+        try:
+            features[METADATA_VERSION] = metadata_version_named(release_version)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+    for text in given:
+        name, _, level = text.partition("=")
+        supported = SUPPORTED_FEATURES.get(name)
+        if supported is None:
+            raise CommandError(f"--feature {name} is not a feature of heirlog; it has {', '.join(SUPPORTED_FEATURES)}")
+        if not level.isdigit() or int(level) not in supported:
+            raise CommandError(
+                f"--feature {text}: {name} has levels {supported.min_version} to {supported.max_version}"
+            )
+        if name == KRAFT_VERSION and int(level) == 0:
+            raise CommandError("--feature kraft.version=0 is not supported: heirlog keeps the voters in the log")
+        features[name] = int(level)
+    return features
+
+
+def voters_wanted(
+    config: StaticConfig, standalone: bool, initial_controllers: str | None, no_initial_controllers: bool
+) -> list[Voter] | None:
+    """Voters of a new quorum; None: standalone (the voter's directory id is not known yet). Raises CommandError."""
+    ways = standalone + (initial_controllers is not None) + no_initial_controllers
+    if ways > 1:
+        raise CommandError("only one of --standalone, --initial-controllers and --no-initial-controllers can be given")
+    if not config.is_controller:
+        if standalone or initial_controllers is not None:
+            raise CommandError("this node is no controller, so it is formatted without --standalone or initial voters")
+        return []
+    if ways == 0:
+        raise CommandError(
+            "this node is a controller: say --standalone (it is the only voter of a new quorum), "
+            "--initial-controllers (the voters of a new quorum) or --no-initial-controllers (it joins one)"
+        )
+    if initial_controllers is not None:
+        return [_voter(text.strip()) for text in initial_controllers.split(",")]
+    return None if standalone else []
+
+
+def _voter(text: str) -> Voter:
+    """`id@host:port:directory-id`, as Kafka writes it."""
+    node_id, _, rest = text.partition("@")
+    address, _, directory_id = rest.rpartition(":")
+    try:
+        return Voter(BrokerId(int(node_id)), uuid_from_text(directory_id), endpoint_from_text(address))
+    except ValueError as error:
+        raise CommandError(
+            f"--initial-controllers: {text!r} is not of the form id@host:port:directory-id ({error})"
+        ) from error

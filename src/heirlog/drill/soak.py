@@ -1,0 +1,419 @@
+"""Load for minutes while brokers die: eight producers and eight consumers, three brokers, one killed every 30 s.
+
+    begin --> topics --> clients start --> [ SIGKILL, a few seconds, start again ] ... --> producers flush
+          --> consumers reach what was acknowledged --> a new reader reads everything once more --> verdict
+
+Half of the way from one kill to the next the controller is killed too, in every third round. In the second half of the
+drill one broker, drawn at the beginning, is spared, and so is the controller in the last quarter: whether memory is
+level shows in a life of minutes.
+
+Judged: nothing acknowledged lost, doubled or out of order per producer and partition (`sequences`); no group skips a
+record or loses a commit; memory and open files of every node are level (`levels`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from heirlog.drill.levels import Levels
+from heirlog.drill.observe import DrillFailure
+from heirlog.drill.sequences import LastValues, Reading
+from heirlog.drill.soak_clients import (
+    APPEND_TIME,
+    COMPACTED,
+    PARTITIONS,
+    PLAIN,
+    RECONNECT,
+    ROLLING,
+    AssignedConsumer,
+    Books,
+    Commits,
+    GroupMember,
+    SteadyConsumer,
+    SteadyProducer,
+    identify,
+    settings_of,
+)
+from heirlog.local.cluster import Cluster
+
+CONFIG = {
+    "min.insync.replicas": 2,
+    "log.retention.check.interval.ms": 2_000,
+    "log.cleaner.backoff.ms": 1_000,
+    "offsets.topic.num.partitions": 8,
+    "offsets.topic.segment.bytes": 1_048_576,
+    "group.initial.rebalance.delay.ms": 500,
+}
+"""What the drill's cluster needs besides: retention and cleaning that come to pass within a minute."""
+RATE_PER_S = 250
+"""Records of each producer."""
+WRITERS = (PLAIN, PLAIN, PLAIN, ROLLING, ROLLING, APPEND_TIME, APPEND_TIME, COMPACTED)
+COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+DOWN_S = (2.0, 8.0)
+CONTROLLER_DOWN_S = 2.0
+CONTROLLER_EVERY = 3
+SAMPLE_S = 1.0
+FLUSH_S = 60.0
+QUIET_LIMIT_S = 60.0
+OUTPUT_SHOWN = 2_000
+"""Characters of a node's last words."""
+MEANINGFUL_S = 60.0
+"""A drill of that length without a deleted segment or a compaction has proved nothing about them."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    minutes: float
+    seed: int
+    acknowledged: int = 0
+    read: int = 0
+    lost: int = 0
+    doubled: int = 0
+    out_of_order: int = 0
+    wrong_bytes: int = 0
+    wrong_timestamps: int = 0
+    skipped: int = 0
+    """Records that a group or an assigned consumer passed over while it read."""
+    read_again: int = 0
+    """By groups after a rebalance: at least once is what they are promised."""
+    rebalances: int = 0
+    commits: int = 0
+    commits_lost: int = 0
+    keys: int = 0
+    keys_lost: int = 0
+    """Keys of the compacted topic whose last acknowledged value is not what a reader ends up with."""
+    kills: int = 0
+    controller_kills: int = 0
+    trimmed_replicas: int = 0
+    """Of the rolling topic: retention has deleted segments there."""
+    compactions: int = 0
+    resources: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        return not (
+            self.lost
+            or self.doubled
+            or self.out_of_order
+            or self.wrong_bytes
+            or self.wrong_timestamps
+            or self.skipped
+            or self.commits_lost
+            or self.keys_lost
+            or self.failures
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "drill": "soak",
+            "minutes": self.minutes,
+            "seed": self.seed,
+            "acknowledged": self.acknowledged,
+            "read": self.read,
+            "lost": self.lost,
+            "doubled": self.doubled,
+            "out_of_order": self.out_of_order,
+            "wrong_bytes": self.wrong_bytes,
+            "wrong_timestamps": self.wrong_timestamps,
+            "skipped": self.skipped,
+            "read_again": self.read_again,
+            "rebalances": self.rebalances,
+            "commits": self.commits,
+            "commits_lost": self.commits_lost,
+            "keys": self.keys,
+            "keys_lost": self.keys_lost,
+            "kills": self.kills,
+            "controller_kills": self.controller_kills,
+            "trimmed_replicas": self.trimmed_replicas,
+            "compactions": self.compactions,
+            "resources": self.resources,
+            "failures": self.failures,
+            "passed": self.passed,
+        }
+
+
+def run(
+    cluster: Cluster,
+    *,
+    minutes: float,
+    seed: int,
+    kill_every_s: float = 30.0,
+    say: Callable[[str], None] = lambda _: None,
+) -> Verdict:
+    """Play the drill on a started cluster of three brokers and a controller, with `CONFIG`. Raises DrillFailure."""
+    return _Soak(cluster, minutes * 60, Random(seed), kill_every_s, say).run(Verdict(minutes, seed))
+
+
+class _Soak:
+    def __init__(
+        self, cluster: Cluster, duration_s: float, random: Random, kill_every_s: float, say: Callable[[str], None]
+    ) -> None:
+        self.cluster = cluster
+        self.books = Books()
+        self.levels = Levels()
+        self._duration_s = duration_s
+        self._random = random
+        self._say = say
+        self._began_s = time.monotonic()
+        self._faults = iter(faults(cluster.brokers, _controllers(cluster), duration_s, kill_every_s, random))
+        self._next_fault = next(self._faults, None)
+        self._kills = self._controller_kills = 0
+        self._down: set[int] = set()
+        """Nodes that are not expected to run."""
+        self._sampled_s = 0.0
+
+    def run(self, verdict: Verdict) -> Verdict:
+        self._create_topics()
+        self._tell("topics are there; clients start")
+        bootstrap = self.cluster.bootstrap_servers
+        producers = [
+            SteadyProducer(
+                bootstrap, number, topic, RATE_PER_S, self.books, COMPRESSIONS[number % len(COMPRESSIONS)], FLUSH_S
+            )
+            for number, topic in enumerate(WRITERS)
+        ]
+        consumers = self._consumers(bootstrap)
+        for client in [*consumers, *producers]:
+            client.start()
+        try:
+            self._work(self._duration_s)
+        finally:
+            for producer in producers:
+                producer.ask_to_stop()
+            for producer in producers:
+                producer.stop()
+        self._tell(f"{self.books.acknowledged.count} records acknowledged; consumers go on until they have them all")
+        self._drain()
+        self._tell("consumers leave")
+        for consumer in consumers:
+            consumer.ask_to_stop()
+        for consumer in consumers:
+            consumer.stop()
+        self._read_once_more()
+        self._tell("done")
+        return self._judged(verdict)
+
+    def _create_topics(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers, "log_level": 0})
+        topics = [NewTopic(name, count, 3, config=settings_of(name)) for name, count in PARTITIONS.items()]
+        for created in admin.create_topics(topics).values():
+            created.result(30)
+
+    def _consumers(self, bootstrap: str) -> list[SteadyConsumer]:
+        def assigned(topic: str) -> SteadyConsumer:
+            name = f"assigned to {topic}"
+            return AssignedConsumer(bootstrap, name, self.books, self._reading(name, topic, gaps=topic == COMPACTED))
+
+        def group(topic: str, members: int, strategy: str) -> Iterator[SteadyConsumer]:
+            name, commits = f"group of {topic}", Commits()
+            reading = self._reading(name, topic, repeats=True)
+            for number in range(members):
+                yield GroupMember(
+                    bootstrap,
+                    f"{name}, member {number}",
+                    name,
+                    self.books,
+                    reading,
+                    commits,
+                    strategy=strategy,
+                    leaves=number == 0,
+                )
+
+        return [
+            *group(PLAIN, 3, "range"),
+            *group(APPEND_TIME, 2, "cooperative-sticky"),
+            *(assigned(topic) for topic in (PLAIN, ROLLING, COMPACTED)),
+        ]
+
+    def _reading(self, name: str, topic: str, *, repeats: bool = False, gaps: bool = False) -> Reading:
+        reading = Reading(topic, repeats=repeats, gaps=gaps)
+        self.books.readings.append((name, reading))
+        return reading
+
+    # time passes
+
+    def _tell(self, what: str) -> None:
+        self._say(f"{time.monotonic() - self._began_s:6.1f} s  {what}")
+
+    def _work(self, duration_s: float) -> None:
+        """Faults and samples, until the time is over and everybody is back."""
+        self._began_s = time.monotonic()
+        while (now_s := time.monotonic() - self._began_s) < duration_s:
+            self._strike(now_s)
+            self._watch()
+            time.sleep(SAMPLE_S / 4)
+        for node in self.cluster.node_ids:
+            if node not in self.cluster.pids:
+                self.cluster.start(node)
+        self._down.clear()
+
+    def _strike(self, now_s: float) -> None:
+        while self._next_fault is not None and self._next_fault.at_s <= now_s:
+            fault, self._next_fault = self._next_fault, next(self._faults, None)
+            self._tell(f"{'start' if fault.start else 'kill'} {fault.node}")
+            if fault.start:
+                self._down.discard(fault.node)
+                self.cluster.start(fault.node)
+            elif fault.node in self.cluster.pids:
+                self._down.add(fault.node)
+                self.cluster.kill(fault.node)
+                self._kills += fault.node in self.cluster.brokers
+                self._controller_kills += fault.node not in self.cluster.brokers
+
+    def _watch(self) -> None:
+        now_s = time.monotonic() - self._began_s
+        if now_s - self._sampled_s < SAMPLE_S:
+            return
+        self._sampled_s = now_s
+        pids = self.cluster.pids
+        self.levels.sample(now_s, pids)
+        for node in self.cluster.node_ids:
+            if node not in pids and node not in self._down:
+                self._down.add(node)
+                self.books.failed(f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}")
+
+    def _drain(self) -> None:
+        """Until every reader has what was acknowledged, or nobody reads anything new for `QUIET_LIMIT_S`."""
+        seen, since_s = -1, time.monotonic()
+        while self._unread() and time.monotonic() - since_s < QUIET_LIMIT_S:
+            if seen != (seen := sum(reading.read for _, reading in self.books.readings)):
+                since_s = time.monotonic()
+            self._watch()
+            time.sleep(0.05)
+
+    def _unread(self) -> int:
+        return sum(reading.unread(self.books.acknowledged.of(reading.topic)) for _, reading in self.books.readings)
+
+    def _read_once_more(self) -> None:
+        """What the log holds now, to a client that was not there: a record may be lost after it was read."""
+        self._tell("a new reader reads everything once more")
+        readings = {
+            topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
+        }
+        readings[ROLLING].mid = True
+        for message in everything(self.cluster.bootstrap_servers):
+            topic, record = message.topic(), identify(message)
+            assert topic is not None
+            readings[topic].add(message.partition(), message.offset(), record)
+            if topic == COMPACTED and record is not None:
+                _keep(self.books.last_values, message, record.sequence)
+
+    def _judged(self, verdict: Verdict) -> Verdict:
+        books = self.books
+        verdict.acknowledged = books.acknowledged.count
+        verdict.doubled = books.acknowledged.doubled
+        verdict.out_of_order = books.acknowledged.out_of_order
+        for name, reading in books.readings:
+            unread = reading.unread(books.acknowledged.of(reading.topic))
+            if unread or reading.missing or reading.doubled or reading.out_of_order or reading.wrong_bytes:
+                books.failed(
+                    f"{name}: {unread} acknowledged records unread, {reading.missing} skipped, {reading.doubled} "
+                    f"doubled, {reading.out_of_order} out of order, {reading.wrong_bytes} with wrong bytes"
+                )
+            verdict.read += reading.read
+            verdict.lost += unread
+            verdict.skipped += reading.missing
+            verdict.doubled += reading.doubled
+            verdict.out_of_order += reading.out_of_order
+            verdict.wrong_bytes += reading.wrong_bytes
+            verdict.read_again += reading.read_again
+        verdict.wrong_timestamps = books.wrong_timestamps
+        verdict.rebalances, verdict.commits, verdict.commits_lost = books.rebalances, books.commits, books.commits_lost
+        verdict.keys, verdict.keys_lost = len(books.last_values.acknowledged), books.last_values.lost()
+        verdict.kills, verdict.controller_kills = self._kills, self._controller_kills
+        verdict.trimmed_replicas = self._trimmed_replicas()
+        verdict.compactions = sum(self.cluster.output(node).count("log-compacted") for node in self.cluster.brokers)
+        if self._duration_s >= MEANINGFUL_S and not (verdict.trimmed_replicas and verdict.compactions):
+            books.failed(
+                "no segment was deleted by retention, or no log compacted: the drill proved nothing about them"
+            )
+        verdict.resources = self.levels.as_json()
+        verdict.failures = [*books.failures, *self.levels.findings()]
+        return verdict
+
+    def _trimmed_replicas(self) -> int:
+        firsts = [
+            min(path.name for path in directory.glob("*.log"))
+            for directory in self.cluster.data.glob(f"broker-*/**/{ROLLING}-*")
+            if directory.is_dir()
+        ]
+        return sum(int(name.split(".")[0]) > 0 for name in firsts)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    at_s: float
+    node: int
+    start: bool
+
+
+def faults(
+    brokers: list[int], controllers: list[int], duration_s: float, kill_every_s: float, random: Random
+) -> list[Fault]:
+    """In the order of time: a broker killed in every round, in the middle of it, and started again within `DOWN_S`.
+
+    In every third round, the first among them, a controller is killed as well. See the module for who is spared.
+    """
+    found = []
+    spared = random.choice(brokers)
+    for number in range(int(duration_s / kill_every_s)):
+        at_s = (number + 0.5) * kill_every_s
+        victims = [broker for broker in brokers if broker != spared or at_s < duration_s / 2]
+        down_s = min(random.uniform(*DOWN_S), kill_every_s / 2)
+        victim = random.choice(victims)
+        found += [Fault(at_s, victim, False), Fault(at_s + down_s, victim, True)]
+        if controllers and number % CONTROLLER_EVERY == 0 and at_s < 0.75 * duration_s:
+            too_s = at_s + random.uniform(0, kill_every_s / 3)
+            found += [Fault(too_s, controllers[0], False), Fault(too_s + CONTROLLER_DOWN_S, controllers[0], True)]
+    return sorted((fault for fault in found if fault.at_s < duration_s), key=lambda fault: fault.at_s)
+
+
+def _controllers(cluster: Cluster) -> list[int]:
+    return [node for node in cluster.node_ids if node not in cluster.brokers]
+
+
+def _keep(values: LastValues, message: Message, sequence: int) -> None:
+    key = message.key()
+    assert isinstance(key, bytes)
+    values.found[key] = None if message.value() is None else sequence
+
+
+def everything(bootstrap: str) -> Iterator[Message]:
+    """What a new client finds in all topics, from the beginning to the end of every partition. Raises DrillFailure."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "soak: second reading",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            **RECONNECT,
+        }
+    )
+    try:
+        left = {(topic, index) for topic, count in PARTITIONS.items() for index in range(count)}
+        consumer.assign([Place(topic, index, 0) for topic, index in sorted(left)])
+        progress_s = time.monotonic()
+        while left:
+            messages = consumer.consume(10_000, timeout=0.2)
+            if messages:
+                progress_s = time.monotonic()
+            elif time.monotonic() - progress_s > QUIET_LIMIT_S:
+                raise DrillFailure(f"{sorted(left)} could not be read to their end")
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    left.discard((message.topic(), message.partition()))
+    finally:
+        consumer.close()

@@ -1,0 +1,178 @@
+"""Where a drill plays, so that a signal ends it at any moment and leaves nothing.
+
+    main thread    waits for the drill or for a signal
+    drill thread   imports, starts a cluster, plays, judges, cleans up behind itself
+
+    the drill ends     its folder is removed; what it returned or raised arrives in the main thread
+    a signal comes     every process below this one is killed, the folder removed, and this process ends: 130
+
+A drill spends its time in calls of librdkafka that no signal interrupts, and an exception in the middle of its clean-up
+(or in an import) could leave a process or be lost. So no signal reaches the drill: it is ended from outside, and does
+not need to end well. All of its files, those of its children too, are in one temporary folder. On Linux orphans of its
+children become ours, so that a JVM whose driver was killed is found as well. Further signals change nothing.
+
+Killed by SIGKILL this process cannot clean up: its nodes notice it and end, and a shell removes the folder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Generic, NoReturn, TypeVar
+
+from heirlog.local.processes import after_our_end, call_off
+
+T = TypeVar("T")
+
+INTERRUPTED = 128 + signal.SIGINT.value
+"""Exit code of a drill that a signal ended, as a shell reports it."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ORPHANS_END_S = 20
+"""By then nodes without their parent have ended (`heirlog.cli.node`)."""
+PATIENCE_S = 10.0
+"""For killed processes to be gone: those that the kernel holds in a call take longer."""
+POLL_S = 0.01
+_SET_CHILD_SUBREAPER = 36
+"""Of Linux's prctl: orphans below this process become its children instead of those of process 1."""
+
+
+class Stage(Generic[T]):
+    """For one drill. folder: temporary; Python's `tempfile` and the children's TMPDIR point there meanwhile."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.gettempdir(), f"heirlog-drill-{os.getpid()}-{secrets.token_hex(4)}")
+        self._exit_code = INTERRUPTED
+        self._ended = threading.Event()
+        self._result: list[T] = []
+        self._failure: BaseException | None = None
+
+    def play(self, drill: Callable[[], T]) -> T:
+        """What the drill returns; raises what it raises. Call it in the main thread."""
+        with _interrupted_once(), _temporary_files_in(self.folder):
+            try:
+                remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self.folder))
+                self.folder.mkdir(mode=0o700)
+                _adopt_orphans()
+                threading.Thread(target=self._run, args=(drill,), name="drill", daemon=True).start()
+                self._ended.wait()
+                shutil.rmtree(self.folder, ignore_errors=True)
+                call_off(remover)
+            except KeyboardInterrupt:
+                # (inside: the drill thread goes on, and must not make files elsewhere)
+                self._end()
+        if self._failure is not None:
+            raise self._failure
+        return self._result[0]
+
+    def hold(self, exit_code: int) -> NoReturn:
+        """Leave everything as it is until a signal, which then ends the process with this code. In the drill thread."""
+        self._exit_code = exit_code
+        while True:
+            threading.Event().wait()
+
+    def _run(self, drill: Callable[[], T]) -> None:
+        try:
+            self._result.append(drill())
+        except BaseException as failure:
+            self._failure = failure
+        self._ended.set()
+
+    def _end(self) -> NoReturn:
+        deadline = time.monotonic() + PATIENCE_S
+        # again where the drill thread has started a process or made a folder meanwhile: without the folder it cannot
+        while (self.folder.exists() or below(os.getpid(), parents())) and time.monotonic() < deadline:
+            end_below(os.getpid())
+            shutil.rmtree(self.folder, ignore_errors=True)
+        # the drill thread may hold any lock that an orderly end would wait for
+        os._exit(self._exit_code)
+
+
+def _pass(number: int, frame: FrameType | None) -> None:
+    """A further signal."""
+
+
+@contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """The first signal is a KeyboardInterrupt; further ones do not disturb what catches it."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        # no SIG_IGN: of a signal that has just arrived Python would then print a traceback
+        for each in SIGNALS:
+            signal.signal(each, _pass)
+        raise KeyboardInterrupt
+
+    # what is ignored stays so: a shell starts commands in the background that way
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, interrupt) for number in heard]
+    try:
+        yield
+    finally:
+        for number, handler in zip(heard, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    before = tempfile.tempdir, os.environ.get("TMPDIR")
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before[0]
+        if before[1] is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before[1]
+
+
+def _adopt_orphans() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def end_below(ancestor: int) -> None:
+    """Kill every process that comes from this one, until none is left; not this one itself."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (living := below(ancestor, parents())) and time.monotonic() < deadline:
+        for pid in living:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def below(ancestor: int, parents: Mapping[int, int]) -> set[int]:
+    """All processes that come from this one. parents: process -> its parent.
+
+    Numbers start over at some point, so a child's may be smaller than its parent's.
+    """
+    found: set[int] = set()
+    latest = {ancestor}
+    while latest := {pid for pid, parent in parents.items() if parent in latest} - found:
+        found |= latest
+    return found
+
+
+def parents() -> dict[int, int]:
+    """Of every living process (zombies do not count), except the one that lists them."""
+    found = {}
+    # a session of its own: a further Ctrl-C would end it before it has listed everything
+    command = ["ps", "-A", "-o", "pid=,ppid=,stat="]
+    listing = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    out, _ = listing.communicate()
+    for line in out.splitlines():
+        pid, parent, state = line.split()
+        if not state.startswith("Z") and int(pid) != listing.pid:
+            found[int(pid)] = int(parent)
+    return found

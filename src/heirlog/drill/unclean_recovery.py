@@ -1,0 +1,335 @@
+"""Unclean recovery, played on real processes with a real client: one scenario of KIP-966's second half per run.
+
+Brokers 1, 2 and 3 hold the topic (assignment 1,2,3, min.insync.replicas=2); flush settings are Kafka's, so that
+acknowledged records may still be in page cache only. 3 stops cleanly at the beginning, so that 1 and 2 are the last who
+have everything; then both are killed, and neither of them may claim any more that its log is whole.
+
+    U1   the longest log has a tail of an old leader epoch    who has the newest epoch leads
+    U2   a member of LastKnownELR is away                     nobody leads, and the status says for whom it waits
+    U3   a replica answers, and then loses what it had        the answer is forgotten with its incarnation
+    U11  the last leader lost its tail, 2 has everything      2 leads; by Kafka's rule (manager off) the last leader
+                                                              does, and what it lost is lost
+    U16  an operator names a leader that has less             the loss report says exactly what was given up
+
+With the manager off each script does the same to the brokers, elections follow the rules that Apache Kafka ships, and
+the verdict tells what became of acknowledged records.
+
+U11 needs nothing but `Nodes`: `make interop` plays it on Apache Kafka, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from heirlog.blocking.data import DataClient
+from heirlog.blocking.loss_reports import read_reports
+from heirlog.client.admin import elect_leaders
+from heirlog.client.recovery import RecoveryPartition, describe_recovery
+from heirlog.drill.observe import DrillFailure, Moment
+from heirlog.drill.play import QUICK_STOPS, Nodes, Play
+from heirlog.drill.workload import Acknowledged, EndWatch, Writer
+from heirlog.local.cluster import Cluster
+from heirlog.metadata.loss_report import LossReport
+from heirlog.protocol.types import NO_LEADER
+
+TOPIC = "unclean-recovery"
+LAST, OTHER, EARLY = 1, 2, 3
+"""Who leads in the end, who is with it until then, and who stops before."""
+RECORDS = 2_000
+TAIL_RECORDS = 1_500
+LEADERLESS_S = 2.0
+CALL_S = 30.0
+"""For one answer of the controller, which may ask the replicas first."""
+UNCLEAN, DESIGNATION = 1, 4
+SEED = 966
+"""How much of an unflushed tail survives a power cut; another one by `seed`."""
+LoseTail = Callable[[int], None]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`passed`: nothing acknowledged lost; in U16, the report tells exactly what was given up."""
+
+    scenario: str
+    manager: bool
+    acknowledged: int = 0
+    readable: int = 0
+    lost: int = 0
+    leader: int = NO_LEADER
+    """Whom the election made leader."""
+    basis: str = ""
+    reported_lost: int | None = None
+    """Offsets that the loss report says were given up; None: without limit, or there is no report."""
+    reported_exactly: bool = False
+    waited_for: list[int] = field(default_factory=list)
+    timeline: list[Moment] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        if self.scenario == "U16":
+            return self.lost == self.reported_lost and self.reported_exactly
+        return self.lost == 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "drill": TOPIC,
+            "scenario": self.scenario,
+            "manager": self.manager,
+            "acknowledged": self.acknowledged,
+            "readable": self.readable,
+            "lost": self.lost,
+            "leader": self.leader,
+            "basis": self.basis,
+            "reported_lost": self.reported_lost,
+            "reported_exactly": self.reported_exactly,
+            "waited_for": self.waited_for,
+            "passed": self.passed,
+            "timeline": [moment.as_json() for moment in self.timeline],
+        }
+
+
+def config(*, manager: bool) -> dict[str, Any]:
+    """What the nodes need in their server.properties."""
+    return {"unclean.recovery.manager.enabled": manager, **QUICK_STOPS}
+
+
+def run(
+    cluster: Cluster,
+    scenario: str = "U11",
+    *,
+    manager: bool = True,
+    seed: int = SEED,
+    say: Callable[[Moment], None] | None = None,
+) -> tuple[Verdict, list[Acknowledged]]:
+    """Play one of SCENARIOS on a started cluster of three brokers, whose nodes have `config(...)`.
+
+    seed: how much of a lost tail survives. Returns the verdict and the records acknowledged at acks=all. Raises
+    DrillFailure if the cluster does not get to a state that the script needs.
+    """
+    play = Recovery(cluster, scenario, manager, lambda node: _cut(cluster, node, seed), say)
+    try:
+        return play.run(SCENARIOS[scenario])
+    finally:
+        play.close()
+
+
+def _cut(cluster: Cluster, node: int, seed: int) -> None:
+    cluster.lose_unflushed(node, seed)
+
+
+class Recovery(Play):
+    """One scenario at work. lose_tail: what a power cut does to the log of a node that was killed."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        scenario: str,
+        manager: bool,
+        lose_tail: LoseTail,
+        say: Callable[[Moment], None] | None = None,
+    ) -> None:
+        super().__init__(nodes, TOPIC, say)
+        self.manager = manager
+        self.lose_tail = lose_tail
+        self.verdict = Verdict(scenario, manager, timeline=self.timeline)
+        self.acknowledged: list[Acknowledged] = []
+
+    def run(self, scenario: Callable[[Recovery], None]) -> tuple[Verdict, list[Acknowledged]]:
+        self.create_topic([LAST, OTHER, EARLY], {"min.insync.replicas": "2", **_strategy(self)})
+        with EndWatch(self.nodes.bootstrap_servers, self.topic) as self.watch:
+            self.note("all three replicas in the ISR", lambda view: len(view.isr) == 3)
+            self.write(TAIL_RECORDS // 3)
+            scenario(self)
+            self.note("everybody caught up", lambda view: view.leader != NO_LEADER and len(view.isr) == 3)
+        self._read_report()
+        verdict = self.verdict
+        verdict.acknowledged = len(self.acknowledged)
+        verdict.readable, _ = self.readable(self.acknowledged)
+        verdict.lost = verdict.acknowledged - verdict.readable
+        return verdict, self.acknowledged
+
+    def _read_report(self) -> None:
+        """What the cluster says of the last election that may have lost something."""
+        if not isinstance(self.nodes, Cluster):
+            # Apache Kafka tells nothing
+            return
+        reports: list[LossReport] = []
+
+        def is_there() -> bool:
+            reports[:] = [report for report in read_reports(client) if report.topic == self.topic]
+            return bool(reports)
+
+        with DataClient(self.nodes.bootstrap_servers) as client:
+            self.until(is_there, "the loss report")
+        newest = max(reports, key=lambda report: report.election.leader_epoch)
+        self.verdict.basis = newest.election.basis.value
+        self.verdict.reported_lost, self.verdict.reported_exactly = newest.loss.records_max, newest.loss.is_exact
+
+    # steps
+
+    def write(self, records: int) -> None:
+        """So many more acknowledged by everybody in the ISR."""
+        with Writer(self.nodes.bootstrap_servers, self.topic, acks="all") as writer:
+            self.until(lambda: len(writer.acknowledged) >= records, f"{records} records to be acknowledged")
+        self.acknowledged += writer.acknowledged
+
+    def write_tail(self, records: int) -> None:
+        """So many that only the leader has: nobody was told that they are safe."""
+        with Writer(self.nodes.bootstrap_servers, self.topic, acks="1", flush_s=5.0) as alone:
+            self.until(lambda: len(alone.acknowledged) >= records, f"{records} records written under min ISR")
+
+    def two_are_left(self) -> None:
+        self.nodes.stop(EARLY)
+        self.note(f"{EARLY} stopped cleanly", lambda view: set(view.isr) == {LAST, OTHER})
+        self.write(RECORDS)
+
+    def one_is_left(self) -> None:
+        self.nodes.kill(OTHER)
+        self.note(f"{OTHER} was killed", lambda view: view.isr == (LAST,) and view.leader == LAST)
+
+    def returns(self, node: int, *, leaderless: bool = True) -> None:
+        """Back, and with `leaderless` nobody is elected for it."""
+        self.nodes.start(node)
+        if leaderless:
+            self.stays_leaderless(f"{node} returned: nobody leads", LEADERLESS_S)
+
+    def elected(self, event: str, *allowed: int) -> None:
+        """Somebody leads. With the manager on it is one of `allowed`."""
+        view = self.note(event, lambda view: view.leader != NO_LEADER)
+        self.verdict.leader = view.leader
+        if self.manager and view.leader not in allowed:
+            raise DrillFailure(f"{event}: broker {view.leader} was elected, where {allowed} may be")
+
+    def described(self) -> RecoveryPartition:
+        """What the controller says of the recovery (key 10094)."""
+        described = self.client.run(describe_recovery({self.topic: [0]}), timeout_s=CALL_S)
+        return described.topics[0].partitions[0]
+
+
+def _strategy(play: Recovery) -> dict[str, str]:
+    if play.verdict.scenario == "U16" and play.manager:
+        return {"unclean.recovery.strategy": "None"}
+    return {}
+
+
+# scenarios
+
+
+def newest_epoch(play: Recovery) -> None:
+    """U1."""
+    play.nodes.stop(OTHER)
+    play.note(f"{OTHER} stopped cleanly", lambda view: OTHER not in view.isr)
+    play.write(RECORDS)
+    play.nodes.stop(EARLY)
+    play.note(f"{EARLY} stopped cleanly", lambda view: view.isr == (LAST,))
+    play.write_tail(TAIL_RECORDS)
+    play.nodes.kill(LAST)
+    play.nodes.start(EARLY)
+    play.nodes.start(OTHER)
+    play.note(
+        f"{EARLY} and {OTHER} returned: {LAST} was killed with a tail that nobody acknowledged",
+        lambda view: set(view.isr) == {EARLY, OTHER},
+    )
+    play.write(TAIL_RECORDS // 3)
+    for node in (OTHER, EARLY):
+        play.nodes.kill(node)
+    play.returns(LAST)
+    for node in (OTHER, EARLY):
+        play.nodes.start(node)
+    play.elected("all returned: the newest leader epoch wins", OTHER, EARLY)
+
+
+def waits_for_a_member(play: Recovery) -> None:
+    """U2."""
+    play.two_are_left()
+    play.one_is_left()
+    play.nodes.kill(LAST)
+    play.returns(EARLY)
+    play.returns(OTHER)
+    play.nodes.kill(OTHER)
+    if not play.manager:
+        play.nodes.start(LAST)
+        play.elected(f"{LAST} returned: the last known leader is elected, whoever is away")
+        play.nodes.start(OTHER)
+        return
+    play.returns(LAST)
+    # until LAST has registered and answered, the controller waits for it, too
+    play.until(lambda: list(play.described().waits_for) == [OTHER], f"a status that waits for {OTHER} alone")
+    play.verdict.waited_for = [OTHER]
+    play.nodes.start(OTHER)
+    play.elected(f"{OTHER} returned: everybody has answered", LAST, OTHER, EARLY)
+
+
+def forgets_old_answers(play: Recovery) -> None:
+    """U3. The last leader has a tail that makes it win, until it loses it."""
+    play.two_are_left()
+    play.one_is_left()
+    play.write_tail(TAIL_RECORDS)
+    play.nodes.kill(LAST)
+    play.returns(EARLY)
+    play.returns(OTHER)
+    play.nodes.kill(OTHER)
+    if not play.manager:
+        play.lose_tail(LAST)
+        play.nodes.start(LAST)
+        play.elected(f"{LAST} returned without its tail: it is elected, nobody asks it anything")
+        play.nodes.start(OTHER)
+        return
+    play.returns(LAST)
+    play.until(lambda: LAST in _who_answered(play), f"{LAST} to answer")
+    play.nodes.kill(LAST)
+    play.lose_tail(LAST)
+    play.returns(LAST)
+    play.nodes.start(OTHER)
+    play.elected(f"{LAST} lost its tail after it had answered, {OTHER} returned", OTHER)
+
+
+def _who_answered(play: Recovery) -> set[int]:
+    """Asked on purpose: while a member of the quorum is away, the cluster asks nobody by itself."""
+    described = play.client.run(describe_recovery({play.topic: [0]}, ask_replicas=True), timeout_s=CALL_S)
+    return {replica.broker_id for replica in described.topics[0].partitions[0].replicas if replica.is_valid}
+
+
+def longest_log(play: Recovery) -> None:
+    """U11."""
+    play.two_are_left()
+    play.one_is_left()
+    play.nodes.kill(LAST)
+    play.lose_tail(LAST)
+    play.returns(EARLY)
+    play.returns(OTHER)
+    play.nodes.start(LAST)
+    play.elected(f"{LAST} returned without its tail; {OTHER} has everything", OTHER)
+
+
+def reported_loss(play: Recovery) -> None:
+    """U16."""
+    play.two_are_left()
+    play.one_is_left()
+    play.nodes.kill(LAST)
+    if not play.manager:
+        play.nodes.start(EARLY)
+        play.note(f"{EARLY} returned: nobody leads", lambda view: view.leader == NO_LEADER)
+        play.client.run(elect_leaders(UNCLEAN, [(play.topic, 0)], 10_000), timeout_s=CALL_S)
+        play.elected(f"an operator elects what is there: {EARLY}")
+        play.nodes.start(OTHER)
+        play.nodes.start(LAST)
+        return
+    play.nodes.start(OTHER)
+    play.nodes.start(LAST)
+    play.returns(EARLY)
+    play.until(lambda: _who_answered(play) == {EARLY, OTHER, LAST}, "everybody to answer")
+    designated = elect_leaders(DESIGNATION, [(play.topic, 0)], 10_000, desired={(play.topic, 0): EARLY})
+    play.client.run(designated, timeout_s=CALL_S)
+    play.elected(f"an operator names {EARLY}, which has the least", EARLY)
+
+
+SCENARIOS: dict[str, Callable[[Recovery], None]] = {
+    "U1": newest_epoch,
+    "U2": waits_for_a_member,
+    "U3": forgets_old_answers,
+    "U11": longest_log,
+    "U16": reported_loss,
+}

@@ -1,0 +1,317 @@
+"""A cluster of node processes on this machine, for tests and drills.
+
+    with Cluster(nodes=3, config={"log.segment.bytes": "1048576"}) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.kill(1)              # SIGKILL
+        cluster.lose_unflushed(1)    # ... and the power was cut
+        cluster.start(1)
+
+Brokers are 1..nodes, the controller is 100; with `combined` broker 1 has both roles. Nodes keep a ledger of what they
+flushed (`heirlog.server.ledger`), so that a power cut can be played on their files. Whatever ends the test, the nodes
+end too: on leaving the `with` block, at the interpreter's exit, or, where neither runs, because their standard input
+ends with the parent. Of a folder that was not given nothing is left in any of these ways.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from heirlog.local import data_folder, properties
+from heirlog.local import layout as layouts
+from heirlog.local.errors import LocalError
+from heirlog.local.format import format_cluster
+from heirlog.local.layout import CONTROLLER_ID, Layout, NodeLayout
+from heirlog.local.ports import PortReservation
+from heirlog.local.processes import (
+    NodeProcess,
+    after_our_end,
+    call_off,
+    end_description,
+    stop_all,
+    wait_until_ready,
+)
+from heirlog.metadata.config_def import ConfigError
+from heirlog.metadata.image import ELR_VERSION
+from heirlog.server.ledger import LedgerFailed, PowerCut, apply_power_cut, has_failed
+
+DEFAULT_NODES = 3
+READY_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 120.0
+"""Of nodes that hang: a busy machine takes half a minute to start four of them."""
+ORPHANS_END_S = 20
+"""By then nodes without their parent have ended (`heirlog.cli.node`)."""
+
+
+class ClusterError(Exception):
+    """The cluster did not do what the test asked of it; says which node and what it printed last."""
+
+
+class Cluster:
+    """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
+
+    nodes: brokers; None: those that `data` holds, one for each of `racks`, or 3.
+    config: further server.properties for every node; values may be str, int or bool.
+    data: a directory that outlives the cluster and may hold one already, which is started as it is: other arguments
+        that contradict it are refused. None: a temporary one, removed at the end.
+    racks: `broker.rack` of each broker, in the order of their ids.
+    elr: False formats the cluster with eligible.leader.replicas.version=0.
+    ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
+    """
+
+    def __init__(
+        self,
+        nodes: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        combined: bool = False,
+        data: str | Path | None = None,
+        elr: bool = True,
+        ledger: bool = True,
+        racks: Sequence[str] | None = None,
+    ) -> None:
+        if nodes is not None and not 0 < nodes < CONTROLLER_ID:
+            raise ClusterError(f"a cluster has 1 to {CONTROLLER_ID - 1} brokers, not {nodes}")
+        if racks is not None and (isinstance(racks, str) or not racks or nodes not in (None, len(racks))):
+            raise ClusterError(f"racks has one name for each broker, in a list; {racks!r} is not that")
+        self._nodes = nodes if racks is None else len(racks)
+        self._racks = None if racks is None else list(racks)
+        self._config = {name: _text(value) for name, value in (config or {}).items()}
+        self._combined = combined
+        self._elr = elr
+        self._ledger = ledger
+        self._keep_data = data is not None
+        self._given_data = data
+        self._data: Path | None = None
+        self._layout: Layout | None = None
+        self._ports = PortReservation()
+        self._processes: dict[int, NodeProcess] = {}
+        self._remover: subprocess.Popen[bytes] | None = None
+        self._is_open = False
+        self._lock: int | None = None
+
+    def __enter__(self) -> Cluster:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Returns once every broker knows every broker. Raises ClusterError."""
+        if self._is_open:
+            raise ClusterError("the cluster is started already")
+        self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
+        atexit.register(self.close)
+        if not self._keep_data:
+            self._remover = after_our_end(f'sleep {ORPHANS_END_S}; rm -rf -- "$0"', str(self._data))
+        try:
+            self._lock = data_folder.hold(self._data)
+            self._layout = self._prepare(self._data)
+            self._processes = {
+                node.node_id: NodeProcess(node, ledger=self._ledger, reuse_port=True)
+                for node in self._layout.start_order()
+            }
+            self._is_open = True
+            for process in self._processes.values():
+                process.start()
+            self.wait_until_ready()
+        except (LocalError, ConfigError) as error:
+            self.close()
+            raise ClusterError(str(error)) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, data: Path) -> Layout:
+        layout = layouts.load(data)
+        if layout is not None:
+            self._refuse_contradictions(layout)
+            for node in layout.nodes:
+                for port in node.ports():
+                    self._ports.reserve(port)
+            data_folder.taken_in(layout)
+        else:
+            ports = [self._ports.reserve() for _ in range(self._nodes or DEFAULT_NODES)]
+            controller_port = self._ports.reserve()
+            layouts.refuse_racks(self._racks or ())
+            layout = layouts.create(
+                data, ports, controller_port, combined=self._combined, config=self._config, racks=self._racks or ()
+            )
+        format_cluster(layout, {} if self._elr else {ELR_VERSION: 0})
+        return layout
+
+    def _refuse_contradictions(self, layout: Layout) -> None:
+        holds = f"{layout.data} holds a cluster with"
+        if self._nodes not in (None, len(layout.brokers)):
+            raise ClusterError(f"{holds} {len(layout.brokers)} brokers, not {self._nodes}")
+        racks = [broker.rack for broker in layout.brokers]
+        if self._racks not in (None, racks):
+            raise ClusterError(f"{holds} brokers in racks {racks}, not {self._racks}")
+        for node in layout.nodes:
+            there = properties.read(node.properties_path)
+            for name, value in self._config.items():
+                if there.get(name) != value:
+                    raise ClusterError(f"{holds} {name}={there.get(name)}, not {value}; edit {node.properties_path}")
+
+    def close(self) -> None:
+        """Stop every node by its own handle. Data that were not given a place are removed."""
+        atexit.unregister(self.close)
+        self._is_open = False
+        # nobody looks at these data again, unless their place was given
+        if self._keep_data and self._layout is not None:
+            brokers, controllers = self._stop_order()
+            stop_all(brokers, controllers, STOP_TIMEOUT_S)
+        for process in self._processes.values():
+            process.kill()
+        self._ports.release()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        if not self._keep_data and self._data is not None:
+            shutil.rmtree(self._data, ignore_errors=True)
+        if self._remover is not None:
+            call_off(self._remover)
+            self._remover = None
+
+    def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Until every running broker knows every running broker; paused ones do not count. Raises ClusterError."""
+        brokers, others = self._active(self._known().brokers), self._active(self._known().controllers)
+        try:
+            wait_until_ready(brokers, others, timeout_s)
+        except LocalError as error:
+            raise ClusterError(str(error)) from error
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._known().bootstrap_servers
+
+    @property
+    def data(self) -> Path:
+        """Each node's properties, log directory and printed output (`broker-1/node.log`) are below."""
+        return self._known().data
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Process ids of the nodes that run."""
+        return {node_id: process.pid for node_id, process in self._processes.items() if process.pid is not None}
+
+    @property
+    def brokers(self) -> list[int]:
+        """Ids of all brokers, running or not."""
+        return [node.node_id for node in self._known().brokers]
+
+    @property
+    def node_ids(self) -> list[int]:
+        """Of all nodes, running or not."""
+        return list(self._processes)
+
+    def output(self, node: int) -> str:
+        """What the node printed so far, over all its incarnations."""
+        return self._process(node).layout.output_path.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self, node: int) -> None:
+        """SIGKILL; gone when this returns. What it wrote stays, flushed or not: see `lose_unflushed`."""
+        self._process(node).kill()
+
+    def stop(self, node: int, timeout_s: float | None = None) -> None:
+        """A clean stop (SIGTERM); returns once it ended. Raises ClusterError if it did not end with exit code 0.
+
+        timeout_s: None: two minutes, and longer for thousands of partitions.
+        """
+        process = self._process(node)
+        timeout_s = process.stop_patience_s(STOP_TIMEOUT_S) if timeout_s is None else timeout_s
+        if not process.running:
+            raise ClusterError(f"{process.layout.name} is not running")
+        process.ask_to_stop()
+        if not process.wait(timeout_s):
+            process.kill()
+            raise ClusterError(
+                f"{process.layout.name} did not stop within {timeout_s:g} s; it said: {process.last_words()}"
+            )
+        # ended by the signal itself: the process was not yet far enough to catch it, hence had not touched its files
+        if process.exit_code not in (0, -signal.SIGTERM):
+            raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
+
+    def pause(self, node: int) -> None:
+        """SIGSTOP: its sockets stay open and it answers nothing, as a machine that hangs.
+
+        After `broker.session.timeout.ms` (9 s) others lead its partitions; resumed, it learns so from them. Raises
+        ClusterError for a node that does not run, or is paused.
+        """
+        process = self._process(node)
+        if not process.running or process.paused:
+            raise ClusterError(f"{process.layout.name} is {'paused already' if process.paused else 'not running'}")
+        process.pause()
+
+    def resume(self, node: int) -> None:
+        """SIGCONT. Raises ClusterError for a node that is not paused."""
+        process = self._process(node)
+        if not process.paused:
+            raise ClusterError(f"{process.layout.name} is not paused")
+        process.resume()
+
+    def start(self, node: int, *, accept_older_metadata: bool = False) -> None:
+        """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all).
+
+        accept_older_metadata: a broker follows a controller whose metadata are older than the broker's own copy;
+        otherwise it refuses to start. Raises ClusterError for a node that runs.
+        """
+        process = self._process(node)
+        if not self._is_open:
+            raise ClusterError("the cluster is closed")
+        if process.running:
+            raise ClusterError(f"{process.layout.name} runs already")
+        process.start(accept_older_metadata=accept_older_metadata)
+
+    def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
+        """What a power cut does to the files of `node`, which is killed if it still runs.
+
+        Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
+        may tear), and creates, renames and unlinks whose directory was not synced are undone. Returns what was lost.
+        Raises ClusterError, with nothing changed, where the ledger does not know what was flushed.
+        """
+        process = self._process(node)
+        if not self._ledger:
+            raise ClusterError("this cluster keeps no ledger of what its nodes flushed")
+        process.kill()
+        if not process.layout.ledger_path.exists() and not has_failed(str(process.layout.ledger_path)):
+            return PowerCut()  # killed before it had opened its first file
+        try:
+            return apply_power_cut(str(process.layout.ledger_path), seed)
+        except LedgerFailed as error:
+            raise ClusterError(f"{process.layout.name}: {error}") from error
+
+    def _process(self, node: int) -> NodeProcess:
+        self._known()
+        found = self._processes.get(node)
+        if found is None:
+            raise ClusterError(f"there is no node {node}; nodes are {', '.join(map(str, self._processes))}")
+        return found
+
+    def _active(self, nodes: Iterable[NodeLayout]) -> list[NodeProcess]:
+        """Those that run and are not paused."""
+        processes = [self._processes[node.node_id] for node in nodes]
+        return [process for process in processes if process.running and not process.paused]
+
+    def _stop_order(self) -> tuple[list[NodeProcess], list[NodeProcess]]:
+        first, last = self._known().stop_order()
+        return [self._processes[node.node_id] for node in first], [self._processes[node.node_id] for node in last]
+
+    def _known(self) -> Layout:
+        if self._layout is None:
+            raise ClusterError("the cluster is not started: use it in a `with` statement")
+        return self._layout
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

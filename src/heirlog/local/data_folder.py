@@ -1,0 +1,160 @@
+"""A data folder is used by one command at a time, and its nodes work on its own files, wherever it was copied or moved.
+
+The nodes' server.properties name their directories by absolute paths, since a node resolves others against its working
+directory. So a copy (`cp -r A B`) names the files of A, and a folder that was moved names files that do not exist. What
+`taken_in` does about a path outside the folder of its node:
+
+    <A>/broker-1/log, all nodes in the same A   the folder was copied (A has server.properties too) or moved (the path
+    and <B>/broker-1/log exists                 does not exist): it is rewritten
+    in another place of the data folder         an edit: stays
+    anything else                               refused: it could be another cluster's, or a disk that is missing
+
+One node whose path is another's while the rest are at home is an edit as well: a copy has copied all of them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from heirlog.local import properties
+from heirlog.local.errors import LocalError
+from heirlog.local.layout import Layout, NodeLayout
+from heirlog.server.ledger import forget
+
+LOCK_NAME = ".lock"
+PATHS = ("log.dirs", "log.dir", "metadata.log.dir")
+
+
+class OutsidePath(NamedTuple):
+    """A directory that a node's file names and that is not in the node's folder."""
+
+    node: NodeLayout
+    name: str
+    path: str
+    root: str
+    """The data folder whose node it would be; empty if the path is not of that form."""
+    here: str
+    """The same directory in this data folder."""
+
+
+def hold(data: Path) -> int:
+    """A descriptor that keeps other commands out of the folder until it is closed; the folder is made.
+
+    Raises LocalError: another command uses it, it cannot be written, or its name does not fit into a file.
+    """
+    refuse_name(data)
+    lock = -1
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = os.open(data / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise LocalError(
+            f"another command runs the cluster in {data}; stop that one, or give another data folder"
+        ) from None
+    except OSError as error:
+        raise LocalError(
+            f"cannot use the data folder {data}: {error.strerror}: {error.filename}; give one that can be written"
+        ) from error
+    return lock
+
+
+def refuse_name(data: Path) -> None:
+    """A path that server.properties cannot hold as it is. Raises LocalError."""
+    path = str(data.resolve())
+    if "," in path:
+        raise LocalError(
+            f"the data folder {path} cannot be used: a comma separates directories in log.dirs; give another --data "
+            "folder, or rename this one"
+        )
+    if len(path.splitlines()) > 1 or not path.isprintable():
+        raise LocalError(f"the data folder {path!r} cannot be used: give one whose path can be written on a line")
+
+
+def taken_in(layout: Layout) -> str | None:
+    """Make the nodes of a copied or moved folder work on its own files; where it came from, None if it is at home.
+
+    Raises LocalError for a folder with a path that points elsewhere.
+    """
+    outside = [entry for node in layout.nodes for entry in _outside_paths(node)]
+    away = {entry.node.node_id for entry in outside}
+    roots = {entry.root for entry in outside}
+    came_along = len(roots) == 1 and len(away) == len(layout.nodes) and all(map(_came_along, outside))
+    if not came_along:
+        for entry in outside:
+            if not _inside(entry.path, layout.data):
+                raise LocalError(_refusal(entry))
+        return None
+    for node in layout.nodes:
+        # its paths are those of the other folder; what was copied counts as flushed
+        forget(str(node.ledger_path))
+        _rewrite(node, [entry for entry in outside if entry.node is node])
+    return roots.pop()
+
+
+def _outside_paths(node: NodeLayout) -> list[OutsidePath]:
+    given = properties.read(node.properties_path)
+    named = [(name, path.strip()) for name in PATHS for path in given.get(name, "").split(",")]
+    return [_outside_path(node, name, path) for name, path in named if path and not _inside(path, node.directory)]
+
+
+def _outside_path(node: NodeLayout, name: str, path: str) -> OutsidePath:
+    root, found, rest = os.path.abspath(path).rpartition(f"/{node.directory.name}/")
+    return OutsidePath(node, name, path, root if found else "", str(node.directory / rest) if found else "")
+
+
+def _inside(path: str, directory: Path) -> bool:
+    """Also by another name of the same directory, but not through a link that leads out of it: a copy has that too."""
+    if os.path.realpath(path).startswith(f"{directory}{os.sep}"):
+        return True
+    # mounted twice: two real paths, one directory
+    _, found, rest = os.path.abspath(path).rpartition(f"/{directory.name}/")
+    here = directory / rest
+    return bool(found) and here.exists() and here.resolve() == here and os.path.exists(path) and here.samefile(path)
+
+
+def _came_along(entry: OutsidePath) -> bool:
+    """Whether a copy of the whole folder, or moving it, explains the path."""
+    if not entry.root or not os.path.isdir(entry.here) or os.path.realpath(entry.here) != entry.here:
+        return False
+    original = Path(entry.root) / entry.node.directory.name / entry.node.properties_path.name
+    return original.exists() or not os.path.lexists(entry.path)
+
+
+def _rewrite(node: NodeLayout, outside: list[OutsidePath]) -> None:
+    """In the lines that name them; everything else of the file stays. Raises LocalError."""
+    given = properties.read(node.properties_path)
+    lines = node.properties_path.read_text(encoding="utf-8").splitlines()
+    for name in dict.fromkeys(entry.name for entry in outside):
+        here = {entry.path: entry.here for entry in outside if entry.name == name}
+        value = ",".join(here.get(path.strip(), path.strip()) for path in given[name].split(","))
+        plain = f"{name}={given[name]}"
+        if plain in lines:
+            lines = [f"{name}={value}" if line == plain else line for line in lines]
+        else:
+            lines.append(f"{name}={value}")  # the last line of a name counts
+    new = node.properties_path.with_suffix(".new")
+    try:
+        new.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        shutil.copymode(node.properties_path, new)
+        new.replace(node.properties_path)
+    except OSError as error:
+        raise LocalError(
+            f"{node.properties_path} names directories of another folder and cannot be rewritten: {error.strerror}"
+        ) from error
+
+
+def _refusal(entry: OutsidePath) -> str:
+    real = os.path.realpath(entry.path)
+    leads = "" if real == entry.path else f" (that is {real})"
+    return (
+        f"{entry.node.properties_path} has {entry.name}={entry.path}{leads}, which is outside the data folder "
+        f"{entry.node.directory.parent}: this cluster would work on files that may be another one's. Move them to "
+        f"{entry.node.log_dir} and set {entry.name} to that, or start each node without `up`: "
+        "heirlog node --config server.properties"
+    )

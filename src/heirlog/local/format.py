@@ -1,0 +1,197 @@
+"""Formatting with real files: what `storage format`, `up` and `Cluster` share.
+
+The work itself is `heirlog.node.format`, which the simulator uses too; here its callbacks are waited for, and ids are
+made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from heirlog.local import properties
+from heirlog.local.errors import LocalError
+from heirlog.local.layout import Layout
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.features import DEFAULT_FEATURES
+from heirlog.metadata.image import METADATA_VERSION
+from heirlog.node import format as node_format
+from heirlog.node.format import Format
+from heirlog.protocol.types import Uuid, uuid_text
+from heirlog.raft.bootstrap import log_directory
+from heirlog.raft.control import Voter
+from heirlog.server.files import OsFiles
+from heirlog.storage.errors import StorageFormatError
+from heirlog.storage.identity import MetaProperties, read_meta_properties
+
+
+def new_uuid() -> Uuid:
+    """A random (version 4) id whose text does not begin with a dash, which would look like an option."""
+    while True:
+        raw = bytearray(os.urandom(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        made = Uuid(bytes(raw))
+        if not uuid_text(made).startswith("-"):
+            return made
+
+
+def format_node(
+    config: StaticConfig,
+    cluster_id: str,
+    features: Mapping[str, int],
+    voters: Sequence[Voter] | None,
+    *,
+    ignore_formatted: bool = False,
+) -> list[str]:
+    """Format what is not formatted yet; one line per directory. Raises LocalError.
+
+    voters: None makes this controller the only one.
+    """
+    if not cluster_id.strip() or any(character.isspace() for character in cluster_id):
+        raise LocalError("--cluster-id must be one word; heirlog storage random-uuid prints a new one")
+    paths = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
+    lines, ids = [], {}
+    with Disk() as files:
+        for path in paths:
+            known = _identity(files, path)
+            if known is None:
+                ids[path] = new_uuid()
+            elif known.cluster_id != cluster_id:
+                raise LocalError(f"{path} belongs to cluster {known.cluster_id}, not to {cluster_id}")
+            elif not ignore_formatted:
+                raise LocalError(
+                    f"{path} is already formatted; use --ignore-formatted to leave it as it is and format the others"
+                )
+            else:
+                lines.append(f"{path} is formatted already.")
+        if config.metadata_log_dir in ids:
+            if config.is_controller and voters != []:
+                _refuse_former_quorum(files, config.metadata_log_dir)
+            voters, ids[config.metadata_log_dir] = _settle_voters(config, voters, ids[config.metadata_log_dir])
+        plan = Format(cluster_id, ids, features, voters or ())
+        files.wait(
+            lambda done: node_format.format_node(files.files, config, plan, time.time_ns() // 1_000_000, done),
+            f"formatting {', '.join(ids)}",
+        )
+    lines += [f"Formatted {path} with metadata.version {features[METADATA_VERSION]}." for path in ids]
+    return lines
+
+
+def _refuse_former_quorum(files: Disk, path: str) -> None:
+    """A new quorum begins without a metadata log. Raises LocalError.
+
+    The log would win over the new quorum, and its voters have the directory id that meta.properties named: a
+    controller with a new one waits for itself without end.
+    """
+    metadata = log_directory(path)
+    names = files.files.list(metadata) if files.files.is_dir(metadata) else []
+    if any(name.endswith(".log") for name in names):
+        raise LocalError(
+            f"{metadata} holds the log of a quorum that has run, and {path}/meta.properties is gone: put that file "
+            "back (its directory.id is what `heirlog dump --deep FILE` shows of the newest .checkpoint there as "
+            "voter_directory_id of this node), or move the folder away to begin a new cluster"
+        )
+
+
+def _settle_voters(
+    config: StaticConfig, voters: Sequence[Voter] | None, directory_id: Uuid
+) -> tuple[Sequence[Voter], Uuid]:
+    """Standalone: this node with the new directory's id. Otherwise the id that the list of voters gives this node."""
+    if voters is None:
+        listener = config.advertised_controller_listeners[0]
+        return [Voter(config.node_id, directory_id, listener.endpoint, listener.name)], directory_id
+    if not voters:
+        return voters, directory_id
+    mine = [voter for voter in voters if voter.id == config.node_id]
+    if not mine:
+        raise LocalError(f"--initial-controllers does not name this node, {config.node_id}")
+    return voters, mine[0].directory_id
+
+
+def format_cluster(layout: Layout, features: Mapping[str, int]) -> None:
+    """Format the nodes of a local cluster that are not formatted yet: one controller, one cluster id for all.
+
+    features: levels that differ from the defaults.
+    """
+    configs = [properties.read_static(node.properties_path) for node in layout.nodes]
+    with Disk() as files:
+        known = [identity for config in configs if (identity := _identity(files, config.metadata_log_dir))]
+    cluster_id = known[0].cluster_id if known else uuid_text(new_uuid())
+    for config in configs:
+        voters: list[Voter] | None = None if config.is_controller else []
+        format_node(config, cluster_id, {**DEFAULT_FEATURES, **features}, voters, ignore_formatted=True)
+
+
+def inspect(config: StaticConfig) -> tuple[dict[str, dict[str, Any] | None], list[str]]:
+    """What each log directory says (None: nothing), and what is wrong with them, in sentences."""
+    found: dict[str, dict[str, Any] | None] = {}
+    problems: list[str] = []
+    with Disk() as files:
+        for path in dict.fromkeys([config.metadata_log_dir, *config.log_dirs]):
+            try:
+                identity = _identity(files, path)
+            except LocalError as error:
+                found[path] = None
+                problems.append(str(error))
+                continue
+            found[path] = None if identity is None else _as_properties(identity)
+            if identity is None:
+                problems.append(
+                    f"{path} is not formatted: run `heirlog storage format --cluster-id <id> --config <file>`."
+                )
+            elif identity.node_id != config.node_id:
+                problems.append(f"{path} belongs to node {identity.node_id}, not to {config.node_id}.")
+    clusters = sorted({str(metadata["cluster.id"]) for metadata in found.values() if metadata is not None})
+    if len(clusters) > 1:
+        problems.append(f"The directories belong to different clusters: {', '.join(clusters)}.")
+    return found, problems
+
+
+def _as_properties(identity: MetaProperties) -> dict[str, Any]:
+    return {
+        "cluster.id": identity.cluster_id,
+        "directory.id": uuid_text(identity.directory_id),
+        "node.id": identity.node_id,
+        "version": 1,
+    }
+
+
+class Disk:
+    """`OsFiles` for a program without a loop: callbacks run where they are waited for."""
+
+    def __init__(self) -> None:
+        self._due: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.files = OsFiles(self._due.put)
+
+    def __enter__(self) -> Disk:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.files.stop()
+
+    def wait(self, begin: Callable[[Callable[[OSError | None], None]], None], doing: str) -> None:
+        """Until what `begin` began is done. Raises LocalError."""
+        ended: list[OSError | None] = []
+        try:
+            begin(ended.append)
+            while not ended:
+                self._due.get()()
+        except (OSError, ValueError, StorageFormatError) as error:
+            raise LocalError(f"{doing} failed: {error}") from error
+        if ended[0] is not None:
+            raise LocalError(f"{doing} failed: {ended[0]}")
+
+
+def _identity(files: Disk, path: str) -> MetaProperties | None:
+    """None for a directory that is not formatted. Raises LocalError for one that cannot be read."""
+    if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):
+        # what may not be seen looks as if it were not there
+        raise LocalError(f"{path} may not be read by this user: run the command as the user that the node runs as")
+    try:
+        return read_meta_properties(files.files, path)
+    except (OSError, StorageFormatError) as error:
+        raise LocalError(str(error)) from error

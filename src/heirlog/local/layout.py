@@ -1,0 +1,222 @@
+"""The files of a local cluster: what `heirlog up` and `heirlog.testing.Cluster` write, find again and start.
+
+    <data>/broker-1/server.properties     Kafka's names; written once, then only read, so that edits survive (but see
+                                          `data_folder` for a folder that was copied or moved)
+    <data>/broker-1/log/                  log.dirs
+    <data>/broker-1/node.log              what the process printed
+    <data>/controller-100/...             the same; absent with combined roles, where broker 1 is the controller too
+
+Nothing else describes the cluster: which nodes it has, their roles and their ports are read from these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from heirlog.local import properties
+from heirlog.local.errors import LocalError
+
+CONTROLLER_ID = 100
+HOST = "127.0.0.1"
+"""Not `localhost`: clients try its IPv6 address first and report a refused connection."""
+
+RACK = "broker.rack"
+
+OWN_PROPERTIES = (
+    "advertised.listeners",
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "inter.broker.listener.name",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+)
+"""Written per node here, hence not for a caller's `config`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLayout:
+    node_id: int
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        return self.directory.name.replace("-", " ")
+
+    @property
+    def properties_path(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.directory / "log"
+
+    @property
+    def rack(self) -> str | None:
+        """Raises LocalError for a file that cannot be read."""
+        return properties.read(self.properties_path).get(RACK)
+
+    @property
+    def output_path(self) -> Path:
+        return self.directory / "node.log"
+
+    @property
+    def ledger_path(self) -> Path:
+        return self.directory / "ledger"
+
+    def client_address(self) -> str:
+        """A broker's host:port as told to clients. Raises LocalError for a file that is wrong."""
+        return str(properties.read_static(self.properties_path).advertised_listeners[0].endpoint)
+
+    def ports(self) -> list[int]:
+        """Of every listener, in the order of the file. Raises LocalError for a file that is wrong."""
+        return [listener.endpoint.port for listener in properties.read_static(self.properties_path).all_listeners]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    data: Path
+    brokers: tuple[NodeLayout, ...]
+    controllers: tuple[NodeLayout, ...]
+    """Dedicated ones; with combined roles there is none, and broker 1 is the controller."""
+
+    @property
+    def nodes(self) -> tuple[NodeLayout, ...]:
+        return self.brokers + self.controllers
+
+    @property
+    def combined(self) -> bool:
+        return not self.controllers
+
+    def start_order(self) -> tuple[NodeLayout, ...]:
+        """Controllers first: brokers that find one need not ask again."""
+        return self.controllers + self.brokers
+
+    def stop_order(self) -> tuple[tuple[NodeLayout, ...], tuple[NodeLayout, ...]]:
+        """First and last to stop: a broker's clean stop needs a controller."""
+        if self.combined:
+            return self.brokers[1:], self.brokers[:1]
+        return self.brokers, self.controllers
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Advertised client addresses, in the order of broker ids."""
+        return ",".join(broker.client_address() for broker in self.brokers)
+
+
+def standard_config(nodes: int) -> dict[str, str]:
+    """What local clusters set differently from Kafka's defaults, which are meant for one broker on its own."""
+    config = {
+        "default.replication.factor": str(min(3, nodes)),
+        "offsets.topic.replication.factor": str(min(3, nodes)),
+    }
+    if nodes >= 3:
+        config["min.insync.replicas"] = "2"
+    return config
+
+
+def create(
+    data: Path,
+    ports: Sequence[int],
+    controller_port: int,
+    *,
+    combined: bool = False,
+    config: Mapping[str, str] | None = None,
+    racks: Sequence[str] = (),
+) -> Layout:
+    """Write server.properties for brokers 1..len(ports) and the controller.
+
+    racks: `broker.rack` of each broker, in the order of their ids; none: no broker has one.
+    config: further properties of every node (a controller decides by some that Kafka's documentation lists under
+    brokers, such as min.insync.replicas). Raises LocalError for a property that differs from node to node, and for a
+    folder that cannot be written.
+    """
+    own = sorted(set(config or ()) & set(OWN_PROPERTIES))
+    if own:
+        raise LocalError(f"{own[0]} is different on each node of a local cluster and cannot be given for all")
+    if racks and RACK in (config or {}):
+        raise LocalError(f"{RACK} is given for all brokers and for each of them; leave one out")
+    common = {
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        **standard_config(len(ports)),
+        **(config or {}),
+    }
+    layout = _layout(data, range(1, len(ports) + 1), () if combined else (CONTROLLER_ID,))
+    controller_listener = f"CONTROLLER://{HOST}:{controller_port}"
+    for broker, port in zip(layout.brokers, ports, strict=True):
+        both = combined and broker.node_id == 1
+        listener = f"PLAINTEXT://{HOST}:{port}"
+        _write(
+            broker,
+            {
+                "process.roles": "broker,controller" if both else "broker",
+                "node.id": str(broker.node_id),
+                "listeners": f"{listener},{controller_listener}" if both else listener,
+                "advertised.listeners": listener,
+                "inter.broker.listener.name": "PLAINTEXT",
+                "log.dirs": str(broker.log_dir),
+                **({RACK: racks[broker.node_id - 1]} if racks else {}),
+                **common,
+            },
+        )
+    for controller in layout.controllers:
+        _write(
+            controller,
+            {
+                "process.roles": "controller",
+                "node.id": str(controller.node_id),
+                "listeners": controller_listener,
+                "log.dirs": str(controller.log_dir),
+                **common,
+            },
+        )
+    return layout
+
+
+def refuse_racks(racks: Sequence[str]) -> None:
+    """Names that broker.rack cannot have. Raises LocalError."""
+    for rack in racks:
+        if not rack or rack != rack.strip() or not rack.isprintable() or rack.endswith("\\"):
+            raise LocalError(f"{rack!r} cannot be the name of a rack: give a word")
+
+
+def _write(node: NodeLayout, given: Mapping[str, str]) -> None:
+    comment = "Written when the local cluster was created; edits survive; log.dirs follows the folder."
+    try:
+        node.directory.mkdir(parents=True, exist_ok=True)
+        node.properties_path.write_text(properties.render(given, comment), encoding="utf-8")
+    except OSError as error:
+        raise LocalError(
+            f"cannot create a cluster in {node.directory.parent}: {error.strerror}: {error.filename}; give a data "
+            "folder that can be written"
+        ) from error
+
+
+def load(data: Path) -> Layout | None:
+    """The cluster that was created in `data`; None if there is none."""
+    brokers = _ids(data, "broker")
+    return _layout(data, brokers, _ids(data, "controller")) if brokers else None
+
+
+def _ids(data: Path, kind: str) -> list[int]:
+    found = [path.parent.name.removeprefix(f"{kind}-") for path in data.glob(f"{kind}-*/server.properties")]
+    # somebody's copy, such as broker-1.old, is none of its nodes
+    return sorted(int(node_id) for node_id in found if node_id.isdecimal())
+
+
+def _layout(data: Path, broker_ids: Sequence[int], controller_ids: Sequence[int]) -> Layout:
+    data = data.resolve()
+    return Layout(
+        data,
+        tuple(NodeLayout(node_id, data / f"broker-{node_id}") for node_id in broker_ids),
+        tuple(NodeLayout(node_id, data / f"controller-{node_id}") for node_id in controller_ids),
+    )

@@ -1,0 +1,254 @@
+r"""Node processes of a local cluster, as children of this one.
+
+    new --start--> running --stop (SIGTERM)--> ended
+                      |  \--kill (SIGKILL)---> ended
+                      |--ends by itself------> ended   (exit_code tells)
+                      +--pause (SIGSTOP)-----> paused --resume (SIGCONT)--> running
+
+Each child has a session of its own, so that Ctrl-C reaches only the parent, which stops brokers first and controllers
+last. And each holds the read end of a pipe as standard input, so that it stops by itself when the parent dies in a way
+that runs no clean-up at all. A paused one cannot: beside it waits a shell at the end of such a pipe, which resumes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import heirlog
+from heirlog.local.errors import LocalError
+from heirlog.local.layout import HOST, NodeLayout
+
+STOP_TIMEOUT_S = 30.0
+LOG_STOP_S = 0.03
+"""More for each partition: a clean stop flushes all of its files, one after the other."""
+LAST_WORDS_BYTES = 2_000
+POLL_S = 0.01
+CONNECT_TIMEOUT_S = 1.0
+
+
+class NodeProcess:
+    def __init__(self, layout: NodeLayout, *, ledger: bool = False, reuse_port: bool = False) -> None:
+        self.layout = layout
+        self._ledger = ledger
+        self._reuse_port = reuse_port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._printed_before = 0
+        self._waker: subprocess.Popen[bytes] | None = None
+
+    @property
+    def node_id(self) -> int:
+        return self.layout.node_id
+
+    @property
+    def pid(self) -> int | None:
+        """None unless it is running."""
+        return self._process.pid if self._process is not None and self.running else None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def paused(self) -> bool:
+        return self._waker is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None before the first start and while it runs; negative: the signal that ended it."""
+        return self._process.poll() if self._process is not None else None
+
+    def start(self, *, accept_older_metadata: bool = False) -> None:
+        """Returns at once; the node is ready when it answers."""
+        assert not self.running, f"{self.layout.name} is running"
+        # it may have been killed from outside while it was paused
+        self.resume()
+        # -P: a file in the working directory must not pass for a module of the standard library
+        command = [sys.executable, "-P", "-m", "heirlog", "node", "--config", str(self.layout.properties_path)]
+        if self._ledger:
+            command += ["--ledger", str(self.layout.ledger_path)]
+        if self._reuse_port:
+            command.append("--reuse-port")
+        if accept_older_metadata:
+            command.append("--accept-older-metadata")
+        command.append("--stop-with-stdin")
+        with self.layout.output_path.open("ab") as output:
+            self._printed_before = output.tell()
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=_environment(),
+            )
+
+    def pause(self) -> None:
+        """Its sockets stay open, and nothing of it runs until `resume`, or until this process has died."""
+        assert self._process is not None and self.running and not self.paused, f"{self.layout.name} cannot be paused"
+        self._waker = after_our_end('kill -CONT "$0"', str(self._process.pid))
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """If it is paused."""
+        if self._waker is not None:
+            # before the node is gone: its number may soon be another's
+            call_off(self._waker)
+            self._waker = None
+            self._signal(signal.SIGCONT)
+
+    def ask_to_stop(self) -> None:
+        """A paused one goes on, so that it can."""
+        self.resume()
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, and it is gone when this returns."""
+        self._signal(signal.SIGKILL)
+        self.resume()
+        self.wait(STOP_TIMEOUT_S)
+
+    def stop_patience_s(self, base_s: float) -> float:
+        """How long a clean stop may take: killed in the middle of it, the node would have stopped uncleanly."""
+        try:
+            return base_s + LOG_STOP_S * len(os.listdir(self.layout.log_dir))
+        except OSError:
+            return base_s
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended (or never ran) within the time."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        return True
+
+    def listens(self) -> bool:
+        """Whether somebody takes connections at its first listener."""
+        try:
+            socket.create_connection((HOST, self.layout.ports()[0]), CONNECT_TIMEOUT_S).close()
+        except OSError:
+            return False
+        return True
+
+    def metrics_address(self) -> str | None:
+        """host:port of its /metrics, as its log says since this start; None where it says nothing of it."""
+        with self.layout.output_path.open("rb") as output:
+            output.seek(self._printed_before)
+            for line in output:
+                if b'"metrics-listening"' in line:
+                    said = json.loads(line)
+                    return f"{said['host']}:{said['port']}"
+        return None
+
+    def last_words(self) -> str:
+        """The end of what it printed, for a report of its death."""
+        try:
+            with self.layout.output_path.open("rb") as output:
+                output.seek(0, os.SEEK_END)
+                output.seek(max(0, output.tell() - LAST_WORDS_BYTES))
+                return output.read().decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self.running:
+            self._process.send_signal(number)
+
+
+def after_our_end(script: str, argument: str) -> subprocess.Popen[bytes]:
+    """A shell that runs `script`, with `argument` as its $0, once this process has ended, in whatever way."""
+    return subprocess.Popen(
+        ["/bin/sh", "-c", f"read -r _; {script}", argument],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def call_off(shell: subprocess.Popen[bytes]) -> None:
+    """`after_our_end` will do nothing."""
+    shell.kill()
+    shell.communicate()
+
+
+def _environment() -> dict[str, str]:
+    """The child imports this very heirlog, also if it was never installed, and keeps what it compiled.
+
+    Compiling all modules takes longer than everything else in a node's start, and nodes start often.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    here = str(Path(heirlog.__file__).parent.parent)
+    inherited = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = f"{here}{os.pathsep}{inherited}" if inherited else here
+    return environment
+
+
+def end_description(process: NodeProcess) -> str:
+    """`broker 2 was killed by SIGKILL` or `broker 2 ended with exit code 1`."""
+    code = process.exit_code
+    if code is not None and code < 0:
+        return f"{process.layout.name} was killed by {signal.Signals(-code).name}"
+    return f"{process.layout.name} ended with exit code {code}"
+
+
+def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess], timeout_s: float) -> list[NodeProcess]:
+    """Brokers together, then controllers: a broker's clean stop needs one. Returns those that had to be killed.
+
+    timeout_s: for nodes with few partitions.
+    """
+    killed = []
+    for group in (brokers, controllers):
+        for process in group:
+            process.ask_to_stop()
+        patience_s = max((process.stop_patience_s(timeout_s) for process in group), default=timeout_s)
+        deadline = time.monotonic() + patience_s
+        for process in group:
+            if not process.wait(max(0.0, deadline - time.monotonic())):
+                process.kill()
+                killed.append(process)
+    return killed
+
+
+def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
+    """Until each of `brokers` knows that all of them are unfenced, and `others` listen.
+
+    Raises LocalError: a node died (with its last words), or the time is over (with what is missing).
+    """
+    from heirlog.local.ready import known_brokers
+
+    wanted = {broker.node_id for broker in brokers}
+    waiting = {broker: set[int]() for broker in brokers}
+    silent = list(others)
+    deadline = time.monotonic() + timeout_s
+    while waiting or silent:
+        for process in (*brokers, *others):
+            if not process.running:
+                raise LocalError(f"{end_description(process)} while it started; it said: {process.last_words()}")
+        if time.monotonic() > deadline:
+            if not waiting:
+                raise LocalError(f"not ready after {timeout_s:g} s: {silent[0].layout.name} does not listen")
+            broker, known = next(iter(waiting.items()))
+            raise LocalError(
+                f"not ready after {timeout_s:g} s: {broker.layout.name} knows brokers {sorted(known)} of "
+                f"{sorted(wanted)}; see {broker.layout.output_path}"
+            )
+        for broker in list(waiting):
+            waiting[broker] = known_brokers(broker.layout.client_address())
+            if wanted <= waiting[broker]:
+                del waiting[broker]
+        silent = [process for process in silent if not process.listens()]
+        if waiting or silent:
+            time.sleep(POLL_S)

@@ -1,0 +1,101 @@
+"""Java's .properties text, as far as server.properties needs it: `name=value`, `#` comments, line continuation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heirlog.local.errors import LocalError
+
+if TYPE_CHECKING:
+    from heirlog.metadata.config_def import StaticConfig
+
+
+FOR_ONE_START = {"heirlog.accept.older.metadata": "--accept-older-metadata"}
+"""What a file must not hold, because it would count at every start, and the flag of `heirlog node` that sets it."""
+
+
+def parse(text: str) -> dict[str, str]:
+    """Later entries win, as in Java."""
+    found: dict[str, str] = {}
+    pending = ""
+    for raw in text.splitlines():
+        line = pending + raw.strip()
+        pending = ""
+        if not line or line[0] in "#!":
+            continue
+        if line.endswith("\\"):
+            pending = line[:-1]
+            continue
+        name, value = _split(line)
+        found[name] = value
+    if pending:
+        name, value = _split(pending)
+        found[name] = value
+    return found
+
+
+def _split(line: str) -> tuple[str, str]:
+    """At the first `=`, `:` or blank, whichever comes first; `listeners=PLAINTEXT://x:1` keeps its colons."""
+    for position, character in enumerate(line):
+        if character in "=:":
+            return line[:position].strip(), line[position + 1 :].strip()
+        if character.isspace():
+            rest = line[position:].lstrip()
+            return line[:position], rest[1:].strip() if rest[:1] in ("=", ":") else rest
+    return line, ""
+
+
+def render(properties: Mapping[str, str], comment: str) -> str:
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines += [f"{name}={value}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def read(path: str | Path) -> dict[str, str]:
+    """Raises LocalError naming the file."""
+    try:
+        return parse(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LocalError(f"there is no configuration file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LocalError(f"cannot read the configuration file {path}: {error}") from error
+
+
+def read_static(path: str | Path, overrides: Mapping[str, str] | None = None) -> StaticConfig:
+    """The configuration of one node; `overrides` beat the file, and only they may set `FOR_ONE_START`.
+
+    Raises LocalError naming the file and, in it, the property.
+    """
+    from heirlog.metadata.config_def import ConfigError, parse_static
+
+    found = read(path)
+    for name, flag in FOR_ONE_START.items():
+        if name in found:
+            raise LocalError(
+                f"{path}: {name} is for one start only, and a file would set it for every start: remove the line, and "
+                f"start the node with {flag} where you need it"
+            )
+    try:
+        return parse_static({**found, **(overrides or {})})
+    except ConfigError as error:
+        raise LocalError(f"{path}: {error}") from error
+
+
+def refuse_copied(path: str, config: StaticConfig) -> None:
+    """A node of a data folder that was copied, and that `heirlog up` has not started since, names the original's logs.
+
+    The node would work on them. Raises LocalError where the original is there, with such a node.
+    """
+    node_dir, name = os.path.split(os.path.realpath(path))
+    data, node = os.path.split(node_dir)
+    for log_dir in config.log_dirs:
+        original, found, rest = os.path.realpath(log_dir).rpartition(f"/{node}/")
+        theirs = f"{original}/{node}/{name}"
+        if found and original != data and os.path.isdir(f"{node_dir}/{rest}") and os.path.exists(theirs):
+            raise LocalError(
+                f"{path} is a copy of {theirs} and names its log directory {log_dir}: this node would work on the "
+                f"original's files. Run heirlog up --data {data} once, which corrects it, or correct log.dirs"
+            )
