@@ -14,6 +14,7 @@ from typing import Any
 from answers.players import Difference
 from answers.shape import Plan
 from answers.world import Batch
+from heirlog.metadata.server_configs import SERVER_CONFIGS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 UNKNOWN_SERVER_ERROR, INVALID_REQUEST, NOT_COORDINATOR = -1, 42, 16
@@ -26,7 +27,12 @@ OURS = "heirlog.recovery.version"
 DESCRIBED = frozenset((9, 15, 32, 43, 47, 61))
 """These are answered once for each name."""
 CONFIGURED = frozenset((19, 32))
-A, B = "shown-a", "shown-b"
+SHOWN_NAMES = "shown-"
+"""Begins the names of what the examples are about."""
+A, B, C = (f"{SHOWN_NAMES}{letter}" for letter in "abc")
+BROKER, CLIENT_METRICS = 4, 16
+CHANGED = frozenset((33, 44))
+NEWEST = -3
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,62 @@ def _restart(difference: Difference) -> bool:
     )
 
 
+def _of_resource(difference: Difference, kind: int) -> bool:
+    return difference.path.startswith((f".results[[{kind}, ", f".responses[[{kind}, "))
+
+
+def _unchecked(difference: Difference) -> bool:
+    """By a controller, of a broker's configuration."""
+    is_code = _of_resource(difference, BROKER) and _at(difference, ".error_code")
+    plan = difference.plan
+    return plan.key in CHANGED and plan.controller and is_code and (difference.theirs, difference.ours) == (0, 42)
+
+
+def _unknown_to_brokers(difference: Difference) -> bool:
+    plan = difference.plan
+    return (
+        plan.key in CHANGED
+        and difference.ours == INVALID_REQUEST
+        and _of_resource(difference, BROKER)
+        and any(
+            config["name"] not in SERVER_CONFIGS
+            for resource in plan.fields["resources"]
+            if resource["resource_type"] == BROKER
+            for config in resource["configs"]
+        )
+    )
+
+
+def _of_deleted_records(difference: Difference) -> bool:
+    """The newest timestamp: of a record that can be read it is older, or there is none."""
+    plan, theirs, ours = difference.plan, difference.theirs, difference.ours
+    if plan.key != 2 or not any(
+        part["timestamp"] == NEWEST for topic in plan.fields["topics"] for part in topic["partitions"]
+    ):
+        return False
+    if _at(difference, ".offset"):
+        return bool(ours == -1 or ours > theirs > -1)
+    if _at(difference, ".timestamp"):
+        return bool(ours == -1 or -1 < ours < theirs)
+    return _at(difference, ".leader_epoch") and bool(ours == -1)
+
+
+def _more_keys(difference: Difference) -> bool:
+    """DescribeConfigs: all that was asked for in the one answer for a resource."""
+    resources = difference.plan.fields.get("resources", ())
+    named = [(resource["resource_type"], resource["resource_name"]) for resource in resources]
+    return (
+        difference.plan.key == 32
+        and ".configs[" in difference.path
+        and difference.theirs == "not there"
+        and len(set(named)) < len(named)
+    )
+
+
 def _twice(difference: Difference) -> bool:
     """A name that comes again, or what its place has in an order."""
+    if _more_keys(difference):
+        return True
     return (
         difference.plan.key in DESCRIBED
         and _missing_here(difference)
@@ -84,6 +144,9 @@ def _meaningless(difference: Difference) -> bool:
         return True
     if plan.key in (1, 2) and plan.version >= 2:
         return plan.fields["isolation_level"] not in (0, 1)
+    if plan.key == 3 and isinstance(difference.answer, dict):
+        topics = difference.answer["topics"]
+        return bool(topics) and all(topic["error_code"] == UNKNOWN_SERVER_ERROR for topic in topics)
     return plan.key in (44, 75) and difference.theirs == UNKNOWN_SERVER_ERROR
 
 
@@ -105,8 +168,6 @@ def _transactions(difference: Difference) -> bool:
     plan = difference.plan
     if plan.key == 22:
         return plan.fields.get("transactional_id") is not None
-    if plan.key == 10:
-        return plan.fields.get("key_type") == 1
     batches = [part["records"] for topic in plan.fields.get("topic_data", ()) for part in topic["partition_data"]]
     return plan.key == 0 and any(batch.transactional for batch in batches if isinstance(batch, Batch))
 
@@ -137,6 +198,14 @@ def _topic(name: str, **fields: Any) -> dict[str, Any]:
 
 def _asked(partition: int) -> dict[str, int]:
     return {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
+
+
+def _changed(kind: int, name: str, key: str, value: str) -> dict[str, Any]:
+    return {
+        "resource_type": kind,
+        "resource_name": name,
+        "configs": [{"name": key, "config_operation": 0, "value": value}],
+    }
 
 
 def _described(kind: int, name: str, *keys: str) -> dict[str, Any]:
@@ -173,6 +242,65 @@ DEVIATIONS: list[Deviation] = [
         "a number without a meaning",
         _meaningless,
         (Plan(2, 5, {"replica_id": -1, "isolation_level": 2, "topics": [{"name": A, "partitions": [_asked(0)]}]}),),
+        is_harmless=False,
+    ),
+    Deviation(
+        "a broker's configuration that only brokers check",
+        "a broker's configuration that is sent to a controller",
+        _unchecked,
+        (
+            Plan(
+                44,
+                1,
+                {"resources": [_changed(BROKER, "", "num.io.threads", "x")], "validate_only": True},
+                controller=True,
+            ),
+        ),
+        is_harmless=False,
+    ),
+    Deviation(
+        "names that brokers do not know",
+        "changing a broker's configuration at run time",
+        _unknown_to_brokers,
+        (Plan(44, 1, {"resources": [_changed(BROKER, "", "nobody.knows", "x")], "validate_only": True}),),
+        is_harmless=False,
+    ),
+    Deviation(
+        "configurations of client metrics",
+        "configurations of client metrics",
+        lambda d: _of_resource(d, CLIENT_METRICS),
+        (Plan(32, 4, {"resources": [_described(CLIENT_METRICS, "x")]}),),
+    ),
+    Deviation(
+        "the newest timestamp of deleted records",
+        "the newest timestamp (ListOffsets -3) after DeleteRecords",
+        _of_deleted_records,
+        (
+            _new_topics(_topic(C)),
+            Plan(
+                0,
+                9,
+                {
+                    "acks": -1,
+                    "timeout_ms": 5000,
+                    "topic_data": [{"name": C, "partition_data": [{"index": 0, "records": Batch()}]}],
+                },
+            ),
+            Plan(
+                21,
+                2,
+                {"timeout_ms": 5000, "topics": [{"name": C, "partitions": [{"partition_index": 0, "offset": -1}]}]},
+            ),
+            Plan(
+                2,
+                7,
+                {
+                    "replica_id": -1,
+                    "isolation_level": 0,
+                    "topics": [{"name": C, "partitions": [_asked(0) | {"timestamp": NEWEST}]}],
+                },
+            ),
+        ),
     ),
     Deviation(
         "a group that holds nothing",

@@ -13,7 +13,7 @@ from answers.world import World
 from heirlog.protocol.api import request_class
 
 PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
-CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS = 19, 30, 29, 18
+CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DELETE_GROUPS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 42, 35
 MEMBER_ID_REQUIRED = 79
 MAY_WAIT = (JOIN, SYNC)
 """For other members of a group."""
@@ -48,7 +48,8 @@ class Player:
         if plan.key == PRODUCE and plan.fields["acks"] == 0:
             return ACCEPTED
         self._learn(plan, answer)
-        return _without_marks(normal(answer, self.world))
+        comparable = _without_marks(normal(answer, self.world))
+        return _without_internal_topics(comparable) if plan.key == DESCRIBE_LOG_DIRS else comparable
 
     def _learn(self, plan: Plan, answer: Any) -> None:
         if plan.key == CREATE_TOPICS:
@@ -93,6 +94,13 @@ def _without_marks(answer: Any) -> Any:
             for item in answer
             if not (isinstance(item, dict) and (item.get("principal") == MARK or item.get("resource_name") == "mark"))
         ]
+    return answer
+
+
+def _without_internal_topics(answer: Any) -> Any:
+    """What a coordinator has written is its own."""
+    for directory in answer["results"]:
+        directory["topics"] = [topic for topic in directory["topics"] if not topic["name"].startswith("__")]
     return answer
 
 
@@ -155,6 +163,11 @@ class Table:
             for path, there, here in differences(theirs, found["heirlog"])
             if not any(path.startswith(each) or each.startswith(path) for each in noisy)
         ]
+
+    def forget_group(self, group: str) -> None:
+        """Where it has no members."""
+        for player in self.players:
+            player.server.ask(request_of(Plan(DELETE_GROUPS, 2, {"groups_names": [group]}), player.world), 2)
 
     def settle(self) -> None:
         """Until every broker has taken in what was changed; the ids of topics are known then."""

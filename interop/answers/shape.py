@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ OWN_NUMBERS = frozenset(
     )
 )
 A_DAY_MS = 86_400_000
+GENERATED = re.compile(r".*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of members: a coordinator adds a random id to a client's."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +168,10 @@ def _value(name: str, value: Any, world: World) -> Any:
         return "now"
     if isinstance(value, memoryview | bytearray):
         value = bytes(value)
-    return world.name_of(value)
+    name_of_it = world.name_of(value)
+    if name_of_it is value and isinstance(value, str) and GENERATED.fullmatch(value):
+        return "a member whose id no client knows yet"
+    return name_of_it
 
 
 def _records(value: Any) -> Any:

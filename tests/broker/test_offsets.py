@@ -6,6 +6,7 @@ import pytest
 
 from heirlog.broker.leader_epochs import end_of
 from heirlog.broker.list_offsets import offset_for
+from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import AllocateProducerIdsResponse, InitProducerIdRequest, ListOffsetsRequest
 
@@ -24,6 +25,19 @@ def test_the_named_positions_of_a_partition() -> None:
     assert offset_for(partition, -5, -1, False).offset == -1
     newest = offset_for(partition, -3, -1, False)
     assert (newest.offset, newest.timestamp, newest.leader_epoch) == (2, FIRST_MS + 2, 5)
+
+
+def test_the_newest_timestamp_is_of_a_record_that_can_be_read() -> None:
+    rig = Rig().started()
+    partition = rig.show(state([1]))
+    rig.produce(1, encode_batch([(None, b"newest", (), FIRST_MS + 1000)]))
+    rig.produce(1, batch(2))
+    assert offset_for(partition, -3, -1, False).offset == 0
+    partition.log.increment_log_start(1)
+    assert offset_for(partition, -3, -1, False).offset == 2
+    partition.log.increment_log_start(3)
+    newest = offset_for(partition, -3, -1, False)
+    assert (newest.offset, newest.timestamp, newest.leader_epoch) == (-1, -1, -1)
 
 
 def test_a_timestamp_finds_the_first_record_that_is_not_older() -> None:
