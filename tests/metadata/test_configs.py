@@ -163,6 +163,13 @@ def test_describe_of_a_broker_says_what_can_change() -> None:
     assert server_value(image, node(), "min.insync.replicas") == 2
 
 
+def test_super_users_have_no_default_among_their_synonyms() -> None:
+    static = node(**{"super.users": "User:admin"})
+    (entry,) = [entry for entry in describe(image_of(), static, BROKER_RESOURCE, "1") if entry.name == "super.users"]
+    assert entry.source == Source.STATIC_BROKER
+    assert [(synonym.value, synonym.source) for synonym in entry.synonyms] == [(None, Source.STATIC_BROKER)]
+
+
 @pytest.mark.parametrize("broker", ["", "1"])
 def test_a_throttle_is_shown_as_on_kafka_as_if_it_could_not_change(broker: str) -> None:
     image = image_of(

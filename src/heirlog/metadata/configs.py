@@ -194,6 +194,9 @@ def _definition(name: str) -> Definition:
 def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool) -> ConfigEntry:
     strongest = levels[0] if levels else Synonym(definition.name, definition.default, Source.DEFAULT)
     hidden = definition.is_sensitive or definition.name in AUTHORIZERS
+    if definition.name in AUTHORIZERS:
+        # which Apache Kafka has no defaults of
+        levels = tuple(level for level in levels if level.source is not Source.DEFAULT)
     return ConfigEntry(
         name=definition.name,
         value=None if hidden or strongest.value is None else definition.canonical(strongest.value),
