@@ -13,6 +13,7 @@ The first broken rule ends the run: what follows from it would only hide it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import NamedTuple
 
 from heirlog.broker.isr import Isr, PendingExpand
@@ -56,6 +57,38 @@ class _Seen(NamedTuple):
     last_epoch: int
     """Of the record below `end`, or a later one that its leader has begun."""
 
+    @classmethod
+    def of(cls, process: Process | None, partition: Partition) -> _Seen:
+        log = partition.log
+        return cls(
+            process,
+            partition,
+            partition.role,
+            partition.leader_epoch,
+            partition.partition_epoch,
+            partition.isr,
+            partition.high_watermark,
+            log.log_end_offset,
+            log.log_start_offset,
+            log.epochs.latest,
+        )
+
+    def is_still(self, process: Process | None, partition: Partition) -> bool:
+        """Whether `of` would give the same: asked of each replica after each event, most often with this answer."""
+        log = partition.log
+        return (
+            self.high_watermark == partition.high_watermark
+            and self.end == log.log_end_offset
+            and self.partition is partition
+            and self.process is process
+            and self.isr == partition.isr
+            and self.leader_epoch == partition.leader_epoch
+            and self.partition_epoch == partition.partition_epoch
+            and self.role is partition.role
+            and self.start == log.log_start_offset
+            and self.last_epoch == log.epochs.latest
+        )
+
 
 class Checker:
     """Set `world.observer = checker.observe`."""
@@ -69,7 +102,8 @@ class Checker:
         self._records = RecordJudge(self.bystander, self.custody)
         self.truth = Truth(self.bystander.image, self._records.on_record, self.bystander.broken)
         self._contents: dict[Key, Contents] = {}
-        self._seen: dict[tuple[str, Key], _Seen] = {}
+        self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
+        """By machine."""
         self._until_sweep = SWEEP_EVENTS
         self._controller: Process | None = None
         """Which was seen last."""
@@ -178,29 +212,17 @@ class Checker:
         partitions = list(broker.replicas.all_partitions())
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
             return
+        process, seen = machine.process, self._seen[machine.name]
         for partition in partitions:
-            log = partition.log
-            now = _Seen(
-                machine.process,
-                partition,
-                partition.role,
-                partition.leader_epoch,
-                partition.partition_epoch,
-                partition.isr,
-                partition.high_watermark,
-                log.log_end_offset,
-                log.log_start_offset,
-                log.epochs.latest,
-            )
-            key = (partition.topic_id, partition.index)
-            where = (machine.name, key)
-            before = self._seen.get(where)
-            if everything or before != now:
-                self._seen[where] = now
-                self._partition_changed(machine, node, key, before, now)
-                if everything:
-                    sentence = self._contents_of(key).compare(machine.node_id, partition, self.bystander.lineage(key))
-                    self.bystander.must_not("T6", sentence, self.bystander.lineage(key).name)
+            key = partition.key
+            before = seen.get(key)
+            if before is not None and not everything and before.is_still(process, partition):
+                continue
+            now = seen[key] = _Seen.of(process, partition)
+            self._partition_changed(machine, node, key, before, now)
+            if everything:
+                sentence = self._contents_of(key).compare(machine.node_id, partition, self.bystander.lineage(key))
+                self.bystander.must_not("T6", sentence, self.bystander.lineage(key).name)
 
     def _partition_changed(self, machine: Machine, node: Node, key: Key, before: _Seen | None, now: _Seen) -> None:
         lineage, partition = self.bystander.lineage(key), now.partition
