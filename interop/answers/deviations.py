@@ -30,7 +30,9 @@ CONFIGURED = frozenset((19, 32))
 SHOWN_NAMES = "shown-"
 """Begins the names of what the examples are about."""
 A, B, C = (f"{SHOWN_NAMES}{letter}" for letter in "abc")
-BROKER, CLIENT_METRICS = 4, 16
+BROKER, CLIENT_METRICS, GROUP = 4, 16, 32
+SET, DELETE = 0, 1
+GROUP_OF_CONFIGS, SESSION_TIMEOUT = f"{SHOWN_NAMES}i", "consumer.session.timeout.ms"
 CHANGED = frozenset((33, 44))
 NEWEST = -3
 
@@ -200,12 +202,9 @@ def _asked(partition: int) -> dict[str, int]:
     return {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
 
 
-def _changed(kind: int, name: str, key: str, value: str) -> dict[str, Any]:
-    return {
-        "resource_type": kind,
-        "resource_name": name,
-        "configs": [{"name": key, "config_operation": 0, "value": value}],
-    }
+def _changed(kind: int, name: str, key: str, value: str | None) -> dict[str, Any]:
+    change = {"name": key, "config_operation": DELETE if value is None else SET, "value": value}
+    return {"resource_type": kind, "resource_name": name, "configs": [change]}
 
 
 def _described(kind: int, name: str, *keys: str) -> dict[str, Any]:
@@ -270,6 +269,16 @@ DEVIATIONS: list[Deviation] = [
         "configurations of client metrics",
         lambda d: _of_resource(d, CLIENT_METRICS),
         (Plan(32, 4, {"resources": [_described(CLIENT_METRICS, "x")]}),),
+    ),
+    Deviation(
+        "a group that had configurations",
+        "a group whose configurations are deleted",
+        lambda d: d.plan.key == 74 and d.path.startswith(f".config_resources[[{GROUP}, ") and _missing_here(d),
+        (
+            Plan(44, 1, {"resources": [_changed(GROUP, GROUP_OF_CONFIGS, SESSION_TIMEOUT, "50000")]}),
+            Plan(44, 1, {"resources": [_changed(GROUP, GROUP_OF_CONFIGS, SESSION_TIMEOUT, None)]}),
+            Plan(74, 1, {"resource_types": [GROUP]}),
+        ),
     ),
     Deviation(
         "the newest timestamp of deleted records",

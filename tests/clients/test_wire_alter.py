@@ -259,6 +259,21 @@ def test_list_config_resources(world: World) -> None:
     assert world.ask("list_config_resources", 1, resource_types=[3]).error_code.name == "unsupported_version"
 
 
+def test_a_group_without_configurations_any_more_is_not_listed(world: World) -> None:
+    group = world.name("group")
+
+    def changed(operation: int, value: str | None) -> bool:
+        change = {"name": "consumer.session.timeout.ms", "config_operation": operation, "value": value}
+        asked = [{"resource_type": GROUP, "resource_name": group, "configs": [change]}]
+        answer = world.ask("incremental_alter_configs", 1, resources=asked, validate_only=False)
+        assert one(answer.responses) == ("none", None)
+        listed = world.ask("list_config_resources", 1, resource_types=[GROUP]).config_resources
+        return group in {found.resource_name for found in listed}
+
+    assert changed(SET, "50000")
+    assert not changed(DELETE, None)
+
+
 # -- DeleteRecords ---------------------------------------------------------------------------------------------------
 
 
