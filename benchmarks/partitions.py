@@ -18,9 +18,9 @@ from benchmarks.gauges import Cost, brokers, everything
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.controller.heartbeat import fence
 from heirlog.local.cluster import Cluster
+from heirlog.metadata.apply import apply, image_of_snapshot
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
 from heirlog.protocol.messages import CreateTopicsRequest, MetadataRequest
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord, TopicRecord
 from heirlog.protocol.types import BrokerId
@@ -50,7 +50,7 @@ def on_controller(partitions: int) -> OnController:
     gc.collect()
     before = psutil.Process().memory_info().rss
     began = time.process_time()
-    image = Image.from_snapshot(records, len(records), 1)
+    image = image_of_snapshot(records, len(records), 1)
     load_s = time.process_time() - began
     gc.collect()
     memory_bytes = psutil.Process().memory_info().rss - before
@@ -99,8 +99,8 @@ def _controller_config() -> StaticConfig:
 
 
 def _change(image: Image) -> None:
-    journal = Journal(image)
-    image.apply(PartitionChangeRecord(partition_id=0, topic_id=bytes(16), isr=[LONER]), image.offset + 1, 1, journal)
+    journal = image.journal()
+    apply(image, PartitionChangeRecord(partition_id=0, topic_id=bytes(16), isr=[LONER]), image.offset + 1, 1, journal)
 
 
 def _cpu_s(what: Callable[[], object], times: int = 1) -> float:

@@ -148,3 +148,71 @@ def test_the_check_notices_a_break(package: str, line: str, tmp_path: Path, monk
     module.write_text(line + "\n")
     monkeypatch.setitem(globals(), "SOURCE", tmp_path / "heirlog")
     assert len(violations(module)) == 1
+
+
+# -- circles ----------------------------------------------------------------------------------------------------
+
+CIRCLES_UNDER_WORK = {"heirlog.node", "heirlog.controller.controller", "heirlog.controller.requests"}
+"""Packages and modules that still import one another; the list only shrinks."""
+
+
+def import_graph(root: Path) -> dict[str, set[str]]:
+    """Which module of the package imports which others, imports for a type checker included."""
+    modules = {}
+    for path in root.rglob("*.py"):
+        parts = (root.name, *path.relative_to(root).with_suffix("").parts)
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph = {}
+    for module, path in modules.items():
+        found = set()
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                for alias in node.names:
+                    submodule = f"{base}.{alias.name}"
+                    found.add(submodule if submodule in modules else base)
+        graph[module] = (found & modules.keys()) - {module}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules each of which reaches all others of its group."""
+    reached: dict[str, set[str]] = {}
+    for module in graph:
+        seen: set[str] = set()
+        waiting = [module]
+        while waiting:
+            new = graph[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        reached[module] = seen
+    groups = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in graph
+        if module in reached[module]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    found = [
+        group
+        for group in circles(import_graph(SOURCE))
+        if not all(any(f"{module}.".startswith(f"{known}.") for known in CIRCLES_UNDER_WORK) for module in group)
+    ]
+    assert not found, "\n".join(" <-> ".join(group) for group in found)
+
+
+def test_a_circle_is_noticed_also_where_only_a_type_checker_sees_it(tmp_path: Path) -> None:
+    package = tmp_path / "heirlog"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "a.py").write_text("from heirlog.b import B\n")
+    (package / "b.py").write_text("from heirlog import c\n")
+    (package / "c.py").write_text("if TYPE_CHECKING:\n    from .a import A\n")
+    (package / "d.py").write_text("def f():\n    import heirlog.a\n")
+    assert circles(import_graph(package)) == [["heirlog.a", "heirlog.b", "heirlog.c"]]

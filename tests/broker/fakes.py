@@ -10,7 +10,6 @@ from heirlog.broker.partition import Partition
 from heirlog.context import Context
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import BrokerState, ListenerState, PartitionState, TopicState
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
@@ -140,7 +139,7 @@ class Rig:
             for path in self.static.log_dirs
         ]
         self.image = Image()
-        self.journal = Journal(self.image)
+        self.journal = self.image.journal()
         self.caught_up = 0
         self.done = 0
         self.asked_for: list[str] = []
@@ -195,7 +194,7 @@ class Rig:
 
     def publish(self) -> None:
         self.image.offset += 1
-        journal, self.journal = self.journal, Journal(self.image)
+        journal, self.journal = self.journal, self.image.journal()
         self.broker.on_image(self.image, journal)
 
     def show(self, to: PartitionState, topic: str = "foo", index: int = 0) -> Partition:

@@ -9,6 +9,7 @@ import pytest
 
 from heirlog.controller.acls import create_acls, delete_acls
 from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.apply import apply_all
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateAclsRequest, DeleteAclsRequest
@@ -44,13 +45,13 @@ class Cluster:
     def create(self, *creations: CreateAclsRequest.AclCreation) -> tuple[int, list[tuple[int, str | None]]]:
         """How many records were made, and the results."""
         outcome = create_acls(self.image, CreateAclsRequest(creations=list(creations)), self._random)
-        self.image.apply_all(outcome.records, self.image.offset + 1, 1)
+        apply_all(self.image, outcome.records, self.image.offset + 1, 1)
         results = outcome.respond(0).results
         return len(outcome.records), [(result.error_code, result.error_message) for result in results]
 
     def delete(self, *filters: DeleteAclsRequest.DeleteAclsFilter) -> tuple[int, list[Any]]:
         outcome = delete_acls(self.image, DeleteAclsRequest(filters=list(filters)))
-        self.image.apply_all(outcome.records, self.image.offset + 1, 1)
+        apply_all(self.image, outcome.records, self.image.offset + 1, 1)
         return len(outcome.records), outcome.respond(0).filter_results
 
 

@@ -10,6 +10,7 @@ from controller.cluster import create, leading
 from controller.fakes import Harness
 
 from heirlog.controller.alter_configs import Operation, check_keys
+from heirlog.metadata.apply import apply_all
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
@@ -272,7 +273,7 @@ def test_the_throttles_that_reassignment_tools_set_are_taken(harness: Harness, r
 def test_what_another_version_stored_can_be_deleted(harness: Harness) -> None:
     for kind, name in ((TOPIC, "foo"), (BROKER, "")):
         record = ConfigRecord(resource_type=kind, resource_name=name, name="of.the.future", value="1")
-        harness.controller.image.apply_all([record], harness.quorum.log_end_offset, 1)
+        apply_all(harness.controller.image, [record], harness.quorum.log_end_offset, 1)
         assert incremental(harness, kind, name, ("of.the.future", DELETE, None)).error_code == ErrorCode.NONE
         assert "of.the.future" not in stored(harness, kind, name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
 from controller.fakes import Harness
 
+from heirlog.metadata.apply import apply_all
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
@@ -32,7 +33,7 @@ def replayed(harness: Harness) -> Image:
     uncommitted = {id(batch) for batch in harness.quorum.uncommitted}
     for batch in harness.quorum.log:
         if id(batch) not in uncommitted:
-            image.apply_all(batch.records, batch.base_offset, batch.epoch)
+            apply_all(image, batch.records, batch.base_offset, batch.epoch)
     return image
 
 

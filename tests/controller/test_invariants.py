@@ -11,6 +11,7 @@ from controller.test_create_partitions import request as growth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import min_isr_of
 from heirlog.protocol.errors import ErrorCode
@@ -93,7 +94,7 @@ def test_the_state_invariants_hold_after_every_event(events: list[tuple[Any, ...
         check(harness)
     read = Image()
     for batch in harness.quorum.log:
-        read.apply_all(batch.records, batch.base_offset, batch.epoch)
+        apply_all(read, batch.records, batch.base_offset, batch.epoch)
     assert read == harness.controller.image
 
 
@@ -107,7 +108,7 @@ def test_a_lost_leadership_takes_back_exactly_what_was_not_committed(
     for event in events:
         play(harness, event)
     image = harness.controller.image
-    committed = Image.from_snapshot(image.records(), image.offset, image.epoch)
+    committed = image_of_snapshot(image.records(), image.offset, image.epoch)
     for broker in gone:
         harness.controller.expire_session(broker, "uncommitted")  # type: ignore[arg-type]
     harness.lose()

@@ -7,6 +7,7 @@ from typing import Any
 from controller.cluster import alter, create, heartbeat, leading, state_of
 from controller.fakes import Harness
 
+from heirlog.metadata.apply import apply, apply_all
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import RECOVERING
 from heirlog.protocol.errors import ErrorCode
@@ -38,7 +39,7 @@ def test_only_partitions_with_adding_or_removing_replicas_are_listed() -> None:
         topic_id=image.topic_ids["moves"], partition_id=1, replicas=[1, 2, 3, 4], adding_replicas=[4]
     )
     leaving = PartitionChangeRecord(topic_id=image.topic_ids["moves"], partition_id=2, removing_replicas=[1])
-    image.apply_all([moving, leaving], image.offset + 1, image.epoch)
+    apply_all(image, [moving, leaving], image.offset + 1, image.epoch)
     replicas = list(image.partitions[image.topic_ids["moves"]][2].replicas)
     both = [("moves", 1, [1, 2, 3, 4], [4], []), ("moves", 2, replicas, [], [1])]
     assert listed(harness, None) == both
@@ -136,7 +137,7 @@ def test_an_unclean_cancellation_needs_the_topics_leave_and_says_recovering() ->
         # 2 has stopped, 1 went away after 3 had caught up
         image = harness.controller.image
         moved = PartitionChangeRecord(topic_id=image.topic_ids["foo"], partition_id=0, isr=[3], leader=3)
-        image.apply(moved, image.offset, image.epoch)
+        apply(image, moved, image.offset, image.epoch)
         assert reassign(harness, None) == error
         state = state_of(harness)
         if error == "NONE":

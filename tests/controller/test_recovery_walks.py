@@ -11,6 +11,7 @@ import random
 import pytest
 
 from heirlog.controller.recovery.verdict import quorum_members
+from heirlog.metadata.apply import apply
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
@@ -162,7 +163,7 @@ class Walk:
         for batch in log[self.batches :]:
             for offset, record in enumerate(batch.records, batch.base_offset):
                 before = self.seen.partition_named("foo", 0)
-                self.seen.apply(record, offset, batch.epoch)
+                apply(self.seen, record, offset, batch.epoch)
                 after = self.seen.partition_named("foo", 0)
                 if before is not None and after is not None and after.leader_epoch > before.leader_epoch:
                     self.judge_election(before, after, record)

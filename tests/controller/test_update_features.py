@@ -8,6 +8,7 @@ import pytest
 from controller.cluster import alter, create, heartbeat, leading, register, state_of
 from controller.fakes import Harness
 
+from heirlog.metadata.apply import apply
 from heirlog.metadata.image import BROKER_RESOURCE
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import BrokerRegistrationRequest, UpdateFeaturesRequest
@@ -155,7 +156,7 @@ def test_partitions_without_a_complete_replica_are_named_with_who_decides_there(
     topic_id = image.topic_ids["foo"]
     nobody = PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=[], eligible_leader_replicas=[], leader=-1)
     for record in (nobody, ClearElrRecord(topic_name="")):
-        image.apply(record, image.offset, image.epoch)
+        apply(image, record, image.offset, image.epoch)
     asked = UpdateFeaturesRequest.FeatureUpdateKey(feature=ELR, max_version_level=0, upgrade_type=2)
     for dry in (True, False):
         request = UpdateFeaturesRequest(feature_updates=[asked], validate_only=dry)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.metadata.acls import Acl, AclFilter, Acls, Operation, PatternType, Permission, ResourceType
-from heirlog.metadata.image import Image, UnsupportedRecord
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.apply import UnsupportedRecord, apply_all, image_of_snapshot
+from heirlog.metadata.image import Image
 from heirlog.protocol.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from heirlog.protocol.types import Uuid
 
@@ -71,7 +71,7 @@ def record(record_id: bytes, name: str = "t", operation: int = Operation.READ) -
 
 def image_of(*records: object) -> Image:
     image = Image()
-    image.apply_all(records, 0, 1)
+    apply_all(image, records, 0, 1)
     return image
 
 
@@ -83,10 +83,10 @@ def test_records_put_acls_into_the_image_and_take_them_out() -> None:
 def test_a_journal_puts_back_what_records_changed_and_nothing_decided_since_counts() -> None:
     image = image_of(record(ONE))
     before, version = dict(image.acls.by_id), image.acls.version
-    journal = Journal(image)
-    image.apply_all([record(TWO), RemoveAccessControlEntryRecord(id=ONE)], 1, 1, journal)
+    journal = image.journal()
+    apply_all(image, [record(TWO), RemoveAccessControlEntryRecord(id=ONE)], 1, 1, journal)
     assert not journal.is_empty
-    journal.undo(image)
+    image.undo(journal)
     assert image == image_of(record(ONE))
     assert image.acls.by_id == before and image.acls.version > version
 
@@ -94,7 +94,7 @@ def test_a_journal_puts_back_what_records_changed_and_nothing_decided_since_coun
 def test_a_snapshot_keeps_every_acl_also_with_numbers_from_a_newer_version() -> None:
     image = image_of(record(TWO, operation=99), record(ONE))
     assert list(image.records()) == [record(ONE), record(TWO, operation=99)]
-    assert Image.from_snapshot(image.records(), 1, 1) == image
+    assert image_of_snapshot(image.records(), 1, 1) == image
     assert Operation(99) is Operation.UNKNOWN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.basis import EARLIER_MAX, Basis
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
@@ -33,7 +34,7 @@ def image_after(*records: PartitionChangeRecord) -> Image:
     begin = PartitionRecord(
         topic_id=TOPIC, partition_id=0, replicas=[1, 2], isr=[1], leader=1, leader_epoch=0, partition_epoch=0
     )
-    image.apply_all([TopicRecord(name="foo", topic_id=TOPIC), begin, *records], 0, 1)
+    apply_all(image, [TopicRecord(name="foo", topic_id=TOPIC), begin, *records], 0, 1)
     return image
 
 
@@ -69,7 +70,7 @@ def test_a_snapshot_keeps_them_also_as_bytes() -> None:
         decode_record(encode_record(record, 2)) if isinstance(record, PartitionRecord) else record
         for record in image.records()
     ]
-    again = Image.from_snapshot(records, image.offset, image.epoch)
+    again = image_of_snapshot(records, image.offset, image.epoch)
     assert partition(again) == partition(image)
     basis = partition(again).basis
     assert basis is not None and basis.replicas[0].end_offset == 200 and basis.basis is Basis.RECOVERED

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from heirlog.metadata.apply import apply_all
 from heirlog.metadata.census import Census, take_census
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
@@ -42,7 +43,7 @@ def partition(
 
 def image_of(*records: object) -> Image:
     image = Image()
-    image.apply_all(records, 0, 1)
+    apply_all(image, records, 0, 1)
     return image
 
 
@@ -74,7 +75,7 @@ def test_what_goes_while_it_is_counted_breaks_nothing() -> None:
     image = image_of(*records, *(partition(topic, 0, 1, (1, 2, 3)) for topic in topics))
     survey = take_census(image, STATIC)
     next(survey)
-    image.apply_all([RemoveTopicRecord(topic_id=topic) for topic in topics], 10_000, 1)
+    apply_all(image, [RemoveTopicRecord(topic_id=topic) for topic in topics], 10_000, 1)
     census = at_once(survey)
     assert AT_A_TIME <= census.partitions < len(topics)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heirlog.metadata.apply import apply, apply_all
 from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
 from heirlog.metadata.configs import Source, describe, describe_broker, describe_topic, server_value, topic_value
 from heirlog.metadata.definition import ConfigType
@@ -29,7 +30,7 @@ def node(**more: str) -> StaticConfig:
 
 def image_of(*configs: ConfigRecord) -> Image:
     image = Image()
-    image.apply_all([TopicRecord(name="foo", topic_id=FOO), *configs], 0, 1)
+    apply_all(image, [TopicRecord(name="foo", topic_id=FOO), *configs], 0, 1)
     return image
 
 
@@ -191,15 +192,15 @@ def test_topic_configurations_are_checked(name: str, value: str) -> None:
 
 def test_min_isr_is_capped_by_each_partitions_own_assignment() -> None:
     image = image_of(config(TOPIC_RESOURCE, "foo", "min.insync.replicas", "3"))
-    image.apply(PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2], isr=[1], leader=1), 2, 1)
-    image.apply(PartitionRecord(topic_id=FOO, partition_id=1, replicas=[1, 2, 3, 4], isr=[1], leader=1), 3, 1)
+    apply(image, PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2], isr=[1], leader=1), 2, 1)
+    apply(image, PartitionRecord(topic_id=FOO, partition_id=1, replicas=[1, 2, 3, 4], isr=[1], leader=1), 3, 1)
     assert [min_isr_of(image, node(), FOO, image.partitions[FOO][number]) for number in (0, 1)] == [2, 3]
 
 
 def test_min_isr_ignores_a_value_stored_for_an_ordinary_broker() -> None:
     partition = PartitionRecord(topic_id=FOO, partition_id=0, replicas=[1, 2, 3], isr=[1], leader=1)
     image = image_of(config(BROKER_RESOURCE, "2", "min.insync.replicas", "3"))
-    image.apply(partition, 2, 1)
+    apply(image, partition, 2, 1)
     assert min_isr_of(image, node(), FOO, image.partitions[FOO][0]) == 1
-    image.apply(config(BROKER_RESOURCE, "", "min.insync.replicas", "2"), 3, 1)
+    apply(image, config(BROKER_RESOURCE, "", "min.insync.replicas", "2"), 3, 1)
     assert min_isr_of(image, node(), FOO, image.partitions[FOO][0]) == 2

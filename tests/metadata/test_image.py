@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image, UnsupportedRecord
+from heirlog.metadata.apply import UnsupportedRecord, apply, apply_all, image_of_snapshot
+from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.seats import Seats
 from heirlog.protocol.records import (
@@ -35,7 +36,7 @@ FOO, BAR = b"f" * 16, b"b" * 16
 
 def image_of(*records: Any) -> Image:
     image = Image()
-    image.apply_all(records, 0, 1)
+    apply_all(image, records, 0, 1)
     return image
 
 
@@ -104,7 +105,7 @@ def test_a_deleted_topic_takes_its_configs_and_seats_along() -> None:
 def test_records_of_a_transaction_show_at_its_end_and_not_before() -> None:
     image = image_of(BeginTransactionRecord(name="x"), FeatureLevelRecord(name=METADATA_VERSION, feature_level=27))
     assert image.metadata_version == 0
-    image.apply(EndTransactionRecord(), 2, 1)
+    apply(image, EndTransactionRecord(), 2, 1)
     assert image.metadata_version == 27 and image.open_transaction is None
 
 
@@ -128,7 +129,7 @@ def test_feature_level_zero_is_no_feature() -> None:
 def test_a_registration_change_for_another_epoch_is_refused() -> None:
     image = image_of(RegisterBrokerRecord(broker_id=1, broker_epoch=0))
     with pytest.raises(UnsupportedRecord, match="broker 1"):
-        image.apply(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=9, fenced=-1), 1, 1)
+        apply(image, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=9, fenced=-1), 1, 1)
 
 
 def test_seats_come_in_order_of_topic_and_partition() -> None:
@@ -203,15 +204,15 @@ def _records() -> st.SearchStrategy[Any]:
 
 def apply_if_sensible(image: Image, record: Any, journal: Journal | None) -> None:
     """Random records may contradict the image in ways a log never does: those are left out, by trying on a copy."""
-    trial = Image.from_snapshot(image.records(), image.offset, image.epoch) if image.open_transaction is None else None
+    trial = image_of_snapshot(image.records(), image.offset, image.epoch) if image.open_transaction is None else None
     if trial is not None and not isinstance(record, BeginTransactionRecord):
         try:
-            trial.apply(record, image.offset + 1, 1)
+            apply(trial, record, image.offset + 1, 1)
         except (UnsupportedRecord, KeyError):
             return
     elif trial is None and not isinstance(record, AbortTransactionRecord | NoOpRecord | FeatureLevelRecord):
         return
-    image.apply(record, image.offset + 1, 1, journal)
+    apply(image, record, image.offset + 1, 1, journal)
 
 
 @settings(deadline=None)
@@ -223,10 +224,10 @@ def test_undo_restores_an_equal_image(before: list[Any], after: list[Any]) -> No
         apply_if_sensible(untouched, record, None)
     journals = []
     for record in after:
-        journals.append(Journal(image))
+        journals.append(image.journal())
         apply_if_sensible(image, record, journals[-1])
     for journal in reversed(journals):
-        journal.undo(image)
+        image.undo(journal)
     assert image == untouched
 
 
@@ -238,10 +239,10 @@ def test_one_journal_over_many_records_undoes_them_all(before: list[Any], after:
     for record in before:
         apply_if_sensible(image, record, None)
         apply_if_sensible(untouched, record, None)
-    journal = Journal(image)
+    journal = image.journal()
     for record in after:
         apply_if_sensible(image, record, journal)
-    journal.undo(image)
+    image.undo(journal)
     assert image == untouched
 
 
@@ -261,4 +262,4 @@ def test_a_snapshot_rebuilds_the_image(records: list[Any]) -> None:
     for record in records:
         apply_if_sensible(image, record, None)
     if image.open_transaction is None:
-        assert Image.from_snapshot(image.records(), image.offset, image.epoch) == image
+        assert image_of_snapshot(image.records(), image.offset, image.epoch) == image

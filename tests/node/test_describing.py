@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.context import Context
+from heirlog.metadata.apply import apply_all
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
 from heirlog.node.handlers import (
@@ -86,7 +87,7 @@ def image_with(*more: Any) -> Image:
         partition(B, 0),
         *more,
     ]
-    image.apply_all(records, 0, 1)
+    apply_all(image, records, 0, 1)
     return image
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from heirlog.metadata.apply import image_of_snapshot
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.node.publisher import Publisher
@@ -111,7 +112,7 @@ def test_a_snapshot_is_written_when_enough_was_committed_and_never_inside_a_tran
     told.commit(LEVEL)
     ((records, offset, epoch),) = told.snapshots
     assert (offset, epoch) == (0, 1)
-    assert Image.from_snapshot(records, offset, epoch) == told.publisher.image
+    assert image_of_snapshot(records, offset, epoch) == told.publisher.image
     told.commit(BeginTransactionRecord(name="several batches"), *topic(FOO, "foo"))
     assert len(told.snapshots) == 1
     told.commit(EndTransactionRecord())

@@ -12,6 +12,7 @@ from typing import Any
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection
 from heirlog.drill.observe import Observer, View
+from heirlog.metadata.apply import apply
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
@@ -184,7 +185,7 @@ def history(cluster: Cluster, topic: str, controller: int = 100) -> list[Partiti
     """
     image, found = Image(), []
     for offset, record in metadata_records(cluster, controller):
-        image.apply(record, offset, 0)
+        apply(image, record, offset, 0)
         state = image.partition_named(topic, 0)
         if state is not None and (not found or state != found[-1]):
             found.append(state)

@@ -27,7 +27,6 @@ from heirlog.broker.describe_producers import describe_producers
 from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.fetch import FetchHandler
 from heirlog.broker.fetch_session import SessionCache
-from heirlog.broker.fetcher import FetchSettings
 from heirlog.broker.followers import Peers
 from heirlog.broker.gauges import Gauges, take_gauges
 from heirlog.broker.groups.coordinator import GroupCoordinator
@@ -37,9 +36,8 @@ from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.loss_reports import LossReports
 from heirlog.broker.produce import ProduceHandler
-from heirlog.broker.replica_fetchers import ReplicaFetchers
 from heirlog.broker.replica_log_info import replica_log_info
-from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
 from heirlog.broker.upkeep import Upkeep
 from heirlog.context import Context
 from heirlog.env import Env
@@ -106,15 +104,23 @@ class Broker:
         self._sender = AlterPartitionSender(
             env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
         )
-        self.fetchers = ReplicaFetchers(env, self.peers, FetchSettings.of(static), self._endpoint_of)
         reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
-        self.replicas = ReplicaManager(env, static, log_directories, self.peers, self._sender, self.fetchers, reports)
+        self.replicas = ReplicaManager(
+            env,
+            static,
+            log_directories,
+            self.peers,
+            self._sender,
+            reports,
+            self._endpoint_of,
+            ReplicaEvents(self._brokers_changed, self._directory_failed),
+        )
+        self.fetchers = self.replicas.fetchers
         self._produce = ProduceHandler(env, self.replicas)
         sessions = SessionCache(
             env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.waits.exchange
         )
         self.fetch_sessions = sessions
-        self.replicas.on_brokers_changed = sessions.brokers_changed
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
         self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
         self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
@@ -132,7 +138,6 @@ class Broker:
             LifecycleEvents(self._registered, self._caught_up, self._let_go),
             trusts_controller,
         )
-        self.replicas.on_directory_failed = self.lifecycle.directory_failed
 
     # -- life ---------------------------------------------------------------------------------------------------
 
@@ -194,6 +199,12 @@ class Broker:
         self._is_caught_up = True
         if self._claiming == 0:
             self._on_caught_up()
+
+    def _brokers_changed(self, brokers: set[BrokerId] | None) -> None:
+        self.fetch_sessions.brokers_changed(brokers)
+
+    def _directory_failed(self) -> None:
+        self.lifecycle.directory_failed()
 
     def _tell_what_is_missing(self) -> None:
         for directory in self._directories:

@@ -30,22 +30,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from heirlog.broker.discarding import Discarding
 from heirlog.broker.followed import BackOff, Followed
 from heirlog.broker.follower_session import FollowerSession, Said
+from heirlog.broker.followers import Peers
 from heirlog.broker.log_range import LogRange
 from heirlog.broker.partition import Partition
+from heirlog.broker.traffic import Traffic
 from heirlog.broker.truncation import cut_for
-from heirlog.env import SendFailure
+from heirlog.env import Env, SendFailure
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from heirlog.protocol.primitives import records_view
-from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
-
-if TYPE_CHECKING:
-    from heirlog.broker.replica_fetchers import ReplicaFetchers
+from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 
 MAX_IN_FLIGHT = 2
 
@@ -85,13 +84,28 @@ class FetchSettings:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class FetcherPorts:
+    """What every fetcher of a broker uses."""
+
+    env: Env
+    settings: FetchSettings
+    peers: Peers
+    endpoint_of: Callable[[BrokerId], Endpoint | None]
+    discarding: Discarding
+    traffic: Traffic
+    flush_if_due: Callable[[Partition, int], None]
+    """With the wall time in ms, after an append. Raises OSError."""
+    storage_failed: Callable[[Partition, OSError], None]
+
+
 class Fetcher:
     """One channel to one leader."""
 
-    def __init__(self, fetchers: ReplicaFetchers, leader: BrokerId, channel: str) -> None:
-        self._fetchers = fetchers
-        self._env = fetchers.env
-        self._settings = fetchers.settings
+    def __init__(self, ports: FetcherPorts, leader: BrokerId, channel: str) -> None:
+        self._ports = ports
+        self._env = ports.env
+        self._settings = ports.settings
         self.leader = leader
         self._channel = channel
         self.followed: dict[PartitionKey, Followed] = {}
@@ -143,7 +157,7 @@ class Fetcher:
         session = self._session
         if session.is_empty or (self._in_flight and not self._may_interrupt):
             return
-        endpoint = self._fetchers.endpoint_of(self.leader)
+        endpoint = self._ports.endpoint_of(self.leader)
         if endpoint is None:
             self._rest()
             return
@@ -184,7 +198,7 @@ class Fetcher:
         self.wake_up()
 
     def _request(self, said: Said[PartitionKey], number: int) -> FetchRequest:
-        peers, settings = self._fetchers.peers, self._settings
+        peers, settings = self._ports.peers, self._settings
         topics: dict[Uuid, FetchRequest.FetchTopic] = {}
         for topic_id, index in said.named:
             followed = self.followed[(topic_id, index)]
@@ -276,9 +290,9 @@ class Fetcher:
                 records = records_view(data.records)
                 if len(records):
                     partition.append_from_leader(records, followed.leader_epoch)
-                    self._fetchers.replicas.traffic.replication_bytes_in += len(records)
+                    self._ports.traffic.replication_bytes_in += len(records)
                     self._moved(followed)
-                    self._fetchers.replicas.flush_if_due(partition, self._env.wall_ms())
+                    self._ports.flush_if_due(partition, self._env.wall_ms())
                 partition.follow(data.high_watermark, data.log_start_offset)
                 followed.lag = data.high_watermark - partition.log.log_end_offset
                 if partition.log.log_start_offset != followed.said_log_start_offset:
@@ -287,7 +301,7 @@ class Fetcher:
         except KafkaError as error:
             self._back_off(followed, str(error))
         except OSError as error:
-            self._fetchers.storage_failed(partition, error)
+            self._ports.storage_failed(partition, error)
 
     def _truncate(self, followed: Followed, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int) -> None:
         partition = followed.partition
@@ -319,7 +333,7 @@ class Fetcher:
 
         Raises OSError if that is now.
         """
-        partition, discarding = followed.partition, self._fetchers.replicas.discarding
+        partition, discarding = followed.partition, self._ports.discarding
         discarding.count(partition, offset)
         if not discarding.must_keep(partition, offset):
             cut()
@@ -329,7 +343,7 @@ class Fetcher:
             try:
                 cut()
             except OSError as error:
-                self._fetchers.storage_failed(partition, error)
+                self._ports.storage_failed(partition, error)
             self.wake_up()
 
         self._suspend(followed)
@@ -353,7 +367,7 @@ class Fetcher:
         search = LogRange(
             followed.partition,
             followed.leader_epoch,
-            self._fetchers.peers.broker_id,
+            self._ports.peers.broker_id,
             ask=lambda request: self._ask(followed, search, request),
             cut=lambda offset, cut: self._keep_and_cut(followed, offset, cut),
             on_found=lambda: self._located(followed),
@@ -361,7 +375,7 @@ class Fetcher:
         search.start()
 
     def _ask(self, followed: Followed, search: LogRange, request: ListOffsetsRequest) -> None:
-        endpoint = self._fetchers.endpoint_of(self.leader)
+        endpoint = self._ports.endpoint_of(self.leader)
         if endpoint is None:
             self._back_off(followed, "the leader is not registered")
             return
@@ -372,7 +386,7 @@ class Fetcher:
             try:
                 error = search.answered(result)
             except OSError as failure:
-                self._fetchers.storage_failed(followed.partition, failure)
+                self._ports.storage_failed(followed.partition, failure)
             else:
                 if error is not None:
                     self._back_off(followed, error)

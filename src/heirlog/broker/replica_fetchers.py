@@ -9,33 +9,18 @@ as if it wanted back in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, KeysView
-from typing import TYPE_CHECKING
+from collections.abc import KeysView
 from zlib import crc32
 
-from heirlog.broker.fetcher import Fetcher, FetchSettings
-from heirlog.broker.followers import Peers
+from heirlog.broker.fetcher import Fetcher, FetcherPorts
 from heirlog.broker.partition import Partition, Role
-from heirlog.env import Env
 from heirlog.metadata.survey import Survey, in_groups
-from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, PartitionKey
-
-if TYPE_CHECKING:
-    from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.protocol.types import NO_LEADER, BrokerId, PartitionKey
 
 
 class ReplicaFetchers:
-    """`replicas` is set by it, when it is made."""
-
-    replicas: ReplicaManager
-
-    def __init__(
-        self, env: Env, peers: Peers, settings: FetchSettings, endpoint_of: Callable[[BrokerId], Endpoint | None]
-    ) -> None:
-        self.env = env
-        self.peers = peers
-        self.settings = settings
-        self.endpoint_of = endpoint_of
+    def __init__(self, ports: FetcherPorts) -> None:
+        self._ports = ports
         self._fetchers: dict[tuple[BrokerId, int], Fetcher] = {}
         self._fetcher_of: dict[PartitionKey, Fetcher] = {}
         self._shutting_down = False
@@ -50,22 +35,22 @@ class ReplicaFetchers:
         self.remove(partition)
         if partition.leader == NO_LEADER:
             return
-        number = (crc32(partition.topic_id) + partition.index) % self.settings.channels
+        number = (crc32(partition.topic_id) + partition.index) % self._ports.settings.channels
         fetcher = self._fetchers.get((partition.leader, number))
         if fetcher is None:
-            fetcher = Fetcher(self, partition.leader, f"replica-fetch-{number}")
+            fetcher = Fetcher(self._ports, partition.leader, f"replica-fetch-{number}")
             self._fetchers[(partition.leader, number)] = fetcher
         try:
             fetcher.follow(partition)
         except OSError as error:
-            self.storage_failed(partition, error)
+            self._ports.storage_failed(partition, error)
             return
         self._fetcher_of[partition.key] = fetcher
 
     def remove(self, partition: Partition) -> None:
         fetcher = self._fetcher_of.pop(partition.key, None)
         if fetcher is not None:
-            self.replicas.discarding.forget(partition)
+            self._ports.discarding.forget(partition)
             fetcher.unfollow(partition.key)
 
     def wake_up(self) -> None:
@@ -82,10 +67,7 @@ class ReplicaFetchers:
                 self.remove(partition)
 
     def _must_stop(self, partition: Partition) -> bool:
-        return self._shutting_down and self.peers.broker_id not in partition.image_isr
-
-    def storage_failed(self, partition: Partition, error: OSError) -> None:
-        self.replicas.storage_failed(partition, error)
+        return self._shutting_down and self._ports.peers.broker_id not in partition.image_isr
 
     @property
     def fetched_partitions(self) -> KeysView[PartitionKey]:

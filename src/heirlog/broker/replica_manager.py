@@ -12,11 +12,13 @@ other of that directory (`log_directories.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.discarding import Discarding
+from heirlog.broker.fetcher import FetcherPorts, FetchSettings
 from heirlog.broker.followers import Peers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
@@ -41,6 +43,16 @@ from heirlog.storage.log_directory import LogDirectory
 _NO_PARTITIONS: Mapping[int, Partition] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaEvents:
+    """What the broker is notified of."""
+
+    on_brokers_changed: Callable[[set[BrokerId] | None], None]
+    """These registrations are new; None: all of them may be."""
+    on_directory_failed: Callable[[], None]
+    """The controller has to be informed. The partitions of the directory are offline by then."""
+
+
 class ReplicaManager:
     def __init__(
         self,
@@ -49,15 +61,17 @@ class ReplicaManager:
         directories: list[LogDirectory],
         peers: Peers,
         sender: AlterPartitionSender,
-        fetchers: ReplicaFetchers,
         reports: DirectoryReports,
+        endpoint_of: Callable[[BrokerId], Endpoint | None],
+        events: ReplicaEvents,
     ) -> None:
+        """endpoint_of: where a leader is reached; None if it is not registered."""
         self._env = env
         self._static = static
         self._peers = peers
         self._sender = sender
-        self._fetchers = fetchers
         self._reports = reports
+        self._events = events
         self._image = Image()
         self._started = False
         self._by_id: dict[Uuid, dict[int, Partition]] = {}
@@ -68,11 +82,18 @@ class ReplicaManager:
         self.waits = Waits(env)
         self.traffic = Traffic()
         self.discarding = Discarding(env, static, self.directory_of)
-        self.on_brokers_changed: Callable[[set[BrokerId] | None], None] = lambda changed: None
-        """Set by the broker: which registrations are new, None for perhaps all."""
-        self.on_directory_failed: Callable[[], None] = lambda: None
-        """Set by the broker: the controller should hear of it. Its partitions are offline by then."""
-        fetchers.replicas = self
+        self.fetchers = ReplicaFetchers(
+            FetcherPorts(
+                env,
+                FetchSettings.of(static),
+                peers,
+                endpoint_of,
+                self.discarding,
+                self.traffic,
+                self.flush_if_due,
+                self.storage_failed,
+            )
+        )
 
     # -- finding partitions -------------------------------------------------------------------------------------
 
@@ -146,13 +167,13 @@ class ReplicaManager:
                 # what the members of the newer one lack
                 self._on_configs(changed)
         if changed is None or changed.brokers:
-            self.on_brokers_changed(None if changed is None else set(changed.brokers))
+            self._events.on_brokers_changed(None if changed is None else set(changed.brokers))
         if changed is not None and changed.brokers:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
                 self._advance(partition)
             self.waits.low_watermarks_may_have_moved(list(self.all_partitions()))
-        self._fetchers.wake_up()
+        self.fetchers.wake_up()
 
     def _everything(self) -> list[PartitionKey]:
         here = {p.key for p in self.all_partitions()}
@@ -183,7 +204,7 @@ class ReplicaManager:
             return
         was_leader = partition.role is Role.LEADER
         epoch, watermark = partition.leader_epoch, partition.high_watermark
-        self._fetchers.remove(partition)
+        self.fetchers.remove(partition)
         partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
         if not was_leader or partition.leader_epoch != epoch:
             self._env.log(
@@ -208,7 +229,7 @@ class ReplicaManager:
         restart = partition.become_follower(state, min_isr_of(self._image, self._static, key[0], state))
         if restart:
             self.waits.served_anew(key)
-        self._fetchers.follow(partition, restart)
+        self.fetchers.follow(partition, restart)
 
     def _existing_or_new(self, key: PartitionKey, state: PartitionState) -> Partition | None:
         partition = self.partition(key)
@@ -260,7 +281,7 @@ class ReplicaManager:
         partition = self.partition(key)
         if partition is None:
             return
-        self._fetchers.remove(partition)
+        self.fetchers.remove(partition)
         partition.become_idle()
         self.traffic.isr_expands += partition.isr_expands
         self.traffic.isr_shrinks += partition.isr_shrinks
@@ -324,7 +345,7 @@ class ReplicaManager:
             self.waits.served_anew(partition.key)
 
     def _stop_serving(self, partition: Partition) -> None:
-        self._fetchers.remove(partition)
+        self.fetchers.remove(partition)
         partition.become_idle()
 
     # -- ISR changes --------------------------------------------------------------------------------------------
@@ -412,7 +433,7 @@ class ReplicaManager:
                 lost.append(key)
         # not at once: a waiting request may have found it out by its own look, and is still at it
         self._env.call_later(0, lambda: self._tell_of_loss(lost))
-        self.on_directory_failed()
+        self._events.on_directory_failed()
 
     def _tell_of_loss(self, lost: Iterable[PartitionKey]) -> None:
         for key in lost:

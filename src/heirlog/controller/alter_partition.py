@@ -24,8 +24,9 @@ from __future__ import annotations
 
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import Image, merged
+from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, AlterPartitionResponse

@@ -44,7 +44,7 @@ from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.env import Cancel, Env
-from heirlog.metadata.apply import read_basis
+from heirlog.metadata.apply import apply_all, image_of_snapshot, read_basis
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.deprecated_configs import DEPRECATED
@@ -200,13 +200,13 @@ class Controller:
     def on_snapshot(self, records: Sequence[Any], offset: int, epoch: int) -> None:
         """Start again from a snapshot; only an inactive controller gets one."""
         assert not self.is_active, "an active controller has the newest state there is"
-        self.image = Image.from_snapshot(records, offset, epoch)
+        self.image = image_of_snapshot(records, offset, epoch)
         self._committed_offset = offset
 
     def on_commit(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
             if batch.last_offset > self.image.offset:
-                self.image.apply_all(batch.records, batch.base_offset, batch.epoch)
+                apply_all(self.image, batch.records, batch.base_offset, batch.epoch)
                 # control records say nothing to an image, and still take offsets
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
@@ -274,7 +274,7 @@ class Controller:
         self.recovery.stop()
         self.sessions.clear()
         while self._appended:
-            self._appended.pop().journal.undo(self.image)
+            self.image.undo(self._appended.pop().journal)
         waiting, self._waiting = self._waiting, deque()
         for wait in waiting:
             wait.pending.complete(wait.refuse(ErrorCode.NOT_CONTROLLER))
@@ -331,8 +331,8 @@ class Controller:
             self._append_batch(batch[half:], first + half)
             return
         assert base_offset == first, "records took other offsets than their handler had counted on"
-        journal = Journal(self.image)
-        self.image.apply_all(batch, base_offset, self.epoch, journal)
+        journal = self.image.journal()
+        apply_all(self.image, batch, base_offset, self.epoch, journal)
         self._appended.append(_Appended(base_offset, base_offset + len(batch) - 1, self.epoch, batch, journal))
         self.recovery.noticed(journal)
 

@@ -33,8 +33,9 @@ from heirlog.controller.election import Election
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome
 from heirlog.controller.partition_change import Built
+from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import Image, merged
+from heirlog.metadata.image import Image
 from heirlog.metadata.state import Ids, PartitionState
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (

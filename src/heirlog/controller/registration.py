@@ -34,8 +34,9 @@ from collections.abc import Callable, Iterable, Iterator
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
+from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import METADATA_VERSION, RECOVERY_VERSION, Image, merged
+from heirlog.metadata.image import METADATA_VERSION, RECOVERY_VERSION, Image
 from heirlog.metadata.state import (
     MIGRATING_DIRECTORY,
     RESERVED_DIRECTORIES,

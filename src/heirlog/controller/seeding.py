@@ -25,6 +25,7 @@ from typing import Final, NamedTuple
 
 from heirlog.controller.producer_ids import BLOCK_SIZE
 from heirlog.env import Env, Files
+from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.as_records import broker_record, partition_record
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
@@ -126,7 +127,7 @@ def image_of(log: MetadataLog) -> Image:
     loaded = log.loaded
     image = Image()
     if loaded is not None:
-        image = Image.from_snapshot(loaded.records(), loaded.id.end_offset - 1, loaded.id.epoch)
+        image = image_of_snapshot(loaded.records(), loaded.id.end_offset - 1, loaded.id.epoch)
     offset = max(log.start_offset, image.offset + 1)
     while offset < log.end_offset:
         data = log.read_bytes(offset, SCAN_BYTES, log.end_offset)
@@ -134,7 +135,7 @@ def image_of(log: MetadataLog) -> Image:
             if header.base_offset >= offset and not header.is_control:
                 values = [record.value for record in decode_records(data, position)]
                 records = [decode_record(value) for value in values if value is not None]
-                image.apply_all(records, header.base_offset, header.leader_epoch)
+                apply_all(image, records, header.base_offset, header.leader_epoch)
             image.offset, image.epoch = header.last_offset, header.leader_epoch
         offset = image.offset + 1
     return image

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from heirlog.metadata.acl_messages import acl_of
 from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.state import (
     LEADER_UNCHANGED,
@@ -50,9 +51,6 @@ from heirlog.protocol.records import (
     ZkMigrationStateRecord,
 )
 from heirlog.protocol.types import NO_LEADER, BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
-
-if TYPE_CHECKING:
-    from heirlog.metadata.image import Image
 
 
 class UnsupportedRecord(Exception):
@@ -340,3 +338,54 @@ def _features(features: Iterable[Any]) -> tuple[SupportedFeature, ...]:
         SupportedFeature(feature.name, feature.min_supported_version, feature.max_supported_version)
         for feature in features
     )
+
+
+def apply(image: Image, record: Any, offset: int, epoch: int, journal: Journal | None = None) -> None:
+    """Apply the record at `offset`. Raises UnsupportedRecord for a record type without meaning here."""
+    image.offset, image.epoch = offset, epoch
+    if image.open_transaction is not None:
+        _apply_in_transaction(image, image.open_transaction, record, offset, journal)
+    else:
+        _apply_now(image, record, offset, journal)
+
+
+def apply_all(
+    image: Image, records: Iterable[Any], base_offset: int, epoch: int, journal: Journal | None = None
+) -> None:
+    """Apply consecutive records. Raises UnsupportedRecord."""
+    for offset, record in enumerate(records, base_offset):
+        apply(image, record, offset, epoch, journal)
+
+
+def image_of_snapshot(records: Iterable[Any], offset: int, epoch: int) -> Image:
+    """The image that `records` of a snapshot describe; `offset` is the last offset the snapshot contains."""
+    image = Image()
+    for record in records:
+        apply(image, record, offset, epoch)
+    image.offset, image.epoch = offset, epoch
+    return image
+
+
+def _apply_now(image: Image, record: Any, offset: int, journal: Journal | None) -> None:
+    found = APPLY.get(type(record))
+    if found is None:
+        raise UnsupportedRecord(
+            f"offset {offset} of the metadata log holds a {type(record).__name__}, which this version of heirlog "
+            "does not know how to apply; use a version that does"
+        )
+    found(image, record, offset, journal)
+
+
+def _apply_in_transaction(
+    image: Image, held: list[tuple[Any, int]], record: Any, offset: int, journal: Journal | None
+) -> None:
+    if isinstance(record, EndTransactionRecord):
+        image.open_transaction = None
+        for held_record, held_offset in held:
+            _apply_now(image, held_record, held_offset, journal)
+    elif isinstance(record, AbortTransactionRecord):
+        image.open_transaction = None
+    elif isinstance(record, BeginTransactionRecord):
+        raise UnsupportedRecord(f"offset {offset} of the metadata log begins a transaction inside another one")
+    elif not isinstance(record, NoOpRecord):
+        held.append((record, offset))

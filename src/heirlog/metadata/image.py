@@ -1,6 +1,6 @@
 """The cluster as the metadata log up to one offset describes it.
 
-    record --apply--> image           the only way in (`set_*` below are for `apply` and `Journal.undo`)
+    record --apply--> image           the only way in (`set_*` below are for `apply` and `undo`)
     image --records--> snapshot       the records that rebuild it, FeatureLevel first
 
 What a reader may rely on:
@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from heirlog.metadata.acls import Acl, Acls
-from heirlog.metadata.apply import APPLY, UnsupportedRecord, merged
 from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record
 from heirlog.metadata.journal import Journal
 from heirlog.metadata.seats import Seats
@@ -41,12 +40,8 @@ from heirlog.metadata.state import (
     TopicState,
 )
 from heirlog.protocol.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
     ConfigRecord,
-    EndTransactionRecord,
     FeatureLevelRecord,
-    NoOpRecord,
     ProducerIdsRecord,
     TopicRecord,
 )
@@ -64,9 +59,7 @@ __all__ = [
     "TOPIC_RESOURCE",
     "ConfigKey",
     "Image",
-    "UnsupportedRecord",
     "broker_record",
-    "merged",
     "partition_record",
 ]
 
@@ -167,51 +160,39 @@ class Image:
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
-    # -- applying -----------------------------------------------------------------------------------------------
+    # -- the way back -------------------------------------------------------------------------------------------
 
-    def apply(self, record: Any, offset: int, epoch: int, journal: Journal | None = None) -> None:
-        """Apply the record at `offset`. Raises UnsupportedRecord for a record type without meaning here."""
-        self.offset, self.epoch = offset, epoch
-        if self.open_transaction is not None:
-            self._apply_in_transaction(record, offset, journal)
-            return
-        self._apply_now(record, offset, journal)
+    def journal(self) -> Journal:
+        """Remembers, from now on, what the records change that are applied with it."""
+        return Journal(self.offset, self.epoch, self.open_transaction)
 
-    def apply_all(self, records: Iterable[Any], base_offset: int, epoch: int, journal: Journal | None = None) -> None:
-        for offset, record in enumerate(records, base_offset):
-            self.apply(record, offset, epoch, journal)
-
-    @classmethod
-    def from_snapshot(cls, records: Iterable[Any], offset: int, epoch: int) -> Image:
-        """The image that `records` of a snapshot describe; `offset` is the last offset the snapshot contains."""
-        image = cls()
-        for record in records:
-            image.apply(record, offset, epoch)
-        image.offset, image.epoch = offset, epoch
-        return image
-
-    def _apply_now(self, record: Any, offset: int, journal: Journal | None) -> None:
-        apply = APPLY.get(type(record))
-        if apply is None:
-            raise UnsupportedRecord(
-                f"offset {offset} of the metadata log holds a {type(record).__name__}, which this version of heirlog "
-                "does not know how to apply; use a version that does"
-            )
-        apply(self, record, offset, journal)
-
-    def _apply_in_transaction(self, record: Any, offset: int, journal: Journal | None) -> None:
-        held = self.open_transaction
-        assert held is not None
-        if isinstance(record, EndTransactionRecord):
-            self.open_transaction = None
-            for held_record, held_offset in held:
-                self._apply_now(held_record, held_offset, journal)
-        elif isinstance(record, AbortTransactionRecord):
-            self.open_transaction = None
-        elif isinstance(record, BeginTransactionRecord):
-            raise UnsupportedRecord(f"offset {offset} of the metadata log begins a transaction inside another one")
-        elif not isinstance(record, NoOpRecord):
-            held.append((record, offset))
+    def undo(self, journal: Journal) -> None:
+        """Put everything back. The journal must be the newest one not yet undone."""
+        for topic_id, topic in journal.topics.items():
+            if topic is not None:
+                self.set_topic(topic_id, topic)
+        for (topic_id, partition), state in journal.partitions.items():
+            # one that came and went together with its topic has nothing to be put back into
+            if topic_id in self.partitions:
+                self.set_partition(topic_id, partition, state)
+        for topic_id, topic in journal.topics.items():
+            if topic is None:
+                self.set_topic(topic_id, None)
+        for broker_id, broker in journal.brokers.items():
+            self.set_broker(broker_id, broker)
+        for controller_id, controller in journal.controllers.items():
+            self.set_controller(controller_id, controller)
+        for (kind, name, key), value in journal.configs.items():
+            self.set_config(kind, name, key, value)
+        for feature, level in journal.features.items():
+            self.set_feature(feature, level)
+        if journal.next_producer_id is not None:
+            self.next_producer_id = journal.next_producer_id
+        for acl_id, acl in journal.acls.items():
+            self.set_acl(acl_id, acl)
+        transaction = journal.transaction
+        self.open_transaction = None if transaction is None else transaction[: journal.transaction_length]
+        self.offset, self.epoch = journal.offset, journal.epoch
 
     # -- the setters: one per kind of state, journal first ------------------------------------------------------
 

@@ -3,8 +3,8 @@
 A journal remembers, for everything the records touched, the value from *before the first touch*. That one memory serves
 both readers:
 
-* `undo` puts those values back through the image's own setters, so that the per-broker indexes follow. Journals are
-  undone newest first; afterwards the image equals the one that the first of them started from.
+* `Image.undo` puts those values back through the image's own setters, so that the per-broker indexes follow. Journals
+  are undone newest first; afterwards the image equals the one that the first of them started from.
 * a broker reads the keys as "what changed" and compares the value before with the value now.
 
 None means "was not there".
@@ -12,42 +12,39 @@ None means "was not there".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.state import BrokerState, ControllerState, PartitionState, TopicState
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
-if TYPE_CHECKING:
-    from heirlog.metadata.image import Image
-
 
 class Journal:
     __slots__ = (
-        "_epoch",
-        "_offset",
-        "_transaction",
-        "_transaction_length",
         "acls",
         "brokers",
         "configs",
         "controllers",
+        "epoch",
         "features",
         "is_of_snapshot",
         "next_producer_id",
+        "offset",
         "partitions",
         "topics",
+        "transaction",
+        "transaction_length",
     )
 
-    def __init__(self, image: Image) -> None:
-        """Start remembering; pass it to every `image.apply` until it is done with."""
+    def __init__(self, offset: int, epoch: int, open_transaction: list[tuple[Any, int]] | None) -> None:
+        """`Image.journal` makes one; pass it to every `apply` whose changes it shall remember."""
         self.is_of_snapshot = False
         """The changes were found by comparing with a snapshot: what is gone was not removed by a record seen here."""
-        self._offset = image.offset
-        self._epoch = image.epoch
-        self._transaction: list[tuple[Any, int]] | None = image.open_transaction
+        self.offset = offset
+        self.epoch = epoch
+        self.transaction = open_transaction
         # the open list only grows; where it ended is enough to cut it back
-        self._transaction_length = len(image.open_transaction or ())
+        self.transaction_length = len(open_transaction or ())
         self.topics: dict[Uuid, TopicState | None] = {}
         self.partitions: dict[PartitionKey, PartitionState | None] = {}
         self.brokers: dict[BrokerId, BrokerState | None] = {}
@@ -75,31 +72,3 @@ class Journal:
     def changed_config_resources(self) -> list[tuple[int, str]]:
         """(resource type, resource name) in the order of their first change."""
         return list(dict.fromkeys((kind, name) for kind, name, _ in self.configs))
-
-    def undo(self, image: Image) -> None:
-        """Put everything back. The journal must be the newest one not yet undone."""
-        for topic_id, topic in self.topics.items():
-            if topic is not None:
-                image.set_topic(topic_id, topic)
-        for (topic_id, partition), state in self.partitions.items():
-            # one that came and went together with its topic has nothing to be put back into
-            if topic_id in image.partitions:
-                image.set_partition(topic_id, partition, state)
-        for topic_id, topic in self.topics.items():
-            if topic is None:
-                image.set_topic(topic_id, None)
-        for broker_id, broker in self.brokers.items():
-            image.set_broker(broker_id, broker)
-        for controller_id, controller in self.controllers.items():
-            image.set_controller(controller_id, controller)
-        for (kind, name, key), value in self.configs.items():
-            image.set_config(kind, name, key, value)
-        for feature, level in self.features.items():
-            image.set_feature(feature, level)
-        if self.next_producer_id is not None:
-            image.next_producer_id = self.next_producer_id
-        for acl_id, acl in self.acls.items():
-            image.set_acl(acl_id, acl)
-        transaction = self._transaction
-        image.open_transaction = None if transaction is None else transaction[: self._transaction_length]
-        image.offset, image.epoch = self._offset, self._epoch

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.node.snapshots import SnapshotTrigger
@@ -42,7 +43,7 @@ class Publisher:
         """When the newest applied record was written; unknown right after a snapshot."""
         self._snapshots = snapshots
         self._write_snapshot = write_snapshot
-        self._journal = Journal(self.image)
+        self._journal = self.image.journal()
         self._on_applied = on_applied
         self._on_image = on_image
         self._publishing = False
@@ -55,14 +56,14 @@ class Publisher:
 
     def on_snapshot(self, records: Iterable[Any], offset: int, epoch: int) -> None:
         before, collected = self.image, self._journal
-        self.image = Image.from_snapshot(records, offset, epoch)
+        self.image = image_of_snapshot(records, offset, epoch)
         self._journal = differences(before, self.image, collected)
         self._applied()
 
     def on_commit(self, batches: list[CommittedBatch]) -> None:
         image, journal = self.image, self._journal
         for batch in batches:
-            image.apply_all(batch.records, batch.base_offset, batch.epoch, journal)
+            apply_all(image, batch.records, batch.base_offset, batch.epoch, journal)
             # a batch of control records applies nothing and still counts: "caught up" is judged by offsets
             image.offset, image.epoch = batch.last_offset, batch.epoch
             self.applied_time_ms = batch.append_time_ms
@@ -82,14 +83,14 @@ class Publisher:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        journal, self._journal = self._journal, Journal(self.image)
+        journal, self._journal = self._journal, self.image.journal()
         if not journal.is_empty:
             self._on_image(self.image, journal)
 
 
 def differences(before: Image, after: Image, collected: Journal) -> Journal:
     """What turned `before` into `after`, on top of what was collected about `before` and not yet handed over."""
-    journal = Journal(after)
+    journal = after.journal()
     journal.is_of_snapshot = True
     for part in ("topics", "brokers", "controllers", "features"):
         old, new = getattr(before, part), getattr(after, part)

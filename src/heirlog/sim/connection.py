@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.link import Item, Stream
-from heirlog.sim.world import Event, Process
-
-if TYPE_CHECKING:
-    from heirlog.sim.network import Network
+from heirlog.sim.link import Item, Link, Stream
+from heirlog.sim.world import Event, Process, World
 
 
 class ServerConnection(Protocol):
@@ -44,6 +41,31 @@ class Listening:
     process: Process
     name: str
     accept: Callable[[Connection], ServerConnection]
+
+
+class Carrier(Protocol):
+    """What a connection needs of the network: `heirlog.sim.network.Network`."""
+
+    world: World
+    on_answer: Callable[[Process, Any, Any], None] | None
+
+    def host_of(self, endpoint: Endpoint) -> str: ...
+
+    def link(self, source: str, target: str) -> Link: ...
+
+    def put(self, stream: Stream, item: Item, connection: Connection) -> None: ...
+
+    def listening(self, endpoint: Endpoint) -> Listening | None: ...
+
+    def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]: ...
+
+    def hand_over_response(self, header: RequestHeader, response: Any) -> Callable[[], Any]: ...
+
+    def accepted(self, connection: Connection) -> None: ...
+
+    def forget_accepted(self, connection: Connection) -> None: ...
+
+    def forget(self, connection: Connection) -> None: ...
 
 
 class _Call:
@@ -76,7 +98,7 @@ class Connection:
         "server_open",
     )
 
-    def __init__(self, network: Network, client: Process, endpoint: Endpoint, channel: str) -> None:
+    def __init__(self, network: Carrier, client: Process, endpoint: Endpoint, channel: str) -> None:
         self._network = network
         self._world = network.world
         self.client = client

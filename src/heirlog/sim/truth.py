@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from heirlog.controller.seeding import image_of
+from heirlog.metadata.apply import apply
 from heirlog.metadata.image import Image
 from heirlog.metadata.journal import Journal
 from heirlog.protocol.batch import decode_records, walk
@@ -89,8 +90,8 @@ class Truth:
                 self.end = header.next_offset
 
     def _apply(self, record: Any, offset: int, epoch: int) -> None:
-        journal = Journal(self.image)
-        self.image.apply(record, offset, epoch, journal)
+        journal = self.image.journal()
+        apply(self.image, record, offset, epoch, journal)
         self._on_record(record, offset, journal)
 
 

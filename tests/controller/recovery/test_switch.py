@@ -9,8 +9,8 @@ from controller.cluster import alter, heartbeat, register, state_of, topic_reque
 from controller.recovering import FLAG, STRATEGY, Cluster, back, lost
 
 from heirlog.controller.recovery.verdict import quorum_members
+from heirlog.metadata.apply import image_of_snapshot
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.image import Image
 from heirlog.metadata.state import ELR_VERSION, RECOVERY_VERSION
 from heirlog.protocol.messages import UpdateFeaturesRequest
 from heirlog.protocol.records import (
@@ -113,7 +113,7 @@ def test_once_the_elr_is_on_an_adding_replica_that_left_the_isr_before_is_not_ta
 def test_a_level_of_zero_survives_a_snapshot_and_a_failover() -> None:
     cluster = Cluster()
     assert cluster.switch(False) == ("NONE", "")
-    read = Image.from_snapshot(list(cluster.image.records()), cluster.image.offset, 1)
+    read = image_of_snapshot(list(cluster.image.records()), cluster.image.offset, 1)
     assert read.features[RECOVERY_VERSION] == 0
     cluster.harness.lose()
     cluster.harness.lead()

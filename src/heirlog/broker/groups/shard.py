@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from heirlog.broker.groups.group import Group, Member, Weight
 from heirlog.broker.groups.membership import Limits, Membership, join_refusal
+from heirlog.broker.groups.offset_expiry import expired_offsets
 from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
@@ -305,7 +306,7 @@ class Shard:
             return
         wall_ms = self._env.wall_ms()
         for group in list(self.groups.values()):
-            expired = group.offsets.expired(group, wall_ms, self._config.retention_ms)
+            expired = expired_offsets(group, wall_ms, self._config.retention_ms)
             if group.is_empty and not group.pending_members and len(expired) == len(group.offsets.committed):
                 self.delete_group(group, _nothing)
             else:

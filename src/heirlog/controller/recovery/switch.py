@@ -26,8 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.controller.leadership import Changes, Leadership
+from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.image import Image, merged
+from heirlog.metadata.image import Image
 from heirlog.metadata.state import Ids, PartitionState
 from heirlog.protocol.types import PartitionKey, Uuid
 

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from heirlog.context import ANONYMOUS, Context
 from heirlog.metadata.acls import ANY_HOST, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.apply import apply_all
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.image import Image
 from heirlog.node.authorization.call import Call
@@ -67,7 +68,7 @@ class AdminScenario:
             operation=Operation.DESCRIBE,
             permission_type=Permission.DENY,
         )
-        self.image.apply_all([record], self.image.offset + 1, 1)
+        apply_all(self.image, [record], self.image.offset + 1, 1)
 
     def _add(self, number: int, name: str, partitions: list[Any]) -> None:
         topic_id = Uuid(number.to_bytes(15, "big") + b"t")
@@ -85,7 +86,7 @@ class AdminScenario:
                     last_known_elr=partition.get("lastKnownElr"),
                 )
             )
-        self.image.apply_all(records, self.image.offset + 1, 1)
+        apply_all(self.image, records, self.image.offset + 1, 1)
 
     def play(self, event: Members) -> Observed:
         handler: Callable[[Members], Observed] | None = getattr(self, f"_on_{event['type']}", None)

@@ -15,7 +15,7 @@ from importlib import resources
 from itertools import islice, permutations
 from typing import Any, Final, Protocol
 
-from heirlog.metadata.image import UnsupportedRecord
+from heirlog.metadata.apply import UnsupportedRecord
 from heirlog.protocol.errors import KafkaError
 from heirlog.testing.conformance.admin_layer import AdminScenario
 from heirlog.testing.conformance.broker_layer import ReplicaScenario

@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from heirlog.broker.groups.group import Group, GroupState, Member
+from heirlog.broker.groups.offset_expiry import expired_offsets
 from heirlog.broker.groups.offsets import CommittedOffset
 
 DAY_MS = 86_400_000
@@ -42,18 +43,18 @@ def test_an_offset_is_forgotten_when_nobody_has_needed_it_for_a_week(
     kind: str, after_days: float, gone: list[str]
 ) -> None:
     group = group_of(kind)
-    expired = group.offsets.expired(group, int(after_days * DAY_MS), 7 * DAY_MS)
+    expired = expired_offsets(group, int(after_days * DAY_MS), 7 * DAY_MS)
     assert [topic for topic, _ in expired] == gone
 
 
 def test_an_offset_with_a_time_of_its_own_goes_then() -> None:
     group = group_of("preparing")
     group.offsets.committed[("t", 0)] = CommittedOffset(1, 0, "", 0, 1000)
-    assert group.offsets.expired(group, 999, 7 * DAY_MS) == []
-    assert group.offsets.expired(group, 1000, 7 * DAY_MS) == [("t", 0)]
+    assert expired_offsets(group, 999, 7 * DAY_MS) == []
+    assert expired_offsets(group, 1000, 7 * DAY_MS) == [("t", 0)]
 
 
 def test_a_commit_to_a_group_without_members_is_younger_than_the_groups_last_change() -> None:
     group = group_of("empty")
     group.offsets.committed[("t", 0)] = CommittedOffset(1, 0, "", 5 * DAY_MS)
-    assert group.offsets.expired(group, 11 * DAY_MS, 7 * DAY_MS) == [("u", 0)]
+    assert expired_offsets(group, 11 * DAY_MS, 7 * DAY_MS) == [("u", 0)]

@@ -1,0 +1,41 @@
+"""When a committed offset is forgotten.
+
+An offset is forgotten, by a tombstone, when nobody has needed it for `offsets.retention.minutes`. Since when nobody
+needs it depends on who committed it (KIP-211):
+
+    with a time of its own (OffsetCommit 2-4)   that time, whatever the group does
+    only offsets under this group id            the commit
+    a group without members                     the moment its last member left, or the commit if that was later
+    a stable consumer group                     the commit, and only for topics that no member subscribes to
+    any other group                             never
+
+Source: KIP-211; KIP-496 (OffsetDelete).
+"""
+
+from __future__ import annotations
+
+from heirlog.broker.groups.group import Group
+from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
+
+
+def expired_offsets(group: Group, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
+    """The offsets of the group that are to be forgotten now."""
+    return [
+        partition
+        for partition, committed in group.offsets.committed.items()
+        if _is_expired(group, partition[0], committed, wall_ms, retention_ms)
+    ]
+
+
+def _is_expired(group: Group, topic: str, committed: CommittedOffset, wall_ms: int, retention_ms: int) -> bool:
+    if committed.expire_ms != NO_EXPIRY:
+        return wall_ms >= committed.expire_ms
+    if group.protocol_type is None:
+        unneeded_since_ms = committed.commit_ms
+    elif group.is_empty:
+        unneeded_since_ms = max(committed.commit_ms, group.state_since_ms)
+    elif group.state.value == "Stable" and not group.is_subscribed_to(topic):
+        unneeded_since_ms = committed.commit_ms
+    else:
+        return False
+    return wall_ms - unneeded_since_ms >= retention_ms
