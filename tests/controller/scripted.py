@@ -30,65 +30,17 @@ have lost records, and whom a recovery waits for. `unchanged`: no record touched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from controller.cluster import alter, epoch_of, heartbeat, state_of
 from controller.recovering import Cluster
+from textscript import ScriptError
 
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, IncrementalAlterConfigsRequest, UnregisterBrokerRequest
 
-INDENT = "    "
 ELECTIONS = {"preferred": 0, "unclean": 1, "balanced": 2, "aggressive": 3, "designate": 4}
-
-
-class ScriptError(Exception):
-    """A line that is no command."""
-
-
-@dataclass(frozen=True)
-class Step:
-    line: str
-    """The command as written, with its comment."""
-    expected: list[str]
-
-
-def steps(text: str) -> Iterator[Step]:
-    """Blank lines and lines of comment are steps without a command."""
-    lines = text.splitlines()
-    at = 0
-    while at < len(lines):
-        line, at = lines[at], at + 1
-        expected = []
-        while at < len(lines) and lines[at].startswith(INDENT):
-            expected.append(lines[at].strip())
-            at += 1
-        yield Step(line, expected)
-
-
-def played(text: str) -> str:
-    """The script with the results as they are."""
-    script = Script()
-    out = []
-    for step in steps(text):
-        out.append(step.line)
-        words = step.line.partition("#")[0].split()
-        if words:
-            out += [INDENT + line for line in script.run(words)]
-    return "\n".join(out) + "\n"
-
-
-def play(path: Path, rewrite: bool) -> tuple[str, str]:
-    """What stands there, and what comes out; with `rewrite` the file holds that afterwards."""
-    text = path.read_text(encoding="utf-8")
-    result = played(text)
-    if rewrite:
-        path.write_text(result, encoding="utf-8")
-        text = result
-    return text, result
 
 
 class Script:
