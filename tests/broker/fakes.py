@@ -42,8 +42,10 @@ class FakeEnv(StillEnv):
         self.stopped = (exit_code, reason)
 
 
-def batch(count: int = 1, base_offset: int = 0, leader_epoch: int = -1, **kwargs: Any) -> bytearray:
-    records = [(None, b"value-%d" % i, (), 1_700_000_000_000 + i) for i in range(count)]
+def batch(
+    count: int = 1, base_offset: int = 0, leader_epoch: int = -1, value: bytes = b"value-%d", **kwargs: Any
+) -> bytearray:
+    records = [(None, value.replace(b"%d", b"%d" % i), (), 1_700_000_000_000 + i) for i in range(count)]
     return encode_batch(records, base_offset=base_offset, leader_epoch=leader_epoch, **kwargs)
 
 
@@ -169,6 +171,10 @@ class Rig:
         for broker in (1, 2, 3):
             self.set_broker(broker)
         self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True))
+        for _ in range(100):
+            if self.caught_up:
+                break
+            self.env.advance(1)
         self.publish()
         self.env.take("heartbeat").on_result(BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False))
         return self

@@ -10,6 +10,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.identity import format_directory, read_meta_properties
 from heirlog.storage.log_directory import LogDirectory, parse_directory_name
+from heirlog.storage.recovery import at_once
 
 PATH = "/data"
 DIRECTORY_ID = Uuid(bytes(range(16)))
@@ -197,6 +198,10 @@ def test_a_log_that_was_set_aside_survives_a_power_cut_and_can_be_brought_back(f
     files.crash()
     again = opened(files)
     (stray,) = again.strays
+    checked = at_once(again.check_stray(stray, "t", LogConfig(), 0))
+    checked.finish(lambda error: checked.close())
+    again.checked.append(stray)
+    files.run()
     back = again.bring_back(stray, "t", LogConfig(), 0)
     assert (contents(back), back.topic_id, again.strays) == ([(0, "a"), (1, "b")], TOPIC_ID, [])
     files.run()

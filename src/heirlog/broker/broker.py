@@ -3,8 +3,8 @@
     start      the clean-shutdown files are read, then the logs are loaded, then the broker registers
     registered the clean-shutdown files are removed: from here on a crash must not pass for a clean stop. A start that
                ends before, for whatever reason, leaves them as they are
-    caught up  the image holds our own registration, and the files are gone from the disks: the node may publish
-               metadata to us (`on_caught_up`)
+    caught up  the image holds our own registration, the files are gone from the disks, and logs that come back are
+               checked (`returning.py`): the node may publish metadata to us (`on_caught_up`)
     on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
                the others dropped; what elections gave up is reported
     shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
@@ -38,6 +38,7 @@ from heirlog.broker.loss_reports import LossReports
 from heirlog.broker.produce import ProduceHandler
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
+from heirlog.broker.returning import ReturningLogs
 from heirlog.broker.upkeep import Upkeep
 from heirlog.context import Context
 from heirlog.env import Env
@@ -116,6 +117,7 @@ class Broker:
             ReplicaEvents(self._brokers_changed, self._directory_failed),
         )
         self.fetchers = self.replicas.fetchers
+        self._returning = ReturningLogs(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
         sessions = SessionCache(
             env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.waits.exchange
@@ -192,13 +194,21 @@ class Broker:
         """A directory where it failed is offline by now."""
         assert self._claiming is not None
         self._claiming -= 1
-        if self._claiming == 0 and self._is_caught_up and self.state is not BrokerState.SHUTTING_DOWN:
-            self._on_caught_up()
+        self._check_returning_logs()
 
     def _caught_up(self) -> None:
         self._is_caught_up = True
-        if self._claiming == 0:
-            self._on_caught_up()
+        self._check_returning_logs()
+
+    def _check_returning_logs(self) -> None:
+        """Once the logs may be changed, and the image says which of them are this broker's."""
+        if self._claiming != 0 or not self._is_caught_up or self._is_closing():
+            return
+        image = self._image()
+        self._returning.check(image, lambda topic: log_config_of(image, self._static, topic), self._on_caught_up)
+
+    def _is_closing(self) -> bool:
+        return self.state is BrokerState.SHUTTING_DOWN
 
     def _brokers_changed(self, brokers: set[BrokerId] | None) -> None:
         self.fetch_sessions.brokers_changed(brokers)

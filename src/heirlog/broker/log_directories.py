@@ -13,6 +13,7 @@
   snapshot no longer names is set aside too.
 * A log that was set aside comes back at a start at which the metadata assign it here (same topic id), if there is no
   other log of the partition: a follower cuts what its leader does not have, and a recovery counts what it holds.
+  `returning.py` has checked it by then.
 
 Source: KIP-112, KIP-858.
 """
@@ -112,33 +113,45 @@ class LogDirectories:
         """
         yield from self._assigned(image, owners)
         for directory in self.online:
-            for stray in list(directory.strays):
+            for stray in list(directory.checked):
                 key = (stray.topic_id, stray.partition)
-                state = image.partition(*key)
-                if state is None or self._broker_id not in state.replicas or key in owners:
+                if key not in owners and self._is_assigned(image, directory, stray):
+                    log = self._brought_back(directory, stray, image.topics[stray.topic_id].name, config_of)
+                    if log is not None:
+                        yield key, directory, log
+
+    def returning(self, image: Image) -> Iterator[tuple[LogDirectory, Stray]]:
+        """Logs that were set aside, are assigned here, and are the only ones of their partition."""
+        present = {(log.topic_id, log.partition) for directory in self.online for log in directory.logs.values()}
+        for directory in self.online:
+            for stray in directory.strays:
+                if (stray.topic_id, stray.partition) in present or not self._is_assigned(image, directory, stray):
                     continue
-                if state.directory_of(self._broker_id) not in (directory.directory_id, *_ANYWHERE):
+                copies = [f"{d.path}/{one.name}" for d in self.online for one in d.strays if one[1:] == stray[1:]]
+                if len(copies) == 1:
+                    yield directory, stray
                     continue
-                log = self._brought_back(directory, stray, image.topics[stray.topic_id].name, config_of)
-                if log is not None:
-                    yield key, directory, log
+                # which of them is to be used, an operator decides
+                topic = image.topics[stray.topic_id].name
+                self._env.log("error", "stray-log-ambiguous", topic=topic, partition=stray.partition, paths=copies)
+
+    def _is_assigned(self, image: Image, directory: LogDirectory, stray: Stray) -> bool:
+        state = image.partition(stray.topic_id, stray.partition)
+        if state is None or self._broker_id not in state.replicas:
+            return False
+        return state.directory_of(self._broker_id) in (directory.directory_id, *_ANYWHERE)
 
     def _brought_back(
         self, directory: LogDirectory, stray: Stray, topic: str, config_of: Callable[[str], LogConfig]
     ) -> Log | None:
-        """None where another copy was set aside as well: which of them is to be used, an operator decides."""
-        copies = [f"{other.path}/{one.name}" for other in self.online for one in other.strays if one[1:] == stray[1:]]
-        values = {"topic": topic, "partition": stray.partition}
-        if len(copies) > 1:
-            self._env.log("error", "stray-log-ambiguous", paths=copies, **values)
-            return None
         try:
             log = directory.bring_back(stray, topic, config_of(topic), self._env.wall_ms())
         except OSError as error:
             self.failed(directory, error)
             return None
-        end_offset = log.log_end_offset
-        self._env.log("warning", "stray-log-brought-back", path=copies[0], end_offset=end_offset, **values)
+        path = f"{directory.path}/{stray.name}"
+        values = {"topic": topic, "partition": stray.partition, "path": path, "end_offset": log.log_end_offset}
+        self._env.log("warning", "stray-log-brought-back", **values)
         return log
 
     def _assigned(

@@ -13,7 +13,7 @@ from heirlog.storage.cleaning.swap import Swap
 from heirlog.storage.errors import OffsetOutOfRange
 from heirlog.storage.log_files import LogFiles
 from heirlog.storage.producers import ProducerStates, remove_snapshots
-from heirlog.storage.recovery import drop
+from heirlog.storage.recovery import at_once, drop
 from heirlog.storage.retention import count_deletable
 from heirlog.storage.segment import Segment
 
@@ -49,7 +49,7 @@ class CutLog(LogFiles):
         segment.truncate_to(position, cut_at)
         self._set_segments(self._segments)
         self.log_end_offset = cut_at
-        self._rebuild_producers(cut_at, trust_absence=False)
+        at_once(self._rebuild_producers(cut_at, trust_absence=False))
         self._directory_dirty = True
         self.flush(self._background_done)
 

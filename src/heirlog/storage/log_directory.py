@@ -36,6 +36,7 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
+from heirlog.storage.recovery import Slices
 from heirlog.storage.turns import Turns
 
 TopicPartition: TypeAlias = tuple[str, int]
@@ -78,6 +79,8 @@ class LogDirectory:
         """After loading: logs that end below what the clean stop before had flushed, with both ends."""
         self.strays: list[Stray] = []
         """After loading: logs that an earlier incarnation set aside."""
+        self.checked: list[Stray] = []
+        """Of `strays`, those that were checked, finished and closed since: only they may be brought back."""
         self._deleted: list[str] = []
         self._files = files
         self._turns = Turns()
@@ -289,8 +292,26 @@ class LogDirectory:
         if match is not None and topic_id is not None:
             self.strays.append(Stray(name, topic_id, int(match[1])))
 
+    def check_stray(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Slices[Log]:
+        """Read a log that was set aside, batch by batch: what is torn or damaged at its end is cut.
+
+        The caller finishes and closes the log before it is brought back. Raises OSError.
+        """
+        return Log.opening(
+            self._files,
+            f"{self.path}/{stray.name}",
+            topic,
+            stray.partition,
+            config,
+            clean=False,
+            recovery_point=0,
+            log_start_offset=0,
+            wall_ms=wall_ms,
+            turns=self._turns,
+        )
+
     def bring_back(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Log:
-        """The metadata know the partition again: its log gets its name back, and every batch is checked.
+        """The metadata know the partition again: its log, checked and closed since the start, gets its name back.
 
         Raises OSError.
         """
@@ -298,13 +319,14 @@ class LogDirectory:
         self._files.rename(f"{self.path}/{stray.name}", dir_path)
         self._files.sync_dir(self.path, self._background_done)
         self.strays.remove(stray)
+        self.checked.remove(stray)
         log = Log.open(
             self._files,
             dir_path,
             topic,
             stray.partition,
             config,
-            clean=False,
+            clean=True,
             recovery_point=0,
             log_start_offset=0,
             wall_ms=wall_ms,

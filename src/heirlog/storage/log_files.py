@@ -26,7 +26,7 @@ from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.flushing import OnFlushed, PendingFlush
 from heirlog.storage.identity import PartitionMetadataFile
 from heirlog.storage.producers import ProducerStates, write_snapshot
-from heirlog.storage.recovery import load_segments, rebuild_producers
+from heirlog.storage.recovery import Slices, at_once, load_segments, rebuild_producers
 from heirlog.storage.retention import Disposal
 from heirlog.storage.segment import Segment
 from heirlog.storage.turns import Turns
@@ -102,17 +102,48 @@ class LogFiles:
         `clean`: the last incarnation closed it after its last append; otherwise see `recovery.py`. Damage found where
         files were trusted makes it read everything. Raises OSError.
         """
+        return at_once(
+            cls.opening(
+                files,
+                dir_path,
+                topic,
+                partition,
+                config,
+                clean=clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                wall_ms=wall_ms,
+                turns=turns,
+            )
+        )
+
+    @classmethod
+    def opening(
+        cls,
+        files: Files,
+        dir_path: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: int,
+        log_start_offset: int,
+        wall_ms: int,
+        turns: Turns | None = None,
+    ) -> Slices[Self]:
+        """As `open`, with a pause after each slice of a long log."""
         log = cls(files, dir_path, topic, partition, config, turns)
         try:
-            log._load(clean, recovery_point, log_start_offset, wall_ms)
+            yield from log._load(clean, recovery_point, log_start_offset, wall_ms)
         except InvalidBatch:
             log.close()
             log = cls(files, dir_path, topic, partition, config, turns)
-            log._load(False, 0, log_start_offset, wall_ms)
+            yield from log._load(False, 0, log_start_offset, wall_ms)
         return log
 
-    def _load(self, clean: bool, recovery_point: int, log_start_offset: int, wall_ms: int) -> None:
-        loaded = load_segments(
+    def _load(self, clean: bool, recovery_point: int, log_start_offset: int, wall_ms: int) -> Slices[None]:
+        loaded = yield from load_segments(
             self._files,
             self.dir_path,
             self.config,
@@ -133,7 +164,7 @@ class LogFiles:
             if segment.base_offset >= loaded.scanned_from:
                 self._index_files += segment.write_indexes()
             segment.retire()
-        self._rebuild_producers(loaded.scanned_from, trust_absence=trusted)
+        yield from self._rebuild_producers(loaded.scanned_from, trust_absence=trusted)
         self.producers.remove_expired(wall_ms, self.config.producer_id_expiration_ms)
 
     def _set_segments(self, segments: list[Segment]) -> None:
@@ -141,8 +172,8 @@ class LogFiles:
         self._bases = [segment.base_offset for segment in segments]
         self._active = segments[-1]
 
-    def _rebuild_producers(self, snapshot_at_most: int, *, trust_absence: bool) -> None:
-        self.producers = rebuild_producers(
+    def _rebuild_producers(self, snapshot_at_most: int, *, trust_absence: bool) -> Slices[None]:
+        self.producers = yield from rebuild_producers(
             self._files,
             self.dir_path,
             self._segments,

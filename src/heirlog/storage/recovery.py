@@ -17,13 +17,16 @@ A compacted log is contiguous too: empty batches cover what the log cleaner remo
 when the broker stopped is finished, or forgotten, before anything is read.
 
 Nothing here is flushed: a crash during recovery finds the same recovery point and does it again.
+
+Loading is a generator that yields after each slice of work: a broker that is registered reads a long log between its
+heartbeats. Where nothing else is to be done meanwhile, `at_once` runs it through.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from heirlog.env import Files
 from heirlog.protocol.batch import InvalidBatch
@@ -35,6 +38,22 @@ from heirlog.storage.segment import Segment
 
 _INDEX_SUFFIXES = (".index", ".timeindex")
 _LITTER_SUFFIXES = (".deleted", ".cleaned", ".swap")
+SLICE_BYTES = 8 << 20
+"""Checked without a pause: some milliseconds of work."""
+_BATCH_WORK_BYTES = 4096
+"""What looking at a batch costs at least, however small it is."""
+
+Result = TypeVar("Result")
+Slices: TypeAlias = Generator[None, None, Result]
+
+
+def at_once(slices: Slices[Result]) -> Result:
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 class Loaded(NamedTuple):
@@ -57,7 +76,7 @@ def load_segments(
     clean: bool,
     recovery_point: int,
     log_start_offset: int,
-) -> Loaded:
+) -> Slices[Loaded]:
     """Raises OSError."""
     segments = [Segment.open(files, dir_path, base) for base in _tidy(files, dir_path)]
     if not segments:
@@ -66,7 +85,7 @@ def load_segments(
     log_end_offset = _open_trusted(segments) if clean else None
     scanned_from = log_end_offset
     if log_end_offset is None or scanned_from is None:
-        scanned_from, log_end_offset = _recover(segments, config, epochs, recovery_point)
+        scanned_from, log_end_offset = yield from _recover(segments, config, epochs, recovery_point)
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     if log_end_offset < log_start_offset:
         # records below the start were deleted on request; fewer than that survived
@@ -114,7 +133,7 @@ def _open_trusted(segments: list[Segment]) -> int | None:
 
 def _recover(
     segments: list[Segment], config: LogConfig, epochs: LeaderEpochCache, recovery_point: int
-) -> tuple[int, int]:
+) -> Slices[tuple[int, int]]:
     """(first scanned offset, log end)"""
     first = _first_to_scan(segments, epochs, recovery_point)
     scanned_from = expected = segments[first].base_offset
@@ -125,7 +144,7 @@ def _recover(
         if segment.base_offset != expected:
             drop(segments, i)
             break
-        expected, leader_epoch, whole = _scan(segment, config, epochs, leader_epoch)
+        expected, leader_epoch, whole = yield from _scan(segment, config, epochs, leader_epoch)
         if not whole:
             drop(segments, i + 1)
             break
@@ -154,10 +173,13 @@ def _ends_at(segment: Segment, offset: int, epochs: LeaderEpochCache) -> bool:
     return True
 
 
-def _scan(segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_epoch: int) -> tuple[int, int, bool]:
+def _scan(
+    segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_epoch: int
+) -> Slices[tuple[int, int, bool]]:
     """(end offset, last leader epoch, whether the file was whole): indexes the segment and cuts off what is torn."""
     segment.start_indexes()
     expected, end = segment.base_offset, 0
+    work_bytes = 0
     for position, header in segment.scan():
         if header.base_offset != expected or header.leader_epoch < leader_epoch or not segment.can_hold(header):
             break
@@ -166,6 +188,10 @@ def _scan(segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_
             leader_epoch = header.leader_epoch
             epochs.assign(leader_epoch, header.base_offset)
         expected, end = header.next_offset, position + header.size
+        work_bytes += max(header.size, _BATCH_WORK_BYTES)
+        if work_bytes >= SLICE_BYTES:
+            work_bytes = 0
+            yield
     whole = end == segment.size
     if not whole:
         segment.log.truncate(end)
@@ -199,7 +225,7 @@ def drop(segments: list[Segment], first: int) -> None:
 
 def rebuild_producers(
     files: Files, dir_path: str, segments: Sequence[Segment], loaded_from: int, end_offset: int, *, trust_absence: bool
-) -> ProducerStates:
+) -> Slices[ProducerStates]:
     """The state at `end_offset`, from the newest usable snapshot at or below `loaded_from` and the batches after it.
 
     Snapshots above are removed: what they summarise is gone or was scanned. `trust_absence`: after a clean stop no
@@ -210,6 +236,7 @@ def rebuild_producers(
     if newest is None and trust_absence:
         return ProducerStates()
     start, states = newest or (segments[0].base_offset, ProducerStates())
+    work_bytes = 0
     for i, segment in enumerate(segments):
         upper = segments[i + 1].base_offset if i + 1 < len(segments) else end_offset
         if upper <= start:
@@ -218,4 +245,8 @@ def rebuild_producers(
         for _, header in segment.headers_from(begin):
             if header.base_offset >= start:
                 states.update(header)
+            work_bytes += _BATCH_WORK_BYTES
+            if work_bytes >= SLICE_BYTES:
+                work_bytes = 0
+                yield
     return states

@@ -1,0 +1,98 @@
+"""Logs that were set aside and that the metadata assign to this broker again: each is checked before it comes back.
+
+    registered, caught up --> read each of them in slices --> finish, flush, close --> take over all logs, serve
+                              heartbeats continue, fenced
+
+Nothing says how such a log was left: the broker may have crashed as it set it aside, or an operator has put a copy
+there. So all of it is read, which takes minutes for a large one: in one go it would outlast the broker's session, and
+no request would be answered meanwhile. Until all are checked clients' requests wait as they do at every start.
+
+A stop leaves what is not finished under its name, and the next start reads it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heirlog.broker.log_directories import LogDirectories
+from heirlog.env import Env
+from heirlog.metadata.image import Image
+from heirlog.storage.config import LogConfig
+from heirlog.storage.log import Log
+from heirlog.storage.log_directory import LogDirectory, Stray
+from heirlog.storage.recovery import Slices
+
+CHECKED_AT_ONCE = 4
+"""The flush of one passes while others are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    directory: LogDirectory
+    stray: Stray
+    slices: Slices[Log]
+
+
+class ReturningLogs:
+    def __init__(self, env: Env, directories: LogDirectories, is_stopping: Callable[[], bool]) -> None:
+        self._env = env
+        self._directories = directories
+        self._is_stopping = is_stopping
+        self._left: list[tuple[LogDirectory, Stray]] = []
+        self._under_way = 0
+
+    def check(self, image: Image, config_of: Callable[[str], LogConfig], on_done: Callable[[], None]) -> None:
+        """`LogDirectories.take_over` brings back what is checked when `on_done` is called. Not called after a stop."""
+        self._left = list(self._directories.returning(image))
+
+        def begin_some() -> None:
+            while self._left and self._under_way < CHECKED_AT_ONCE and not self._is_stopping():
+                directory, stray = self._left.pop()
+                if directory not in self._directories.online:
+                    continue
+                topic = image.topics[stray.topic_id].name
+                path = f"{directory.path}/{stray.name}"
+                self._env.log("info", "stray-log-check", topic=topic, partition=stray.partition, path=path)
+                slices = directory.check_stray(stray, topic, config_of(topic), self._env.wall_ms())
+                self._under_way += 1
+                self._proceed(_Check(directory, stray, slices), ended)
+            if not self._left and not self._under_way and not self._is_stopping():
+                on_done()
+
+        def ended() -> None:
+            self._under_way -= 1
+            begin_some()
+
+        begin_some()
+
+    def _proceed(self, check: _Check, ended: Callable[[], None]) -> None:
+        if self._is_stopping():
+            return
+        try:
+            next(check.slices)
+        except StopIteration as end:
+            self._finish(check, end.value, ended)
+        except OSError as error:
+            self._failed(check, error, ended)
+        else:
+            self._env.call_later(0, lambda: self._proceed(check, ended))
+
+    def _finish(self, check: _Check, log: Log, ended: Callable[[], None]) -> None:
+        def finished(error: OSError | None) -> None:
+            log.close()
+            if error is not None:
+                self._directories.failed(check.directory, error)
+            else:
+                check.directory.checked.append(check.stray)
+            ended()
+
+        try:
+            log.finish(finished)
+        except OSError as error:
+            self._failed(check, error, ended)
+
+    def _failed(self, check: _Check, error: OSError, ended: Callable[[], None]) -> None:
+        self._directories.failed(check.directory, error)
+        # later, so that many of them in a row do not pile up calls
+        self._env.call_later(0, ended)
