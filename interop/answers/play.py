@@ -63,9 +63,10 @@ CONTROLLED = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57))
 """Brokers take these in later."""
 AGAIN, AGAIN_S = 12, 0.08
 PRODUCE, FETCH, OFFSET_COMMIT, FIND_COORDINATOR, JOIN, ALTER_CONFIGS, UNREGISTER = 0, 1, 8, 10, 11, 33, 64
+MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13)
+"""Also for a moment: LeaveGroup takes away one that was only expected."""
 CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
 CLIENT_METRICS, OF_TRANSACTIONS = 16, 1
-MEMBER_ID_REQUIRED, METADATA_TOO_LARGE = 79, 12
 MIN_ISR = "min.insync.replicas"
 DYNAMIC = (2, 3)
 """Configuration sources of a broker and of the cluster."""
@@ -142,16 +143,20 @@ class Sequence:
     def _take_in(self, plan: Plan, answer: Any) -> None:
         if not isinstance(answer, dict):
             return
+        self._forget_what_holds_nothing(plan)
         if plan.key == JOIN and not answer["error_code"]:
             self._scene.generations[plan.fields["group_id"]] = answer["generation_id"]
         elif plan.key == FETCH and answer["session_id"]:
             self._scene.sessions[plan.client] = max(plan.fields["session_epoch"], 0) + 1
         elif plan.key == FETCH:
             self._scene.sessions.pop(plan.client, None)
-        elif _leaves_an_empty_group(plan, answer):
-            self._table.forget_group(plan.fields["group_id"])
         elif plan.key == 22 and not answer["error_code"] and plan.keeps not in self._scene.producers:
             self._scene.producers.append(plan.keeps)
+
+    def _forget_what_holds_nothing(self, plan: Plan) -> None:
+        """Apache Kafka alone keeps such a group: its deletion keeps the groups of all nodes the same."""
+        if plan.key in MAKES_GROUPS and not plan.fields["group_id"].startswith(SHOWN_NAMES):
+            self._table.forget_if_it_holds_nothing(plan.fields["group_id"])
 
     def _late_answers(self) -> list[Difference]:
         """Of members whose group had to wait for this request."""
@@ -189,16 +194,6 @@ class Sequence:
             if not any(left):
                 break
             self._table.settle()
-
-
-def _leaves_an_empty_group(plan: Plan, answer: dict[str, Any]) -> bool:
-    """On Apache Kafka only, as deviations.py says: it is deleted, so that the groups stay the same on all nodes."""
-    if plan.key not in (OFFSET_COMMIT, JOIN) or plan.fields["group_id"].startswith(SHOWN_NAMES):
-        return False
-    if plan.key == JOIN:
-        return answer["error_code"] not in (0, MEMBER_ID_REQUIRED)
-    codes = {part["error_code"] for topic in answer["topics"] for part in topic["partitions"]}
-    return METADATA_TOO_LARGE in codes and 0 not in codes
 
 
 def _ends_it(plan: Plan) -> bool:

@@ -13,7 +13,8 @@ from answers.world import World
 from heirlog.protocol.api import request_class
 
 PRODUCE, FETCH, METADATA, JOIN, SYNC, INIT_PRODUCER = 0, 1, 3, 11, 14, 22
-CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DELETE_GROUPS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 42, 35
+CREATE_TOPICS, CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS, DESCRIBE_LOG_DIRS = 19, 30, 29, 18, 35
+OFFSET_FETCH, DESCRIBE_GROUPS, DELETE_GROUPS = 9, 15, 42
 MEMBER_ID_REQUIRED = 79
 MAY_WAIT = (JOIN, SYNC)
 """For other members of a group."""
@@ -164,10 +165,18 @@ class Table:
             if not any(path.startswith(each) or each.startswith(path) for each in noisy)
         ]
 
-    def forget_group(self, group: str) -> None:
-        """Where it has no members."""
-        for player in self.players:
-            player.server.ask(request_of(Plan(DELETE_GROUPS, 2, {"groups_names": [group]}), player.world), 2)
+    def forget_if_it_holds_nothing(self, group: str) -> None:
+        """Deletes a group that Apache Kafka has without members and offsets, and heirlog has not."""
+        if self._state(self.kafka, group) == "Empty" and self._state(self.heirlog, group) == "Dead":
+            wanted = Plan(OFFSET_FETCH, 7, {"group_id": group, "topics": None})
+            if not self.kafka.server.ask(request_of(wanted, self.kafka.world), 7).topics:
+                for player in self.players:
+                    player.server.ask(request_of(Plan(DELETE_GROUPS, 2, {"groups_names": [group]}), player.world), 2)
+
+    def _state(self, player: Player, group: str) -> str:
+        asked = request_of(Plan(DESCRIBE_GROUPS, 5, {"groups": [group]}), player.world)
+        state: str = player.server.ask(asked, 5).groups[0].group_state
+        return state
 
     def settle(self) -> None:
         """Until every broker has taken in what was changed; the ids of topics are known then."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from controller.cluster import alter, create, heartbeat, leading, state_of
 from controller.fakes import Harness
 
@@ -59,6 +60,13 @@ def reassign(
     )
     (result,) = harness.ask("alter_partition_reassignments", request, 1).responses[0].partitions
     return ErrorCode(result.error_code).name
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_an_answer_about_nothing_does_not_repeat_what_the_request_allows(free: bool) -> None:
+    request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=free, topics=[])
+    answer = leading().ask("alter_partition_reassignments", request, 1)
+    assert answer.allow_replication_factor_change is True
 
 
 def born(harness: Harness, replicas: list[int], **configs: str) -> None:

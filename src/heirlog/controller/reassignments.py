@@ -56,7 +56,8 @@ def alter_reassignments(image: Image, static: StaticConfig, request: AlterPartit
     """Records of every partition whose reassignment can be started or cancelled, and an answer for each."""
     handling = _Handling(image, static, request.allow_replication_factor_change)
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        # which an answer about nothing does not repeat
+        allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         error_message=None if request.topics else "",
         responses=[
             AlterPartitionReassignmentsResponse.ReassignableTopicResponse(
