@@ -1,10 +1,10 @@
 # make up      a local cluster: three brokers and a controller (arguments: make up ARGS="--nodes 1 --data /tmp/x")
 # make setup   only the environment, .venv
-# make test    every test, and up to three that fail once more (scripts/tests.py; arguments for pytest: make test ARGS="tests/storage -x")
+# make test    every test; flaky ones may run a second time (scripts/tests.py lists them; arguments for pytest: make test ARGS="tests/storage -x")
 
 ARGS ?=
-# of tests: one more than two cores, since many of them wait for a node, a JVM or a client
-PROCESSES ?= 3
+# of tests: two for each of two cores, since most of the time one of them waits for a node, a JVM or a client
+PROCESSES ?= 4
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help

@@ -113,7 +113,9 @@ def create_topic(cluster: Cluster, name: str, partitions: int = 1) -> None:
 
 
 def test_a_copy_of_given_data_works_on_its_own_files_and_never_beside_the_original(tmp_path: Path) -> None:
-    with Cluster(nodes=1, data=tmp_path / "a") as cluster:
+    # a broker that was killed together with its controller comes back when its session has ended
+    sessions = {"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500}
+    with Cluster(nodes=1, data=tmp_path / "a", config=sessions) as cluster:
         create_topic(cluster, "kept")
         for node in cluster.node_ids:
             cluster.kill(node)
