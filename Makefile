@@ -16,7 +16,7 @@ help:
 	@echo 'make test     set up for development, then run every test'
 	@echo 'make bench    measure; medians only, nothing fails on a number'
 	@echo 'make bench-kafka  the same work on heirlog and on Apache Kafka, and ratios'
-	@echo 'make lint     ruff and mypy'
+	@echo 'make lint     ruff, mypy, spelling and prose'
 	@echo 'make fmt      format with ruff'
 	@echo 'make interop  checks against Apache Kafka itself'
 	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
@@ -46,10 +46,12 @@ bench: setup-dev
 bench-kafka: setup-dev
 	@sh scripts/bench-kafka.sh $(ARGS)
 
-lint: setup-dev
+lint: setup-dev setup-docs
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@$(PY) scripts/prose.py
+	@.venv-docs/bin/codespell
 
 fmt: setup-dev
 	@$(PY) -m ruff check --fix .

@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one round and a tenth of the records: does it run?")
     parser.add_argument("--partitions-only", action="store_true", help="what a hundred to a hundred thousand cost")
     parser.add_argument("--recovery-only", action="store_true", help="ten thousand leaderless partitions at once")
-    parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink beside Spark's connector")
+    parser.add_argument("--spark-only", action="store_true", help="our Spark source and sink next to Spark's connector")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     cores = f"{os.cpu_count()} cores shared by brokers and client"

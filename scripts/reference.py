@@ -37,6 +37,7 @@ Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environm
 `host:port` of a broker, or of several, separated by commas. The default is `localhost:9092`. Every command has
 `--help`.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
+[Simulation](../internals/simulation.md) explains scenarios such as U11.
 """
 CONFIGURATION = f"""# Configuration
 

@@ -78,7 +78,7 @@ def test_replicas_are_moved_as_generated_and_the_throttle_is_lifted_at_the_end(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "is not of the form"),
         ('{"partitions": [{"topic": "t", "partition": "0", "replicas": [1]}]}', "is not of the form"),
         ('{"partitions": []}', "names no partition"),

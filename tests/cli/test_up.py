@@ -189,7 +189,7 @@ def test_a_node_that_dies_is_reported_and_the_others_go_on(tmp_path: Path) -> No
         os.kill(pid_of("broker 2", lines), signal.SIGKILL)
         assert process.stderr is not None
         report = process.stderr.readline()
-        assert report.startswith("broker 2 was killed by SIGKILL; the others go on")
+        assert report.startswith("broker 2 was killed by SIGKILL; the other nodes continue")
         run("topics", "list", "-b", f"127.0.0.1:{port}")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)

@@ -106,7 +106,7 @@ def test_a_topic_that_is_made_again_between_two_pages_has_the_new_ones_partition
 
 def test_a_cursor_that_does_not_go_on_is_refused() -> None:
     cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="a", partition_index=1)
-    with pytest.raises(KafkaError, match="does not go on"):
+    with pytest.raises(KafkaError, match="does not continue"):
         run(describe_topic_partitions(), lambda _: DescribeTopicPartitionsResponse(next_cursor=cursor))
 
 

@@ -77,7 +77,7 @@ def test_a_deletion_is_a_change_to_what_counts_then() -> None:
 
 @pytest.mark.parametrize("name", ["max.connections", "max.connection.creation.rate"])
 def test_nobody_locks_everybody_out(name: str) -> None:
-    assert refused(name, "0") == f"Invalid {name} 0: nobody could connect any more; it must be at least 1"
+    assert refused(name, "0") == f"Invalid {name} 0: no client could connect any more; it must be at least 1"
     assert refused(name, "1", given="1000") is None
     assert refused(name, "x") is None, "the controller says what that is"
 

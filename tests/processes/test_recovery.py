@@ -130,7 +130,7 @@ def lose_every_complete_replica(cluster: Cluster, topic: str, partitions: int) -
     wait_for_all(cluster, topic, "2 out of the ISR", lambda view: view.isr_nodes == [1])
     cluster.kill(1)
     cluster.start(WITHOUT)
-    wait_for_all(cluster, topic, "nobody leads", lambda view: view.leader_id == NO_LEADER)
+    wait_for_all(cluster, topic, "no replica leads", lambda view: view.leader_id == NO_LEADER)
     # a fenced broker may not lead, and `recover plan` would say so
     cluster.wait_until_ready()
 

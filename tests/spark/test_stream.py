@@ -343,14 +343,14 @@ def test_an_offset_behind_the_end_that_nothing_explains_is_a_loss_too(topics: To
     topic = topics.create()
     topics.fill(topic, 4)
     start = {topic: {"0": 9}}
-    with pytest.raises(DataLoss, match="should go on at offset 9, but the log ends at 4"):
+    with pytest.raises(DataLoss, match="should continue at offset 9, but the log ends at 4"):
         reader(topics, topic).latestOffset(start, ALL)
     end = reader(topics, topic, onDataLoss="skip").latestOffset(start, ALL)
     assert losses(end) == [("beyond", 4, 9, 4)]
     with pytest.raises(DataLoss, match="the log ends at 4"):
         reader(topics, topic).partitions({topic: {"0": 0}}, {topic: {"0": 9}})
     made_up = reader(topics, topic, startingOffsets=json.dumps(start))
-    with pytest.raises(DataLoss, match="should go on at offset 9, but the log ends at 4"):
+    with pytest.raises(DataLoss, match="should continue at offset 9, but the log ends at 4"):
         made_up.latestOffset(stored(made_up.initialOffset()), ALL)
 
 

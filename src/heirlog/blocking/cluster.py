@@ -310,5 +310,5 @@ class BlockingClient:
     def _ask(self, endpoint: Endpoint, message: Message, deadline: float) -> Any:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"{endpoint} was not asked: the time is over")
+            raise TimeoutError(f"timed out before the request to {endpoint} was sent")
         return self._peers.ask(endpoint, message, left)

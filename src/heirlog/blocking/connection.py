@@ -286,7 +286,7 @@ class Connection:
             self._broken = failure.message
             self._sock.close()
             return AuthenticationFailed(f"{self.address}: {failure.message}", failure.code)
-        self._broken = error.strerror or str(error) or "time is over"
+        self._broken = error.strerror or str(error) or "timed out"
         if isinstance(error, ConnectionError) and not self._has_answered:
             self._broken += " (is this the right port: does it want TLS, or SASL?)"
         self._sock.close()

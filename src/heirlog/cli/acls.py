@@ -45,8 +45,10 @@ Denied = Annotated[Names, typer.Option("--deny-principal", help="type:name; may 
 AllowedHosts = Annotated[Names, typer.Option("--allow-host", help="An address; without one, from everywhere.")]
 DeniedHosts = Annotated[Names, typer.Option("--deny-host", help="An address; without one, from everywhere.")]
 Operations = Annotated[Names, typer.Option("--operation", help="Read, Write, ...; without one, All. May be repeated.")]
-Producer = Annotated[bool, typer.Option("--producer", help="What a producer to the topics needs.")]
-Consumer = Annotated[bool, typer.Option("--consumer", help="What a consumer of the topics in the groups needs.")]
+Producer = Annotated[bool, typer.Option("--producer", help="All operations that a producer to the topics needs.")]
+Consumer = Annotated[
+    bool, typer.Option("--consumer", help="All operations that a consumer of the topics in the groups needs.")
+]
 Idempotent = Annotated[bool, typer.Option("--idempotent", help="With --producer: idempotent writes as well.")]
 
 COLUMNS = {
@@ -105,7 +107,7 @@ class Entries:
         ):
             for principal, host in product(principals, hosts or [ANY]):
                 if ":" not in principal:
-                    raise UsageError(f"{principal!r} is no principal: write type:name, as in User:alice")
+                    raise UsageError(f"{principal!r} is not a principal: write type:name, as in User:alice")
                 yield permission, principal.strip(), host.strip()
 
 
@@ -118,7 +120,9 @@ def list_acls(
     delegation_token: DelegationTokens = None,
     user_principal: UserPrincipals = None,
     resource_pattern_type: Pattern = "literal",
-    principal: Annotated[Names, typer.Option("--principal", help="Only of these; may be repeated.")] = None,
+    principal: Annotated[
+        Names, typer.Option("--principal", help="Only ACLs of this principal; may be repeated.")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -167,7 +171,7 @@ def add(
     resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
     entries = Entries(allow_principal or (), deny_principal or (), allow_host or (), deny_host or ())
     if not allow_principal and not deny_principal:
-        raise UsageError("an ACL is somebody's: name them by --allow-principal or --deny-principal")
+        raise UsageError("an ACL belongs to a principal: name one with --allow-principal or --deny-principal")
     pattern = _pattern(resource_pattern_type)
     if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise UsageError(f"--resource-pattern-type {resource_pattern_type} finds ACLs; to add them: literal, prefixed")

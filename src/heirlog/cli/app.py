@@ -91,7 +91,9 @@ def heirlog(
 @app.command("node")
 def node(
     config: Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")],
-    ledger: Annotated[str | None, typer.Option(help="Keep a ledger of flushed lengths here.", hidden=True)] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Write a record of flushed file lengths to this file.", hidden=True)
+    ] = None,
     accept_older_metadata: Annotated[
         bool,
         typer.Option(

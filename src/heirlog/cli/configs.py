@@ -66,7 +66,7 @@ MIN_ISR = "min.insync.replicas"
 
 Type = Annotated[EntityType | None, typer.Option("--entity-type")]
 Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, a group, or a node id.")]
-Default = Annotated[bool, typer.Option("--entity-default", help="What counts for all brokers.")]
+Default = Annotated[bool, typer.Option("--entity-default", help="The values that apply to all brokers.")]
 Topic = Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")]
 Broker = Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")]
 BrokerDefaults = Annotated[bool, typer.Option("--broker-defaults", help="Short: brokers, --entity-default.")]
@@ -126,7 +126,9 @@ def describe(
     broker: Broker = None,
     broker_defaults: BrokerDefaults = False,
     broker_logger: BrokerLogger = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also what was not set for this very entity.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also values that were not set for this entity itself.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -215,12 +217,12 @@ def alter(
         str | None, typer.Option(metavar="NAME=VALUE,...", help="[a,b] around a value that has commas.")
     ] = None,
     add_config_file: Annotated[
-        Path | None, typer.Option(help="A file of lines NAME=VALUE; what --add-config says counts more.")
+        Path | None, typer.Option(help="A file of lines NAME=VALUE; --add-config overrides it.")
     ] = None,
     delete_config: Annotated[str | None, typer.Option(metavar="NAME,...")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Set or delete single values; what is not named stays."""
+    """Set or delete single values; others stay as they are."""
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
     entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)

@@ -25,7 +25,10 @@ IDLE_WAIT_MS = 500
 
 def consume(
     topic: Annotated[str, typer.Argument()],
-    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Not only what is new.")] = False,
+    from_beginning: Annotated[
+        bool,
+        typer.Option("--from-beginning", help="Start at the earliest offset. Without it, only new records are read."),
+    ] = False,
     max_records: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many records.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
     print_key: Annotated[bool, typer.Option("--print-key", help="key TAB value")] = False,

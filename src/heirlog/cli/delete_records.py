@@ -25,7 +25,9 @@ def delete_records(
     offset_json_file: Annotated[Path | None, typer.Option(help=FORM)] = None,
     topic: Annotated[str | None, typer.Option(help="With --partition and --offset.")] = None,
     partition: Annotated[int | None, typer.Option(min=0)] = None,
-    offset: Annotated[int | None, typer.Option(min=-1, help="The first that stays; -1: the high watermark.")] = None,
+    offset: Annotated[
+        int | None, typer.Option(min=-1, help="Offset of the first record to keep; -1: the high watermark.")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:

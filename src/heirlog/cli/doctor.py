@@ -35,7 +35,7 @@ Directories = Annotated[
 
 
 def doctor(directories: Directories, as_json: Json = False) -> None:
-    """Check a stopped node's data folders, and say what its next start would cut or rebuild; changes nothing."""
+    """Check a stopped node's data folders, and show what its next start would cut or rebuild; changes nothing."""
     from heirlog.cli.offline.doctor import examine
 
     found = [path for directory in directories for path in log_directories(directory)]
@@ -118,7 +118,7 @@ def _print(report: Report) -> None:
     for finding in report.findings:
         _print_finding(finding, report.path)
     if report.bytes_to_scan:
-        print(f"  the next start reads {report.bytes_to_scan} bytes again and makes their indexes anew")
+        print(f"  the next start reads {report.bytes_to_scan} bytes again and rebuilds their indexes")
     print("  healthy" if report.healthy else "  damaged: see above")
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from heirlog.drill.observe import Moment
     from heirlog.drill.stage import Stage
 
-app = typer.Typer(help="Rehearse failures and judge what became of acknowledged records.", no_args_is_help=True)
+app = typer.Typer(
+    help="Rehearse failures, and check that every acknowledged record can still be read.", no_args_is_help=True
+)
 
 
 BLAME = (
@@ -188,8 +190,8 @@ def stdlib(
 
 @app.command("soak")
 def soak(
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long clients work while brokers die.")] = 10,
-    seed: Annotated[int, typer.Option(help="Who is killed when, and for how long.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long clients run while brokers are killed.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the kills: which node, when, and for how long.")] = 1,
     kill_every_s: Annotated[float, typer.Option(min=5, help="Seconds from one killed broker to the next.")] = 30,
     as_json: Json = False,
 ) -> None:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 def dump(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     deep: Annotated[bool, typer.Option("--deep", help="Also the records of each batch, with their contents.")] = False,
-    offset: Annotated[int, typer.Option(min=0, help="Leave out what lies below this offset.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, help="Skip records below this offset.")] = 0,
     max_rows: Annotated[int | None, typer.Option("--max", min=1, help="Print so many rows of each file.")] = None,
     metadata: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="The records are metadata, wherever the file lies.")
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode the records as metadata, in any folder.")
     ] = False,
     groups: Annotated[
-        bool, typer.Option("--offsets-decoder", help="The records are those of __consumer_offsets, wherever.")
+        bool,
+        typer.Option("--offsets-decoder", help="Decode the records as those of __consumer_offsets, in any folder."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per batch, record or entry.")] = False,
 ) -> None:

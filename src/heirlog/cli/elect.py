@@ -26,14 +26,15 @@ def elect(
         ElectionType,
         typer.Option(
             case_sensitive=False,
-            help="preferred loses nothing; longest_log_balanced waits for whoever may hold more; the others may lose "
-            "acknowledged records.",
+            help="preferred loses nothing; longest_log_balanced waits for every replica that may hold more records; "
+            "the others may lose acknowledged records.",
         ),
     ],
     topic: Annotated[str | None, typer.Option(help="Topic; with --partition.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Partition; with --topic.")] = None,
     desired_leader: Annotated[
-        int | None, typer.Option(min=0, help="Of a designation: the broker; with --topic and --partition.")
+        int | None,
+        typer.Option(min=0, help="For a designation: the broker that becomes leader; with --topic and --partition."),
     ] = None,
     all_topic_partitions: Annotated[bool, typer.Option("--all-topic-partitions")] = False,
     path_to_json_file: Annotated[
@@ -43,12 +44,15 @@ def elect(
         bool, typer.Option("--now", help="Longest log: do not wait for replicas that are outside the quorum.")
     ] = False,
     wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Longest log: watch for so long what has to wait.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="Longest log: how long to wait for partitions whose election has to wait."
+        ),
     ] = 30.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Elect leaders: the preferred one of partitions, or one of the replicas of partitions that have none."""
+    """Elect the preferred leader of partitions, or a leader for partitions that have none."""
     chosen, desired = _wanted(election_type, topic, partition, desired_leader, all_topic_partitions, path_to_json_file)
     with connected(bootstrap_server) as client:
         results = elections.hold(client, election_type, chosen, desired=desired, skip_wait=now, wait_s=wait)

@@ -31,13 +31,13 @@ ELR_WITH_A_NEW_CLUSTER = 26
 Feature = Annotated[list[str] | None, typer.Option("--feature", metavar="NAME=LEVEL", help="Repeatable.")]
 Metadata = Annotated[str | None, typer.Option("--metadata", help="Deprecated: --feature metadata.version=LEVEL.")]
 Release = Annotated[str | None, typer.Option("--release-version", help="All levels of a release: 4.1, 4.2-IV1.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Ask whether it would work; change nothing.")]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="Also where metadata may be lost.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check whether it would work; changes nothing.")]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="Allow it even if metadata may be lost.")]
 
 
 @app.command("describe")
 def describe(
-    node_id: Annotated[int | None, typer.Option("--node-id", min=0, help="What this broker supports.")] = None,
+    node_id: Annotated[int | None, typer.Option("--node-id", min=0, help="Show what this broker supports.")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:

@@ -31,7 +31,7 @@ DEAD = "Dead"
 TopicPartition = tuple[str, int]
 Group = Annotated[str, typer.Option("--group", help="The group's id.")]
 Groups = Annotated[list[str] | None, typer.Option("--group", help="A group's id; may be repeated.")]
-AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups there are.")]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 NamedTopics = Annotated[
     list[str] | None, typer.Option("--topic", help="TOPIC or TOPIC:0,1,2; may be repeated.", metavar="TOPIC")
 ]
@@ -70,7 +70,7 @@ def _listed(client: BlockingClient, states: list[str]) -> list[dict[str, Any]]:
 def describe(
     group: Groups = None,
     all_groups: AllGroups = False,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag; so it is anyway.")] = False,
+    offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag. This is the default.")] = False,
     members: Annotated[bool, typer.Option("--members", help="Show members instead of offsets.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the groups' states instead of offsets.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each is assigned.")] = False,
@@ -228,7 +228,7 @@ def delete_offsets(
     from heirlog.protocol.messages import OffsetDeleteRequest
 
     if not topic:
-        raise UsageError("say of what: --topic TOPIC or --topic TOPIC:0,1,2")
+        raise UsageError("name the partitions: --topic TOPIC or --topic TOPIC:0,1,2")
     with connected(bootstrap_server) as client, data_client(bootstrap_server) as data:
         topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
         for name, partition in partitions_named(data, topic):

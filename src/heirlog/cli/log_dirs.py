@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def log_dirs(
     broker_list: Annotated[str | None, typer.Option(metavar="ID,...", help="Only these brokers.")] = None,
     topic_list: Annotated[str | None, typer.Option(metavar="TOPIC,...", help="Only these topics.")] = None,
-    describe: Annotated[bool, typer.Option("--describe", hidden=True, help="As in Kafka's tool; always so.")] = True,
+    describe: Annotated[
+        bool, typer.Option("--describe", hidden=True, help="Accepted as in Kafka's tool; has no effect.")
+    ] = True,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:

@@ -66,7 +66,7 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run a pipeline until its input is read, or, a continuous one, until Ctrl-C; prints what it did."""
+    """Run a pipeline until its input is read, or a continuous one until Ctrl-C; prints a report."""
     ending = _Ending(file)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, ending.on_signal)
@@ -140,10 +140,12 @@ def check(
     file: File,
     master: Master = "local[1]",
     conf: Conf = None,
-    without_spark: Annotated[bool, typer.Option("--without-spark", help="Leave the schema and the SQL out.")] = False,
+    without_spark: Annotated[
+        bool, typer.Option("--without-spark", help="Do not check the schema and the SQL.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Say what is wrong in a pipeline file, by line; nothing is read or written."""
+    """Show what is wrong in a pipeline file, by line; nothing is read or written."""
     with _needs_spark():
         from heirlog.spark import scratch
         from heirlog.spark.pipeline.check import check as check_file
@@ -168,10 +170,10 @@ def check(
 @app.command("status")
 def status(
     file: File,
-    once: Annotated[bool, typer.Option("--once", help="One look instead of a live view.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print it once instead of a live view.")] = False,
     json: Json = False,
 ) -> None:
-    """Show how far a pipeline is: positions, latest offsets, lag, rate and batch times."""
+    """Show the progress of a pipeline: positions, latest offsets, lag, rate and batch times."""
     with _needs_spark():
         from rich.console import Console
         from rich.live import Live

@@ -75,7 +75,7 @@ def produce(
     acks: Annotated[Acks, typer.Option(help="all: every in-sync replica has it; 1: the leader has it.")] = Acks.ALL,
     key: Annotated[str | None, typer.Option(help="The key of every record.")] = None,
     key_separator: Annotated[
-        str | None, typer.Option(help="What stands before this text in a line is the record's key.")
+        str | None, typer.Option(help="Text between key and value: the part of a line before it is the record's key.")
     ] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Default: by key, or one after the other.")] = None,
     compression: Annotated[Compression, typer.Option()] = Compression.NONE,

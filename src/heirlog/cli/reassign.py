@@ -53,24 +53,26 @@ Throttle = Annotated[
 
 def reassign(
     generate: Annotated[bool, typer.Option("--generate", help="Propose an assignment.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Begin what the file says.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Start the reassignment in the file.")] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Tell how far it is, and lift throttles at the end.")
+        bool, typer.Option("--verify", help="Show its progress; when it has completed, remove throttles.")
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List what is on its way.")] = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Stop what the file names.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List reassignments in progress.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the reassignments in the file.")] = False,
     topics_to_move_json_file: Annotated[
         Path | None, typer.Option(help='With --generate: {"topics": [{"topic": "t"}], "version": 1}')
     ] = None,
-    broker_list: Annotated[str | None, typer.Option(metavar="ID,...", help="With --generate: where to.")] = None,
-    disable_rack_aware: Annotated[bool, typer.Option("--disable-rack-aware", help="Do not look at racks.")] = False,
+    broker_list: Annotated[
+        str | None, typer.Option(metavar="ID,...", help="With --generate: the brokers that get the replicas.")
+    ] = None,
+    disable_rack_aware: Annotated[bool, typer.Option("--disable-rack-aware", help="Ignore racks.")] = False,
     reassignment_json_file: Annotated[
         Path | None,
         typer.Option(help='{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}], "version": 1}'),
     ] = None,
     throttle: Throttle = None,
     additional: Annotated[
-        bool, typer.Option("--additional", help="Also while other reassignments are on their way.")
+        bool, typer.Option("--additional", help="Allow it while other reassignments are in progress.")
     ] = False,
     disallow_replication_factor_change: Annotated[
         bool, typer.Option("--disallow-replication-factor-change", help="Refuse more or fewer replicas than now.")

@@ -65,7 +65,7 @@ def assignment_from(file: Path) -> dict[TopicPartition, list[int]]:
             raise CommandError(f"{file}: the replicas of {name} name a broker twice")
         if any(directory != ANY_DIRECTORY for directory in entry.get("log_dirs", [])):
             raise CommandError(
-                f"{file}: {name} is to lie in a certain log directory, which this command does not do; leave log_dirs "
+                f"{file}: {name} is assigned to a certain log directory, which this command cannot do; leave log_dirs "
                 'out or write "any"'
             )
         wanted[key] = replicas
@@ -80,7 +80,7 @@ def _parsed(file: Path, form: str, member: str, types: Mapping[str, type]) -> li
     except OSError as error:
         raise CommandError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
-        raise CommandError(f"{file} is no JSON: {error}") from error
+        raise CommandError(f"{file} is not valid JSON: {error}") from error
     entries = content.get(member) if isinstance(content, dict) else None
     if (
         not isinstance(entries, list)
@@ -299,5 +299,5 @@ def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str
         if result.error_code:
             raise CommandError(
                 f"cannot change the throttle of {result.resource_name}: {error_code(result.error_code).name}, "
-                f"{result.error_message or ''}; go on without --throttle, or with --preserve-throttles"
+                f"{result.error_message or ''}; run it without --throttle, or with --preserve-throttles"
             )

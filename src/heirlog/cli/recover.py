@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from heirlog.client.recovery import Choice, Described, RecoveryPartition
     from heirlog.metadata.loss_report import LossReport
 
-app = typer.Typer(help="Partitions that have lost every complete replica: see, decide, account.", no_args_is_help=True)
+app = typer.Typer(help="Show and recover partitions that have lost every complete replica.", no_args_is_help=True)
 app.add_typer(salvage.app, name="salvage")
 app.command("controller")(controller.recover_controller)
 
@@ -51,7 +51,7 @@ Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="
 Partitions = Annotated[
     list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC; repeatable.")
 ]
-Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Wait for the answers of replicas for so long.")]
+Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the replicas' answers.")]
 
 
 class Strategy(StrEnum):
@@ -151,12 +151,17 @@ def run(
     strategy: Annotated[
         Strategy, typer.Option(case_sensitive=False, help="designation needs --leader; see docs/guides/recover.md.")
     ] = Strategy.BALANCED,
-    leader: Annotated[int | None, typer.Option(min=0, help="Of a designation: the broker that is to lead.")] = None,
+    leader: Annotated[
+        int | None, typer.Option(min=0, help="For a designation: the broker that becomes leader.")
+    ] = None,
     now: Annotated[
         bool, typer.Option("--now", help="Balanced: do not wait for replicas that are outside the quorum.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    wait: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Watch for so long what has to wait.")] = 60.0,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="How long to wait for partitions whose election has to wait."),
+    ] = 60.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:

@@ -100,7 +100,7 @@ def _note(choice: Choice) -> str:
         brokers = ", ".join(map(str, choice.waits_for))
         return f"waits for {'one of ' if choice.waits_for_one and len(choice.waits_for) > 1 else ''}{brokers}"
     if choice.leader is None:
-        return "nobody can lead"
+        return "no replica can lead"
     if choice.loss.silent:
         return f"not known: what {', '.join(map(str, choice.loss.silent))} holds"
     return ""

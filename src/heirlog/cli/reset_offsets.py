@@ -38,7 +38,9 @@ EARLIEST = -2
 def reset_offsets(
     group: Group,
     topic: NamedTopics = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="All that the group has offsets of.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="All topics for which the group has offsets.")
+    ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest")] = False,
     to_current: Annotated[bool, typer.Option("--to-current")] = False,
@@ -54,7 +56,9 @@ def reset_offsets(
         Path | None, typer.Option("--from-file", help="Lines TOPIC,PARTITION,OFFSET, as --export prints them.")
     ] = None,
     export: Annotated[bool, typer.Option("--export", help="Print the plan as lines TOPIC,PARTITION,OFFSET.")] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; otherwise the plan is shown.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Execute the plan; without it, the plan is only shown.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan only (the default).")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -69,7 +73,7 @@ def reset_offsets(
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
     if bool(topic) + all_topics != (from_file is None):
-        raise UsageError("say of what: --topic, or --all-topics; with --from-file its lines do")
+        raise UsageError("name the topics: --topic or --all-topics, or give --from-file")
     when_ms = None if to_datetime is None else timestamp_ms(to_datetime)
     if by_duration is not None:
         when_ms = int(time.time() * 1000) - duration_ms(by_duration)

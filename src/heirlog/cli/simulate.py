@@ -16,7 +16,10 @@ app = typer.Typer(help="The seeded simulator: the product's nodes in virtual tim
 
 @app.command("guards")
 def list_guards(as_json: Json = False) -> None:
-    """The protocol's rules that `replay --without-guard` can take away, where each lives, and what shows it."""
+    """List the guards: rules of the protocol that `replay --without-guard` can switch off.
+
+    Each has the function that implements it, and a scenario that shows the loss without it.
+    """
     from heirlog.sim.guards import GUARDS
 
     columns = {"number": "Guard", "where": "Where", "scenario": "Scenario", "rule": "Rule"}
@@ -39,7 +42,7 @@ def replay(
         int | None, typer.Option("--without-guard", help="Run without this guard (see `heirlog sim guards`).")
     ] = None,
     scenario: Annotated[
-        str, typer.Option(help="What is played: swarm, or a script; a wrong name lists them.")
+        str, typer.Option(help="The scenario: swarm, or a script. An unknown name lists all of them.")
     ] = "swarm",
     as_json: Json = False,
 ) -> None:

@@ -27,7 +27,9 @@ def random_uuid() -> None:
 @app.command("format")
 def format_directories(
     config: Config,
-    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", help="The same for every node of the cluster.")],
+    cluster_id: Annotated[
+        str, typer.Option("--cluster-id", "-t", help="Cluster id, the same for every node of the cluster.")
+    ],
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", help="Leave formatted directories as they are.")
     ] = False,

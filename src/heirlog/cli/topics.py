@@ -105,18 +105,22 @@ def describe(
     names: Names = None,
     topic: NamedTopics = None,
     under_replicated: Annotated[
-        bool, typer.Option("--under-replicated-partitions", help="Only those with fewer in sync than replicas.")
+        bool,
+        typer.Option("--under-replicated-partitions", help="Only partitions whose ISR is smaller than their replicas."),
     ] = False,
     unavailable: Annotated[
-        bool, typer.Option("--unavailable-partitions", help="Only those without a live leader.")
+        bool, typer.Option("--unavailable-partitions", help="Only partitions without a live leader.")
     ] = False,
     under_min_isr: Annotated[
-        bool, typer.Option("--under-min-isr-partitions", help="Only those that take no acks=all records.")
+        bool, typer.Option("--under-min-isr-partitions", help="Only partitions below min ISR, which refuse acks=all.")
     ] = False,
     at_min_isr: Annotated[
-        bool, typer.Option("--at-min-isr-partitions", help="Only those that one more loss would take below it.")
+        bool,
+        typer.Option(
+            "--at-min-isr-partitions", help="Only partitions at min ISR: one more failure, and they refuse acks=all."
+        ),
     ] = False,
-    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Without the brokers' topics.")] = False,
+    exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Exclude internal topics.")] = False,
     partition_size_limit_per_response: Annotated[
         int | None, typer.Option(min=1, help="Partitions in one page of the answer.")
     ] = None,
@@ -191,12 +195,12 @@ def partition_rows(
 
 @app.command("alter")
 def alter(
-    partitions: Annotated[int, typer.Option(min=1, help="How many there are to be; more than now.")],
+    partitions: Annotated[int, typer.Option(min=1, help="The new number of partitions; more than now.")],
     names: Names = None,
     topic: NamedTopics = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Give topics more partitions; keys of new records may go to others than before."""
+    """Add partitions to topics; new records may go to other partitions than earlier ones with the same key."""
     from heirlog.protocol.messages import CreatePartitionsRequest
 
     wanted = [

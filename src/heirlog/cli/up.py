@@ -46,7 +46,7 @@ KAFKA_DEFAULTS = {
 
 def up(
     nodes: Annotated[int | None, typer.Option(min=1, max=99, help=f"Brokers; default {DEFAULT_NODES}.")] = None,
-    data: Annotated[Path, typer.Option(help="Folder that keeps the cluster; created if it is not there.")] = Path(
+    data: Annotated[Path, typer.Option(help="Folder of the cluster's files; created if it does not exist.")] = Path(
         "data"
     ),
     port: Annotated[
@@ -54,7 +54,8 @@ def up(
         typer.Option(min=1, max=65000, help=f"First of the brokers' ports; default {DEFAULT_PORT}."),
     ] = None,
     combined: Annotated[
-        bool | None, typer.Option("--combined", help="Broker 1 is the controller too, instead of a process for it.")
+        bool | None,
+        typer.Option("--combined", help="Broker 1 is also the controller, so that no separate process is needed."),
     ] = None,
     racks: Annotated[
         str | None,
@@ -262,7 +263,7 @@ def _watch(processes: list[NodeProcess]) -> None:
         for process in [process for process in processes if not process.running]:
             processes.remove(process)
             print(
-                f"{end_description(process)}; the others go on; start it again with: "
+                f"{end_description(process)}; the other nodes continue; start it again with: "
                 f"{_this_command()} node --config {process.layout.properties_path}",
                 file=sys.stderr,
                 flush=True,

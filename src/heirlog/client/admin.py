@@ -164,7 +164,7 @@ def after(cursor: Place | None, following: Place) -> tuple[str, int]:
     place = (following.topic_name, following.partition_index)
     if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"the description does not go on: after {cursor} the server points at {place}"
+            ErrorCode.INVALID_REQUEST, f"the description does not continue: after {cursor} the server points to {place}"
         )
     return place
 

@@ -88,7 +88,9 @@ class Scram:
             raise AuthenticationFailed(f"the broker refused the SCRAM exchange: {fields['e']}")
         nonce, salt, iterations = fields.get("r", ""), _from_base64(fields.get("s", "")), fields.get("i", "")
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise AuthenticationFailed("the broker's SCRAM nonce does not continue ours: somebody stands in between")
+            raise AuthenticationFailed(
+                "the broker's SCRAM nonce does not extend the client's: the connection may be intercepted"
+            )
         if not iterations.isdecimal() or not MIN_ITERATIONS <= int(iterations) <= MAX_ITERATIONS or not salt:
             raise AuthenticationFailed(
                 f"the broker asks for SCRAM with {iterations!r} iterations; {MIN_ITERATIONS} is the least that is safe"

@@ -153,7 +153,7 @@ class _Handling:
         if not isr:
             raise bad_assignment(
                 "No original replica is in sync: going back would need an unclean leader election, which the topic "
-                "does not allow or nobody can win. Wait until an original replica is in sync again."
+                "does not allow or no replica can win. Wait until an original replica is in sync again."
             )
         raise bad_assignment(
             f"Only {len(members)} of the original replicas are in sync, {required} are required "

@@ -155,7 +155,7 @@ class _Play(Play):
             self.note("T4: C returned and leads with what its disk kept", lambda view: view.leader == C)
         else:
             self.note("T4: C returned uncleanly and left the ELR", self._c_only_follows)
-        self.note("T4: everybody caught up", lambda view: set(view.isr) == {A, B, C})
+        self.note("T4: all caught up", lambda view: set(view.isr) == {A, B, C})
         goal = len(writer.acknowledged) + RECORDS_BETWEEN
         self.until(lambda: len(writer.acknowledged) >= goal, "records acknowledged by all three")
 

@@ -191,7 +191,9 @@ class _Soak:
                 producer.ask_to_stop()
             for producer in producers:
                 producer.stop()
-        self._tell(f"{self.books.acknowledged.count} records acknowledged; consumers go on until they have them all")
+        self._tell(
+            f"{self.books.acknowledged.count} records acknowledged; consumers continue until they have read them all"
+        )
         self._drain()
         self._tell("consumers leave")
         for consumer in consumers:

@@ -142,7 +142,7 @@ class Recovery(Play):
             self.note("all three replicas in the ISR", lambda view: len(view.isr) == 3)
             self.write(TAIL_RECORDS // 3)
             scenario(self)
-            self.note("everybody caught up", lambda view: view.leader != NO_LEADER and len(view.isr) == 3)
+            self.note("all caught up", lambda view: view.leader != NO_LEADER and len(view.isr) == 3)
         self._read_report()
         verdict = self.verdict
         verdict.acknowledged = len(self.acknowledged)
@@ -193,7 +193,7 @@ class Recovery(Play):
         """Back, and with `leaderless` nobody is elected for it."""
         self.nodes.start(node)
         if leaderless:
-            self.stays_leaderless(f"{node} returned: nobody leads", LEADERLESS_S)
+            self.stays_leaderless(f"{node} returned: no replica leads", LEADERLESS_S)
 
     def elected(self, event: str, *allowed: int) -> None:
         """Somebody leads. With the manager on it is one of `allowed`."""
@@ -229,7 +229,7 @@ def newest_epoch(play: Recovery) -> None:
     play.nodes.start(EARLY)
     play.nodes.start(OTHER)
     play.note(
-        f"{EARLY} and {OTHER} returned: {LAST} was killed with a tail that nobody acknowledged",
+        f"{EARLY} and {OTHER} returned: {LAST} was killed with a tail that no replica acknowledged",
         lambda view: set(view.isr) == {EARLY, OTHER},
     )
     play.write(TAIL_RECORDS // 3)
@@ -251,7 +251,7 @@ def waits_for_a_member(play: Recovery) -> None:
     play.nodes.kill(OTHER)
     if not play.manager:
         play.nodes.start(LAST)
-        play.elected(f"{LAST} returned: the last known leader is elected, whoever is away")
+        play.elected(f"{LAST} returned: the last known leader is elected, even if others are away")
         play.nodes.start(OTHER)
         return
     play.returns(LAST)
@@ -259,7 +259,7 @@ def waits_for_a_member(play: Recovery) -> None:
     play.until(lambda: list(play.described().waits_for) == [OTHER], f"a status that waits for {OTHER} alone")
     play.verdict.waited_for = [OTHER]
     play.nodes.start(OTHER)
-    play.elected(f"{OTHER} returned: everybody has answered", LAST, OTHER, EARLY)
+    play.elected(f"{OTHER} returned: every replica has answered", LAST, OTHER, EARLY)
 
 
 def forgets_old_answers(play: Recovery) -> None:
@@ -274,7 +274,7 @@ def forgets_old_answers(play: Recovery) -> None:
     if not play.manager:
         play.lose_tail(LAST)
         play.nodes.start(LAST)
-        play.elected(f"{LAST} returned without its tail: it is elected, nobody asks it anything")
+        play.elected(f"{LAST} returned without its tail: it is elected without any question about its log")
         play.nodes.start(OTHER)
         return
     play.returns(LAST)
@@ -311,7 +311,7 @@ def reported_loss(play: Recovery) -> None:
     play.nodes.kill(LAST)
     if not play.manager:
         play.nodes.start(EARLY)
-        play.note(f"{EARLY} returned: nobody leads", lambda view: view.leader == NO_LEADER)
+        play.note(f"{EARLY} returned: no replica leads", lambda view: view.leader == NO_LEADER)
         play.client.run(elect_leaders(UNCLEAN, [(play.topic, 0)], 10_000), timeout_s=CALL_S)
         play.elected(f"an operator elects what is there: {EARLY}")
         play.nodes.start(OTHER)
@@ -320,7 +320,7 @@ def reported_loss(play: Recovery) -> None:
     play.nodes.start(OTHER)
     play.nodes.start(LAST)
     play.returns(EARLY)
-    play.until(lambda: _who_answered(play) == {EARLY, OTHER, LAST}, "everybody to answer")
+    play.until(lambda: _who_answered(play) == {EARLY, OTHER, LAST}, "every replica to answer")
     designated = elect_leaders(DESIGNATION, [(play.topic, 0)], 10_000, desired={(play.topic, 0): EARLY})
     play.client.run(designated, timeout_s=CALL_S)
     play.elected(f"an operator names {EARLY}, which has the least", EARLY)

@@ -123,7 +123,7 @@ def _metrics_listener(text: str) -> Endpoint | None:
     try:
         return endpoint_from_text(text)
     except ValueError as error:
-        hint = "127.0.0.1:9404 serves this machine, 0.0.0.0:9404 everybody"
+        hint = "127.0.0.1:9404 serves this machine, 0.0.0.0:9404 serves every host"
         raise ConfigError(key, f"{key}: {error}; {hint}") from error
 
 
@@ -190,9 +190,9 @@ def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> 
                 key, f"{key}: listener {name} asks for {protocol}, but this version of heirlog speaks PLAINTEXT only"
             )
         if any(other.name == name for other in found):
-            raise ConfigError(key, f"{key}: each listener needs a name of its own, and {name} stands there twice")
+            raise ConfigError(key, f"{key}: each listener needs its own name, and {name} is used twice")
         if port and any(other.endpoint.port == port and other.endpoint.host == host for other in found):
-            raise ConfigError(key, f"{key}: each listener needs a port of its own, and {port} stands there twice")
+            raise ConfigError(key, f"{key}: each listener needs its own port, and {port} is used twice")
         found.append(Listener(name, Endpoint(host, port)))
     return tuple(found)
 

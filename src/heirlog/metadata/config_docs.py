@@ -16,9 +16,9 @@ _TEXTS: Final = """
 process.roles  Whether the node is a broker, a controller, or both.
 node.id  The number of the node, of its own in the cluster.
 broker.id  Another name of node.id.
-broker.rack  Where the broker stands; replicas of a partition are spread over racks.
+broker.rack  The rack of the broker; replicas of a partition are spread over racks.
 listeners  Where the node listens: NAME://host:port, an empty host for every interface.
-advertised.listeners  The addresses that clients and brokers are told, where they differ from listeners.
+advertised.listeners  The addresses that clients and brokers connect to, if they differ from listeners.
 listener.security.protocol.map  The security protocol of each listener name.
 inter.broker.listener.name  The listener over which brokers reach each other.
 security.inter.broker.protocol  The protocol between brokers, where no inter.broker.listener.name is given.
@@ -30,11 +30,11 @@ log.dir  The directory of the logs, where log.dirs is not given.
 log.dirs  The directories of the logs; replicas are spread over them.
 metadata.log.dir  The directory of the metadata log; the first of log.dirs where it is not given.
 num.partitions  How many partitions a topic gets that is created without a number.
-default.replication.factor  How many replicas a partition gets where nobody says how many.
+default.replication.factor  How many replicas a partition gets if the request does not say.
 auto.create.topics.enable  Whether a topic is created when a client asks for it.
 delete.topic.enable  Whether topics can be deleted.
 min.insync.replicas  How many in-sync replicas a record needs to be committed; below that acks=all is refused.
-unclean.leader.election.enable  Whether a replica that may lack committed records may lead when nobody else can.
+unclean.leader.election.enable  Whether a replica that may lack committed records may lead when no other replica can.
 unclean.recovery.manager.enabled  First level of the feature heirlog.recovery.version; without effect afterwards.
 unclean.recovery.strategy  How long an unclean recovery waits for replicas, or that it waits for an operator.
 unclean.recovery.timeout.ms  How long an unclean recovery waits for replicas outside its quorum.
@@ -65,8 +65,8 @@ flush.messages  After how many records the log is flushed to disk.
 log.flush.interval.ms  After which time a log is flushed to disk.
 flush.ms  After which time the log is flushed to disk.
 log.flush.scheduler.interval.ms  log.flush.interval.ms where that is not given.
-log.index.interval.bytes  How many bytes of records lie between two entries of an index.
-index.interval.bytes  How many bytes of records lie between two entries of an index.
+log.index.interval.bytes  How many bytes of records are between two entries of an index.
+index.interval.bytes  How many bytes of records are between two entries of an index.
 log.index.size.max.bytes  How large an index becomes before a new segment begins.
 segment.index.bytes  How large an index becomes before a new segment begins.
 log.segment.delete.delay.ms  How long the file of a deleted segment stays.
@@ -139,16 +139,16 @@ offsets.topic.compression.codec  Their codec, by its number.
 offsets.retention.minutes  How long committed offsets outlive their group.
 offsets.retention.check.interval.ms  How often such offsets are looked for.
 offsets.commit.timeout.ms  How long a commit waits for its replicas.
-offset.metadata.max.bytes  How much may be said beside a committed offset.
+offset.metadata.max.bytes  The largest metadata string of a committed offset, in bytes.
 group.initial.rebalance.delay.ms  How long a new group waits for further members.
 group.min.session.timeout.ms  The shortest session that a member may ask for.
 group.max.session.timeout.ms  The longest session that a member may ask for.
 group.max.size  How many members a group has at most.
 group.coordinator.rebalance.protocols  The protocols of groups; only classic ones are there.
 log.level  How much the node logs.
-authorizer.class.name  The authorizer; empty: everybody may do everything.
+authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.
-allow.everyone.if.no.acl.found  Whether everybody may do what no ACL speaks of.
+allow.everyone.if.no.acl.found  Whether every principal may access a resource that has no ACL.
 """
 
 DOCS: Final[Mapping[str, str]] = dict(line.split(maxsplit=1) for line in _TEXTS.strip().splitlines())

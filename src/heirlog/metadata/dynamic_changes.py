@@ -38,7 +38,7 @@ POOLS: Final = (
     _CLEANER,
 )
 _NOT_ZERO: Final = ("max.connections", "max.connection.creation.rate")
-_LOCKED_OUT: Final = "nobody could connect any more; it must be at least 1"
+_LOCKED_OUT: Final = "no client could connect any more; it must be at least 1"
 _PER_IP: Final = "max.connections.per.ip"
 _OVERRIDES: Final = "max.connections.per.ip.overrides"
 _CLEANER_BUFFER: Final = "log.cleaner.dedupe.buffer.size"

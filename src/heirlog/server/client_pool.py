@@ -241,7 +241,7 @@ class Link:
 
     def on_frame(self, frame: memoryview) -> bool:
         if not self.sent:
-            self.stream.abort("an answer that nobody asked for")
+            self.stream.abort("a response without a request")
             return False
         request = self.sent[0]
         version = request.version

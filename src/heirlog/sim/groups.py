@@ -111,7 +111,7 @@ def generation_went_back(book: GroupBook, lost_ms: int) -> list[Finding]:
         for other in book.owned:
             if other.sent_ms > lost_ms and other.answered < one.sent and other.generation > one.generation:
                 sentence = (
-                    f"{book.group}: {one.member} was told generation {one.generation} after {other.member} was told "
+                    f"{book.group}: {one.member} got generation {one.generation} after {other.member} had got "
                     f"{other.generation}"
                 )
                 found.append(Finding(GENERATION, sentence))

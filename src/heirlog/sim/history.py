@@ -339,7 +339,7 @@ def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -
         if any(loss.partition == answer.partition and loss.leader_epoch > before.leader_epoch for loss in losses):
             continue
         sentence = (
-            f"{answer.partition}: {answer.client} was told the latest offset is {before.offset} (leader epoch "
+            f"{answer.partition}: {answer.client} got the latest offset {before.offset} (leader epoch "
             f"{before.leader_epoch}) and then {answer.offset} (leader epoch {answer.leader_epoch})"
         )
         found.append(Finding(LATEST_WENT_BACK, sentence))

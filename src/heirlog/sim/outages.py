@@ -114,7 +114,7 @@ def wrong_order(stage: Stage) -> None:
         f"broker {alone} leads what it has a seat in, alone with the controller",
         lambda: all(state.leader == alone for key, state in script.states() if key in wanted),
     )
-    script.expect(script.lossy_elections == 0, "nobody has lost anything, so no election was lossy")
+    script.expect(script.lossy_elections == 0, "no replica has lost records, so no election was lossy")
 
 
 def _start_in_vain(script: Script, name: str) -> None:

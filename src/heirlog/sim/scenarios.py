@@ -67,7 +67,7 @@ def _last_replica_standing(stage: Stage) -> None:
     cluster.run_for(random.randrange(500, 2500))
     cluster.kill(f"broker-{c}", lose_unflushed=True)
     if random.randrange(0, 2):
-        _wait_states(stage, "nobody leads", lambda state: state.leader != c)
+        _wait_states(stage, "no replica leads", lambda state: state.leader != c)
     cluster.run_for(random.randrange(0, 2000))
     back = [a, b]
     random.shuffle(back)

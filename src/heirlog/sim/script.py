@@ -130,7 +130,7 @@ class Script:
         self.until("a is alone", lambda: all(s.isr == (self.a,) for _, s in self.states()))
         self.run_for(*tail_ms)
         self.down(self.a, a_by)
-        self.until("nobody leads", lambda: all(not s.has_leader for _, s in self.states()))
+        self.until("no replica leads", lambda: all(not s.has_leader for _, s in self.states()))
 
     def return_lost(self, first: BrokerId, second: BrokerId) -> None:
         """c and `first` return, `first` uncleanly; it goes again before `second` comes: Balanced has to wait for it."""
@@ -156,7 +156,7 @@ class Script:
 
     def roles(self) -> None:
         """`a` leads the first partition now; who is b and who is c, chance says."""
-        self.until("somebody leads", lambda: self.state.has_leader)
+        self.until("a replica leads", lambda: self.state.has_leader)
         self.a = self.state.leader
         others = [replica for replica in self.state.replicas if replica != self.a]
         self.random.shuffle(others)
@@ -173,7 +173,7 @@ class Script:
     def stays_leaderless(self, duration_ms: int) -> None:
         self.expect(
             not self.cluster.run_until(lambda: self.state.has_leader, duration_ms),
-            f"nobody leads for {duration_ms} ms; {self.state} does",
+            f"no replica leads for {duration_ms} ms; {self.state} does",
         )
 
     def expect(self, holds: object, what: str) -> None:

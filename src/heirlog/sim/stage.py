@@ -387,7 +387,7 @@ class Stage:
         reader = self.cluster.run_client(
             "offsets-reader", lambda env: OffsetsReader(env, "offsets-reader", self.cluster.bootstrap, TOPIC, self.book)
         )
-        self.wait("somebody says what the group has committed", lambda: reader.done, GROUP_LIMIT_MS)
+        self.wait("a coordinator answers what the group has committed", lambda: reader.done, GROUP_LIMIT_MS)
 
     def _group_is_whole(self) -> bool:
         generations = {member.generation for member in self.members}

@@ -38,7 +38,7 @@ def manager_switch(stage: Stage) -> None:
     script.up(script.b)
     script.until_registered(script.b)
     script.down(script.a, KILL)
-    script.until("nobody leads", lambda: not script.state.has_leader)
+    script.until("no replica leads", lambda: not script.state.has_leader)
     cluster.heal(b, a)
     switch = (_switch, _switch_in_the_file)[random.randrange(0, 2)]
     switch(script, on=False)

@@ -63,7 +63,7 @@ class CorruptRecords(ValueError):
         super().__init__(
             f"{topic}-{partition}: the records from offset {offset} on cannot be read: {why}. "
             f"Read this partition with another client to see whether the broker's log is damaged; "
-            f"to pass over it, start behind it (startingOffsets)"
+            f"to skip it, start after it (startingOffsets)"
         )
         self.topic = topic
         self.partition = partition

@@ -38,7 +38,7 @@ _SENTENCES = {
     "{resume} (an unclean leader election, or acknowledged records lost)",
     Cause.RECREATED: "the topic was deleted and created again; what was left of the old one from offset {first} on "
     "is lost",
-    Cause.BEYOND: "reading should go on at offset {until}, but the log ends at {resume}: that offset was never there, "
+    Cause.BEYOND: "reading should continue at offset {until}, but the log ends at {resume}: that offset never existed, "
     "or the log was truncated or the topic created again",
     Cause.DELETED: "the partition is gone; what was left of it from offset {first} on is lost",
 }
@@ -92,7 +92,7 @@ class DataLoss(RuntimeError):
         super().__init__(
             "Some data may have been lost: "
             + "; ".join(map(str, losses))
-            + ". To go on without it set onDataLoss to skip (failOnDataLoss to false), or to quarantine to keep a "
+            + ". To continue without it, set onDataLoss to skip (failOnDataLoss to false), or to quarantine to keep a "
             "table of what was lost"
         )
         self.losses = tuple(losses)

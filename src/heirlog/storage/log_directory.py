@@ -190,7 +190,7 @@ class LogDirectory:
             if log.topic_id is None and recovery_points.get(key, 0) > 0:
                 # the id was durable before the recovery point rose: not a torn write, and the log has records
                 raise OSError(
-                    f"{dir_path}/partition.metadata is missing or damaged, so nobody can say whose records these are: "
+                    f"{dir_path}/partition.metadata is missing or damaged, so the topic of these records is unknown: "
                     f"restore it, or move {dir_path} away to have the partition copied again from another broker"
                 )
             self._add(key, log)

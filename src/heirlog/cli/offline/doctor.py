@@ -46,7 +46,7 @@ from heirlog.storage.log_directory import DELETE_SUFFIX, STRAY_SUFFIX, LogDirect
 from heirlog.storage.segment import Segment
 
 CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, CLEANER_CHECKPOINT)
-OFFLINE = "the broker goes on without this directory, or does not start if it is the only one"
+OFFLINE = "the broker continues without this directory, or does not start if it is the only one"
 
 
 class OfflineEnv:

@@ -21,7 +21,7 @@ from heirlog.storage.segment import Segment, segment_path
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
 
-REBUILT = "it is made again from the log"
+REBUILT = "it is rebuilt from the log"
 READERS_FIND_OUT = "nothing: it was flushed long ago and is not read again; consumers and followers get CORRUPT_MESSAGE"
 
 
@@ -137,7 +137,7 @@ class LogCheck:
                     "producer-snapshot-damaged",
                     path,
                     "the file is torn or fails its CRC",
-                    "it is passed over for an older one, and more of the log is read",
+                    "it is ignored in favour of an older one, and more of the log is read",
                 )
 
 

@@ -44,7 +44,11 @@ def families(node: Node, quorum: Quorum, growth: Growth) -> Iterator[Family | No
     for name, text, value in (
         ("current_leader", "Node id of the active controller, -1 while unknown.", quorum.leader_id),
         ("current_epoch", "Its epoch.", quorum.epoch),
-        ("current_vote", "Whom this node voted for in this epoch, -1 for nobody.", quorum.leader_id if leads else -1),
+        (
+            "current_vote",
+            "Id of the node that this node voted for in this epoch; -1: none.",
+            quorum.leader_id if leads else -1,
+        ),
         ("high_watermark", "What lies below this offset of the metadata log is committed.", quorum.high_watermark),
         ("log_end_offset", "End of the metadata log here.", quorum.log_end_offset),
         ("log_end_epoch", "Epoch of the last record here.", NOBODY if log is None else log.end.epoch),

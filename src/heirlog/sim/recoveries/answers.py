@@ -26,7 +26,7 @@ def u1(stage: Stage) -> None:
     script.run_for(0, 400)
     for broker in (b, c):
         script.down(broker, KILL)
-    script.until("nobody leads", lambda: not script.state.has_leader)
+    script.until("no replica leads", lambda: not script.state.has_leader)
     script.up(a)
     script.run_for(0, 1500)
     script.up(b, c)
@@ -147,7 +147,7 @@ def old_leader(stage: Stage) -> None:
     script.cluster.heal(b, a)
     script.cluster.say(f"slow {controller}>{b}")
     network.link(controller, b).span_us = 1_500_000
-    script.until("nobody leads", lambda: not script.state.has_leader)
+    script.until("no replica leads", lambda: not script.state.has_leader)
     script.until_led()
     network.link(controller, b).span_us = network.span_us
     script.cluster.heal(a, controller)
@@ -164,7 +164,7 @@ def u14(stage: Stage) -> None:
     script.random.shuffle(brokers)
     for broker in brokers:
         script.down(broker, KILL)
-    script.until("nobody leads", lambda: not script.state.has_leader)
+    script.until("no replica leads", lambda: not script.state.has_leader)
     script.random.shuffle(brokers)
     script.up(*brokers)
     script.until_led()

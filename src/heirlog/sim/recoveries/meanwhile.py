@@ -66,12 +66,12 @@ def u7(stage: Stage) -> None:
     maker = stage.cluster.run_client(
         "maker", lambda env: TopicMaker(env, "maker", stage.cluster.bootstrap, assignment, {})
     )
-    script.until("the topic is made again", lambda: maker.done)
+    script.until("the topic is recreated", lambda: maker.done)
     script.until_led()
     script.up(script.b)
     script.run_for(2000, 4000)
     script.expect(script.states()[0][0][0] != old, "the topic is another one")
-    script.expect(script.lossy_elections == 0, "the old recovery elects nobody")
+    script.expect(script.lossy_elections == 0, "the old recovery elects no replica")
     script.expect(script.recovery().state == "Led", "nothing is recovered")
 
 
@@ -96,7 +96,7 @@ def u15(stage: Stage) -> None:
     brokers = [BrokerId(1), BrokerId(2), BrokerId(3)]
     for broker in brokers:
         script.down(broker, KILL)
-    script.until("nobody leads", lambda: not any(state.has_leader for _, state in script.states()))
+    script.until("no replica leads", lambda: not any(state.has_leader for _, state in script.states()))
     script.up(*brokers[:2])
     for broker in brokers[:2]:
         script.until_registered(broker)

@@ -247,7 +247,7 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
             section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
         if form == "parquet" and any(column.startswith(("_", ".")) for column in columns):
             section.wrong(
-                "partition_by", "readers of a directory pass over names that begin with '_' or '.': rename the column"
+                "partition_by", "readers of a directory ignore names that begin with '_' or '.': rename the column"
             )
         if "" in columns or len(set(columns)) < len(columns):
             section.wrong("partition_by", "each item is a column that no other item has, or 'column = expression'")
@@ -291,4 +291,4 @@ def _separate(
                 continue
             one, two = Path(place), Path(other)
             if one == two or one in two.parents or two in one.parents:
-                document.problem((name,), f"{place} and {other} ({other_name}) lie in one another: separate them")
+                document.problem((name,), f"{place} and {other} ({other_name}) contain one another: separate them")

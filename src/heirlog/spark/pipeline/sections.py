@@ -163,7 +163,7 @@ class Section:
         for name, value in self.options().items():
             at, lower = (*self.path_of_table, "options", name), name.lower()
             if lower in options:
-                self.wrong("options", f"the option `{name}` stands there twice, in different case: keep one")
+                self.wrong("options", f"the option `{name}` is given twice, in different case: keep one")
             elif lower in said:
                 self.document.problem(at, f"the option `{name}` is said by `{said[lower]}`: leave it out")
             elif lower not in there and not lower.startswith(KAFKA):
