@@ -35,6 +35,7 @@ from answers.players import NO_ANSWER, WAITING, Difference, Player, Table
 from answers.scene import CLIENTS, NODE_ID, Scene
 from answers.shape import Plan, kind_of, request_of
 from answers.wire import Server
+from answers.world import Batch
 from heirlog.node.router import ROUTES, Role
 from heirlog.testing import Cluster
 from heirlog.testing.apache_kafka import ApacheKafkaNode
@@ -67,6 +68,7 @@ MAKES_GROUPS = (OFFSET_COMMIT, JOIN, 13)
 """Also for a moment: LeaveGroup takes away one that was only expected."""
 CHANGES_CONFIGS = (ALTER_CONFIGS, 44)
 CLIENT_METRICS, OF_TRANSACTIONS = 16, 1
+CREATE_TOPICS, INT_MAX = 19, 2**31 - 1
 MIN_ISR = "min.insync.replicas"
 DYNAMIC = (2, 3)
 """Configuration sources of a broker and of the cluster."""
@@ -117,7 +119,11 @@ class Sequence:
         version = fields.pop("version", None) or scene.rng.randint(route.min_version, high)
         plan = Plan(key, version, fields, client, on_controller, fields.pop("keeps", None))
         changed = mutated(plan, scene.rng) if scene.happens(MUTATED) else plan
-        return plan if _ends_it(changed) else changed
+        chosen = plan if _ends_it(changed) else changed
+        if _is_stored_in_two_ways(chosen) and not chosen.fields["acks"]:
+            # only an answer shows that the nodes hold different things from then on
+            chosen.fields["acks"] = 1
+        return chosen
 
     def step(self, plan: Plan) -> None:
         if plan.client in self._waiting:
@@ -196,6 +202,16 @@ class Sequence:
             self._table.settle()
 
 
+def _is_stored_in_two_ways(plan: Plan) -> bool:
+    """A Produce with a transactional batch, or with a partition twice: deviations.py names both."""
+    if plan.key != PRODUCE:
+        return False
+    by = "topic_id" if plan.version >= 13 else "name"
+    parts = [(topic[by], part) for topic in plan.fields["topic_data"] for part in topic["partition_data"]]
+    is_transactional = any(isinstance(part["records"], Batch) and part["records"].transactional for _, part in parts)
+    return is_transactional or len({(topic, part["index"]) for topic, part in parts}) < len(parts)
+
+
 def _ends_it(plan: Plan) -> bool:
     """Whether a node does not answer any more, or keeps for ever what others do not.
 
@@ -203,6 +219,9 @@ def _ends_it(plan: Plan) -> bool:
     broker that is unregistered does not answer. Apache Kafka alone creates `__transaction_state`, and keeps
     configurations of client metrics.
     """
+    if plan.key == CREATE_TOPICS:
+        # which Apache Kafka adds up in 32 bits, and then places them all
+        return sum(topic["num_partitions"] for topic in plan.fields["topics"]) > INT_MAX
     if plan.key == FIND_COORDINATOR:
         return bool(plan.fields["key_type"] == OF_TRANSACTIONS)
     if plan.key == JOIN:
