@@ -4,8 +4,10 @@
     ANSWERS_SEED=123 python interop/run.py "answers ..."   the same sequences again
     ANSWERS_SEED=123/45 python interop/run.py "answers..." only the sequence 45 of them
 
-A new seed may find a difference that nobody has seen yet: that is its purpose. So that a finding in unchanged code does
-not stop other changes, `.ci/run` repeats a seed that was clean, and its first ANSWERS_SEQUENCES sequences only.
+A new seed may find a difference that was never seen before: that is its purpose. So that a finding in unchanged code
+does not stop other changes, `.ci/run` repeats a seed that was clean, and its first ANSWERS_SEQUENCES sequences only. It
+should draw a new one as soon as less than one new kind of difference in 300 sequences is found. When this was last
+measured, 215 sequences of three seeds found five, all of which are mended or named.
 
 Each sequence has topics, groups and producers of its own, and leaves nothing behind. A difference does not end it: what
 only reads is compared further, and after a difference in an answer to what changes something the sequence continues

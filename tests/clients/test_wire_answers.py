@@ -180,10 +180,12 @@ def test_a_configuration_without_a_value_is_refused_also_where_it_comes_again_wi
     assert code(answer) == "invalid_config"
 
 
-def test_deletions_without_name_and_id_are_answered_one_by_one(world: World) -> None:
+def test_deletions_without_name_and_id_or_with_both_are_answered_one_by_one(world: World, topic: str) -> None:
     nothing = {"name": None, "topic_id": None}
-    answer = world.ask("delete_topics", 6, topics=[nothing, nothing], timeout=10_000)
-    assert [code(one) for one in answer.responses] == ["invalid_request"] * 2
+    both = {"name": topic, "topic_id": world.topic_id(topic)}
+    for asked in (nothing, both):
+        answer = world.ask("delete_topics", 6, topics=[asked, asked], timeout=10_000)
+        assert [code(one) for one in answer.responses] == ["invalid_request"] * 2
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

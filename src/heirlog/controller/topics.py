@@ -211,7 +211,7 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
 def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome:
     """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST.
 
-    What has neither is answered as often as it is there.
+    What has both or neither is answered as often as it is there.
     """
     given = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
     asked = Counter(given + [(name, ZERO_UUID) for name in request.topic_names])
@@ -229,7 +229,8 @@ def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsReque
             records.append(RemoveTopicRecord(topic_id=topic.id))
         else:
             result.error_message = _DELETION_SENTENCES[code]
-        results += [result] * (times if (name, topic_id) == (None, ZERO_UUID) else 1)
+        names_one_topic = (name is None) != (topic_id == ZERO_UUID)
+        results += [result] * (1 if names_one_topic else times)
     response = DeleteTopicsResponse(responses=results)
     return Outcome(lambda base_offset: response, records)
 
