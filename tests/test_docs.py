@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from heirlog.apis.common.api import Role
 from heirlog.metadata.server_configs import SERVER_CONFIGS
-from heirlog.node.router import ROUTES, Role
+from heirlog.node.router import ROUTES
 from heirlog.protocol.api import APIS
 
 ROOT = Path(__file__).parents[1]

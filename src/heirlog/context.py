@@ -1,17 +1,21 @@
-"""Where a request came from, and the two answers that are no message."""
+"""Where a request came from, and what a handler may answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
+
+from heirlog.pending import Pending
+
+R = TypeVar("R")
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 """Whoever did not say who they are."""
 
 
-class _Sign:
-    """A named value that is only compared by identity."""
+class Sign:
+    """An answer that is not a message. Compared by identity."""
 
     __slots__ = ("_name",)
 
@@ -22,10 +26,12 @@ class _Sign:
         return self._name
 
 
-NO_ANSWER: Final = _Sign("NO_ANSWER")
+NO_ANSWER: Final = Sign("NO_ANSWER")
 """The request is done and its client expects nothing (Produce with acks=0)."""
-CLOSE: Final = _Sign("CLOSE")
+CLOSE: Final = Sign("CLOSE")
 """Close the connection: the only way to tell a client that expects no answer (acks=0) that something failed."""
+Reply: TypeAlias = R | Sign | Pending[R]
+"""What a handler returns: the response, a sign that there is none, or a `Pending` for the response."""
 
 
 @dataclass(slots=True)
@@ -43,4 +49,4 @@ class Context:
     principal: str = ANONYMOUS
     """Who the client is, as type and name."""
     refuses: Callable[[str], bool] | None = None
-    """Whether a topic of this name must not be touched; None where nobody asks (`node.authorization`)."""
+    """Whether a topic of this name must not be touched; None where nobody asks (`apis.common.call`)."""

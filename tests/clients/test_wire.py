@@ -16,7 +16,8 @@ from clients.world import World
 from kio.index import load_request_schema
 from protocol.oracle import kio_bytes, random_entity
 
-from heirlog.node.router import PRODUCE, ROUTES, Role
+from heirlog.apis.common.api import Role
+from heirlog.node.router import ROUTES
 from heirlog.protocol.batch import encode_batch
 
 ROLES = {"broker": Role.BROKER, "controller": Role.CONTROLLER}
@@ -26,17 +27,14 @@ SERVED = [
     pytest.param(listener, NAMES[key], version, id=f"{listener}-{NAMES[key]}-v{version}")
     for listener, role in ROLES.items()
     for key, route in ROUTES[role].items()
+    if route.advertised is not None
     # what is ours alone no stranger speaks
-    for version in range(route.min_version, route.advertised_max + 1)
+    for version in range(route.min_version, route.advertised[1] + 1)
 ]
 
 
 def advertised(listener: str) -> dict[int, tuple[int, int]]:
-    return {
-        key: (0 if key == PRODUCE else route.min_version, route.advertised_max)
-        for key, route in ROUTES[ROLES[listener]].items()
-        if route.advertised_max >= 0
-    }
+    return {key: route.advertised for key, route in ROUTES[ROLES[listener]].items() if route.advertised is not None}
 
 
 @pytest.fixture(scope="module")

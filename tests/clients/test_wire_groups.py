@@ -8,7 +8,9 @@ import pytest
 from clients.stranger import Stranger
 from clients.world import World
 
-from heirlog.node.router import ROUTES, Role
+from heirlog.apis.common.api import Role
+from heirlog.node.router import ROUTES
+from heirlog.protocol.api import APIS
 from heirlog.protocol.batch import encode_batch
 
 OFFSETS = "__consumer_offsets"
@@ -18,7 +20,7 @@ NEWEST = 10
 def version_of(api: str, key: int, version: int) -> int:
     """The API in `version`, or its nearest."""
     route = ROUTES[Role.BROKER][key]
-    assert route.module == api
+    assert APIS[key].module == api
     return min(max(version, route.min_version), route.max_version)
 
 

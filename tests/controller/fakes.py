@@ -6,10 +6,13 @@ import heapq
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 from heirlog.context import Context
 from heirlog.controller.controller import Controller
+from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.raft.leader import BatchTooLarge
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
@@ -114,6 +117,12 @@ class FakeEnv:
         self.advance(0)
 
 
+class Connection:
+    """What heartbeats come on."""
+
+    on_closed: Callable[[], None] | None = None
+
+
 class Harness:
     """One controller on fakes."""
 
@@ -151,8 +160,13 @@ class Harness:
         return answer.get()
 
     def leave(self, method: str, request: Any, version: int = 99, connection: object = None) -> Answer:
-        context = Context(version, "client", "host", "CONTROLLER", connection)
-        return Answer(getattr(self.controller.requests, method)(request, context))
+        context = Context(version, "client", "host", "CONTROLLER", connection or Connection())
+        served = import_module(f"heirlog.apis.{method}").API.controller
+        # ACLs are refused without an authorizer
+        node = SimpleNamespace(
+            controller=self.controller, config=self.static, log_levels=LogLevels(), authorizer=object()
+        )
+        return Answer(served.handle(node, request, context))
 
 
 class Answer:

@@ -172,7 +172,7 @@ def test_validate_only_checks_and_writes_nothing(harness: Harness) -> None:
             "INVALID_CONFIG",
             "greater than or equal to group.consumer.min.session.timeout.ms",
         ),
-        (8, "1", ("root", SET, "DEBUG"), "INVALID_REQUEST", "resource type 8"),
+        (8, "1", ("root", SET, "DEBUG"), "INVALID_REQUEST", "Unexpected broker id"),
         (99, "1", ("x", SET, "y"), "UNSUPPORTED_VERSION", "resource type 99"),
     ],
 )

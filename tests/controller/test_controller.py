@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.cluster import FAR, alter, create, epoch_of, heartbeat, leading, register, state_of, topic_request
-from controller.fakes import Harness
+from controller.fakes import Connection, Harness
 
 from heirlog.metadata.apply import apply_all
 from heirlog.metadata.basis import Basis
@@ -154,7 +154,7 @@ def test_a_controller_that_was_stopped_forgives_the_silence() -> None:
 
 def test_a_closed_connection_fences_after_the_grace() -> None:
     harness = leading()
-    connection = object()
+    connection = Connection()
     heartbeat(harness, 2, connection)
     harness.controller.broker_connection_closed(2, epoch_of(harness, 2), connection)  # type: ignore[arg-type]
     harness.env.advance(999)
@@ -167,7 +167,7 @@ def test_a_closed_connection_fences_after_the_grace() -> None:
 
 def test_a_heartbeat_on_a_new_connection_within_the_grace_saves_the_session() -> None:
     harness = leading()
-    old, new = object(), object()
+    old, new = Connection(), Connection()
     heartbeat(harness, 2, old)
     harness.controller.broker_connection_closed(2, epoch_of(harness, 2), old)  # type: ignore[arg-type]
     heartbeat(harness, 2, new)
@@ -177,7 +177,7 @@ def test_a_heartbeat_on_a_new_connection_within_the_grace_saves_the_session() ->
 
 def test_the_close_of_an_older_connection_says_nothing() -> None:
     harness = leading()
-    old, new = object(), object()
+    old, new = Connection(), Connection()
     heartbeat(harness, 2, old)
     heartbeat(harness, 2, new)
     harness.controller.broker_connection_closed(2, epoch_of(harness, 2), old)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_the_close_of_an_older_connection_says_nothing() -> None:
 
 def test_without_a_grace_only_the_session_timeout_fences() -> None:
     harness = leading(heirlog_broker_disconnect_grace_ms="-1")
-    connection = object()
+    connection = Connection()
     heartbeat(harness, 2, connection)
     harness.controller.broker_connection_closed(2, epoch_of(harness, 2), connection)  # type: ignore[arg-type]
     harness.env.advance(5000)

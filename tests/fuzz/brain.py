@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from node import guarded
+from apis import guarded
 
 from heirlog.node import wire
 from heirlog.node.connection import ClientConnection

@@ -20,19 +20,22 @@ from kio.index import load_request_schema
 from kio.serial._introspect import classify_field, get_field_tag, get_schema_field_type, is_optional
 from protocol.oracle import ERROR_CODES, INTEGERS, kio_bytes
 
-from heirlog.node.router import ROUTES, Role
-from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS_OURS, GET_REPLICA_LOG_INFO
+from heirlog.apis.common.api import Role
+from heirlog.node.router import ROUTES
+from heirlog.protocol.api import APIS
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.compression import GZIP, LZ4, SNAPPY, ZSTD
 from heirlog.protocol.frames import RequestHeader, encode_request
 from heirlog.protocol.messages import DescribeRecoveryRequest, ElectLeadersRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.primitives import Message
 
-NAMES = {key: name for name, key in API_KEYS.items()} | {
-    GET_REPLICA_LOG_INFO: "GetReplicaLogInfo",
-    DESCRIBE_RECOVERY: "DescribeRecovery",
+NAMES = {int(api.key): api.name for api in APIS.values()} | {key: name for name, key in API_KEYS.items()}
+OURS = {
+    (api.name, version)
+    for api in APIS.values()
+    for version in range(api.min_version, api.max_version + 1)
+    if version > api.kafka_max_version
 }
-OURS = (("GetReplicaLogInfo", 0), ("DescribeRecovery", 0), (NAMES[ELECT_LEADERS], ELECT_LEADERS_OURS))
 ROLES = (Role.BROKER, Role.CONTROLLER)
 STRINGS = (
     "t",

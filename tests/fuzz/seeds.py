@@ -15,7 +15,7 @@ from storage.memory_files import MemoryFiles
 
 from heirlog.broker.groups.offsets import CommittedOffset
 from heirlog.broker.groups.records import group_record, offset_record
-from heirlog.protocol.api import APIS, ELECT_LEADERS, ELECT_LEADERS_OURS, OURS_FROM_KEY, response_class
+from heirlog.protocol.api import APIS, response_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import encode_response
 from heirlog.protocol.metadata_record import encode_control, encode_record
@@ -53,7 +53,7 @@ def _answers() -> Iterator[bytes]:
     for number, key in enumerate(RESPONSES):
         api = APIS[key]
         for version in range(api.min_version, api.max_version + 1):
-            if key >= OURS_FROM_KEY or (key, version) == (ELECT_LEADERS, ELECT_LEADERS_OURS):
+            if version > api.kafka_max_version:
                 # kio has no class for what Kafka does not have
                 frame = b"".join(encode_response(key, version, 0, response_class(key)()))
                 yield bytes([number, version - api.min_version]) + frame[plausible.LENGTH_BYTES :]

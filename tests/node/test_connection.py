@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from heirlog.apis.common.api import Role
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.node.connection import LARGE_ANSWER_COST, QUEUE_LIMIT, ClientConnection, ReadAhead
 from heirlog.node.request_meter import RequestMeter, quantiles_ms
-from heirlog.node.router import Listener, Role
+from heirlog.node.router import Listener
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from broker.fakes import FakeEnv
 
+from heirlog.apis.common.envelopes import seal
 from heirlog.env import SendFailure
 from heirlog.node import forwarding
-from heirlog.node.forwarding import FORWARDED_CLIENT, Forwarder, seal_envelope
+from heirlog.node.forwarding import FORWARDED_CLIENT, Forwarder
 from heirlog.pending import Pending
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
@@ -34,7 +35,7 @@ class Broker:
 
     def answer(self) -> None:
         header = RequestHeader(DeleteTopicsRequest.API_KEY, VERSION, 0, FORWARDED_CLIENT)
-        self.env.take("forward").on_result(seal_envelope(header, DeleteTopicsResponse()))
+        self.env.take("forward").on_result(seal(header, DeleteTopicsResponse()))
 
     @property
     def kept(self) -> tuple[int, int]:

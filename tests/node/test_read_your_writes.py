@@ -6,10 +6,12 @@ from typing import Any
 
 from broker.fakes import FakeEnv, registered
 
+from heirlog.apis.common.api import Role
 from heirlog.metadata.image import Image
-from heirlog.node.read_your_writes import CHANGES, WAIT_MS, EveryBroker, OwnImage
-from heirlog.node.router import ROUTES, Role
+from heirlog.node.read_your_writes import WAIT_MS, EveryBroker, OwnImage
+from heirlog.node.router import ROUTES
 from heirlog.pending import Pending
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.types import BrokerId
 
 CONTROLLER = 100
@@ -157,7 +159,7 @@ def test_a_forwarded_answer_waits_for_the_image_of_its_own_broker() -> None:
     assert heard == ["there", "next", "late"]
 
 
-def test_changes_of_clients_wait_and_nothing_else_does() -> None:
-    waits = {key for routes in ROUTES.values() for key, route in routes.items() if route.is_change}
-    assert waits == CHANGES
+def test_changes_wait_on_the_controller_alone() -> None:
+    assert ROUTES[Role.CONTROLLER][ApiKey.CREATE_TOPICS].is_change
+    assert not ROUTES[Role.CONTROLLER][ApiKey.BROKER_HEARTBEAT].is_change
     assert not any(route.is_change for route in ROUTES[Role.BROKER].values())

@@ -15,7 +15,7 @@ from heirlog.node.request_meter import (
     no_times,
     quantiles_ms,
 )
-from heirlog.protocol.api import FETCH
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse
 
 HEARTBEAT = 12
@@ -97,9 +97,9 @@ def test_the_parts_of_a_request_s_time_are_told_apart(meter: RequestMeter, clock
 
 
 def test_fetches_of_consumers_and_of_followers_are_two_kinds(meter: RequestMeter) -> None:
-    meter.came(FETCH, 17, FetchRequest())
-    meter.came(FETCH, 17, FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=5)))
-    meter.came(FETCH, 12, FetchRequest(replica_id=2))
+    meter.came(ApiKey.FETCH, 17, FetchRequest())
+    meter.came(ApiKey.FETCH, 17, FetchRequest(replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=5)))
+    meter.came(ApiKey.FETCH, 12, FetchRequest(replica_id=2))
     found = {api.name: {version: n for version, n in enumerate(api.versions) if n} for api in meter.meters()}
     assert found == {"FetchConsumer": {17: 1}, "FetchFollower": {12: 1, 17: 1}}
 

@@ -19,7 +19,7 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial._introspect import classify_field, get_field_tag, get_schema_field_type, is_optional
 
-from heirlog.protocol.api import APIS, ELECT_LEADERS, ELECT_LEADERS_OURS, OURS_FROM_KEY, Api
+from heirlog.protocol.api import APIS, Api
 from heirlog.protocol.primitives import Message
 
 ERROR_CODES = list(KioErrorCode)
@@ -32,10 +32,8 @@ def cases() -> list[tuple[Api, str, int]]:
     return [
         (api, kind, version)
         for api in APIS.values()
-        if api.key < OURS_FROM_KEY
         for kind in ("request", "response")
-        for version in range(api.min_version, api.max_version + 1)
-        if (api.key, version) != (ELECT_LEADERS, ELECT_LEADERS_OURS)
+        for version in range(api.min_version, api.kafka_max_version + 1)
     ]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from heirlog.apis.common.api import Role
 from heirlog.client.handshake import Handshake, common_version
 from heirlog.metadata.features import SUPPORTED_FEATURES
-from heirlog.node.router import ROUTES, Role
+from heirlog.node.router import ROUTES
 from heirlog.node.wire import _api_keys_of
 from heirlog.protocol.frames import (
     RequestHeader,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import heirlog
-from heirlog.node.log_levels import LOGGERS, ROOT, LogLevels
+from heirlog.log_levels import LOGGERS, ROOT, LogLevels
 from heirlog.server import logs
 from heirlog.server.logs import LINES_MAX, MAX_VALUE_CHARS, Logger
 
@@ -142,7 +142,7 @@ def test_the_root_keeps_what_it_was_given_until_log_level_changes() -> None:
 
 def test_a_node_that_logs_loads_no_rich() -> None:
     code = (
-        "import io, sys; from heirlog.server.main import Logger; from heirlog.node.log_levels import LogLevels; "
+        "import io, sys; from heirlog.server.main import Logger; from heirlog.log_levels import LogLevels; "
         "assert 'structlog' not in sys.modules; Logger(1, LogLevels(), io.StringIO())('info', 'x'); "
         "assert 'structlog' in sys.modules and 'rich.console' not in sys.modules; import rich.console"
     )

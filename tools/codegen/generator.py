@@ -70,14 +70,17 @@ def _records_index(records: list[tuple[str, Spec]]) -> str:
 
 
 def _api_table(apis: list[tuple[str, Spec]]) -> str:
+    in_order = sorted(apis, key=lambda item: item[1].key)
     lines = [HEADER.format(source="specs/messages"), "", "from __future__ import annotations\n"]
-    lines.append("# key: (name, first version, last version, first flexible version, module)")
-    lines.append("TABLE: dict[int, tuple[str, int, int, int, str]] = {")
-    for file, spec in sorted(apis, key=lambda item: item[1].key):
+    lines += ["from enum import IntEnum", "", "", "class ApiKey(IntEnum):"]
+    lines += [f"    {file.upper()} = {spec.key}" for file, spec in in_order]
+    lines += ["", "", "# name, first version, last version, last version of Kafka, first flexible version, module"]
+    lines.append("TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {")
+    for file, spec in in_order:
+        first, last = spec.versions.first, spec.versions.last
+        kafka = last if spec.ours is None else spec.ours - 1
         flexible = 32767 if spec.flexible is None else spec.flexible
-        lines.append(
-            f'    {spec.key}: ("{spec.name}", {spec.versions.first}, {spec.versions.last}, {flexible}, "{file}"),'
-        )
+        lines.append(f'    ApiKey.{file.upper()}: ("{spec.name}", {first}, {last}, {kafka}, {flexible}, "{file}"),')
     lines += ["}", ""]
     return "\n".join(lines)
 

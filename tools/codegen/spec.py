@@ -6,6 +6,7 @@ A spec is a header and one or two blocks of fields; a deeper indented block hold
     key 52
     versions 0-2
     flexible 0+                                 or `none`
+    ours 3+                                     versions that Apache Kafka does not have; seldom there
 
     request                                     an api has `request` and `response`, a record has `fields`
       ClusterId string nullable default=null
@@ -81,6 +82,8 @@ class Spec:
     key: int
     versions: Versions
     flexible: int | None
+    ours: int | None
+    """The first version that Apache Kafka does not have; None: all are Kafka's."""
     blocks: dict[str, StructSpec]
 
 
@@ -127,6 +130,7 @@ def parse(text: str, file: str) -> Spec:
         key=int(header["key"]),
         versions=parse_versions(header["versions"]),
         flexible=None if flexible == "none" else parse_versions(flexible).first,
+        ours=parse_versions(header["ours"]).first if "ours" in header else None,
         blocks=blocks,
     )
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from heirlog.client.errors import AuthenticationFailed
 from heirlog.client.sasl import Mechanism
 from heirlog.metadata.state import RECOVERY_VERSION
-from heirlog.protocol.api import DESCRIBE_RECOVERY, ELECT_LEADERS, ELECT_LEADERS_OURS, GET_REPLICA_LOG_INFO
+from heirlog.protocol.api import APIS
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import (
     ApiVersionsRequest,
@@ -78,9 +78,12 @@ def _unadvertised(response: ApiVersionsResponse, ranges: Mapping[int, tuple[int,
     """What a heirlog node takes part in unclean recovery with: no range of Kafka's may show it."""
     if all(feature.name != RECOVERY_VERSION or feature.max_version < 1 for feature in response.supported_features):
         return {}
-    found = {GET_REPLICA_LOG_INFO: (0, 0), DESCRIBE_RECOVERY: (0, 0)}
-    if ELECT_LEADERS in ranges:
-        found[ELECT_LEADERS] = (ranges[ELECT_LEADERS][0], ELECT_LEADERS_OURS)
+    found = {}
+    for key, api in APIS.items():
+        if api.kafka_max_version < api.min_version:
+            found[key] = api.min_version, api.max_version
+        elif api.kafka_max_version < api.max_version and key in ranges:
+            found[key] = ranges[key][0], api.max_version
     return found
 
 

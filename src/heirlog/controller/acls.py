@@ -39,7 +39,7 @@ Deleted = DeleteAclsResponse.DeleteAclsFilterResult
 MatchingAcl = DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
-def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Outcome:
+def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Outcome[CreateAclsResponse]:
     """A record for each ACL that is new, and a result per creation, in their order."""
     if any(_has_no_meaning(creation) for creation in request.creations):
         # Kafka cannot even express it, and says so of every creation of the request
@@ -113,7 +113,7 @@ def _new_id(image: Image, ids: set[Uuid], random: Random) -> Uuid:
             return acl_id
 
 
-def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome:
+def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome[DeleteAclsResponse]:
     """A record for each ACL that some filter matches, and a result per filter, in their order."""
     removed: dict[Uuid, None] = {}
     results = []

@@ -58,13 +58,15 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome:
+def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
     """Records and results of an AlterConfigs."""
     verdicts, records = _alter(image, static, request.resources, replacement)
     return _outcome(request, AlterConfigsResponse, verdicts, records)
 
 
-def incremental_alter_configs(image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest) -> Outcome:
+def incremental_alter_configs(
+    image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest
+) -> Outcome[IncrementalAlterConfigsResponse]:
     """Records and results of an IncrementalAlterConfigs."""
     verdicts, records = _alter(image, static, request.resources, increments)
     return _outcome(request, IncrementalAlterConfigsResponse, verdicts, records)
@@ -75,7 +77,7 @@ def _outcome(
     response_class: Any,
     verdicts: Mapping[tuple[int, str], KafkaError | None],
     records: list[Any],
-) -> Outcome:
+) -> Outcome[Any]:
     response = response_class(
         responses=[
             response_class.AlterConfigsResourceResponse(

@@ -22,12 +22,18 @@ leader may use the new ISR for its high watermark only together with a min ISR t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final, TypeVar
+
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.recovery.manager import MANY_ELECTIONS_MS, RecoveryManager
+from heirlog.env import Env
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
+from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Uuid
@@ -35,6 +41,10 @@ from heirlog.protocol.types import BrokerId, Uuid
 _EPOCHS_VERSION = 3
 """The first version that names each member's broker epoch (KIP-903)."""
 _ANY_EPOCH = -1
+ISR_CHANGE_WAITS_MS: Final = 1000
+"""A follower is out of sync for 30 s before it has to leave the ISR."""
+
+T = TypeVar("T")
 
 Asked = AlterPartitionRequest.PartitionData
 Answered = AlterPartitionResponse.PartitionData
@@ -58,9 +68,36 @@ def partition_epoch_is_current(state: PartitionState, partition_epoch: int) -> b
     return partition_epoch == state.partition_epoch
 
 
+def after_elections(env: Env, recovery: RecoveryManager, handle: Callable[[], T | Pending[T]]) -> T | Pending[T]:
+    """Handle a leader's request once the controller has few partitions left to elect for.
+
+    Where thousands of partitions recover, the first leaders ask for their followers at once, which is as much work as
+    all elections. The partitions that still have no leader would wait for that.
+    """
+    return _after_elections(env, recovery, handle, env.now_ms() + ISR_CHANGE_WAITS_MS)
+
+
+def _after_elections(
+    env: Env, recovery: RecoveryManager, handle: Callable[[], T | Pending[T]], latest_ms: int
+) -> T | Pending[T]:
+    if not recovery.elects_many or env.now_ms() >= latest_ms:
+        return handle()
+    pending: Pending[T] = Pending()
+
+    def later() -> None:
+        answered = _after_elections(env, recovery, handle, latest_ms)
+        if isinstance(answered, Pending):
+            answered.then(pending.complete)
+        else:
+            pending.complete(answered)
+
+    env.call_later(MANY_ELECTIONS_MS, later)
+    return pending
+
+
 def alter_partition(
     image: Image, static: StaticConfig, request: AlterPartitionRequest, version: int, next_offset: int
-) -> Outcome:
+) -> Outcome[AlterPartitionResponse]:
     """Records and answers for all partitions of one request."""
     sender = image.brokers.get(BrokerId(request.broker_id))
     if sender is None or sender.epoch != request.broker_epoch:

@@ -32,7 +32,9 @@ Topic = AssignReplicasToDirsResponse.TopicData
 Partition = AssignReplicasToDirsResponse.PartitionData
 
 
-def assign_directories(image: Image, static: StaticConfig, request: AssignReplicasToDirsRequest) -> Outcome:
+def assign_directories(
+    image: Image, static: StaticConfig, request: AssignReplicasToDirsRequest
+) -> Outcome[AssignReplicasToDirsResponse]:
     """Records and answer of one report."""
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.epoch != request.broker_epoch:

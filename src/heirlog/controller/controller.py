@@ -19,7 +19,7 @@ Rules that hold it together:
   image's state.
 * After each change the recovery manager looks at what changed, in the same turn (recovery/manager.py).
 
-Which handler reads the image for which request is in `requests.py`.
+`heirlog.apis` names the handler of each request.
 
 The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, never inside a call to it.
 """
@@ -30,7 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
 from heirlog.controller.elect_leaders import balance, elect_unclean
@@ -40,7 +40,6 @@ from heirlog.controller.outcome import Outcome, all_or_none, check_sizes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
-from heirlog.controller.requests import Requests
 from heirlog.controller.self_registration import own_registration
 from heirlog.controller.sessions import Sessions
 from heirlog.env import Cancel, Env
@@ -68,7 +67,7 @@ from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 _CONTINUE_ELECTIONS_MS: Final = 10
 
-Refuse = Callable[[ErrorCode], Any]
+R = TypeVar("R")
 
 
 class QuorumPort(Protocol):
@@ -112,7 +111,7 @@ class _Waiting:
     offset: int
     pending: Pending[Any]
     response: Any
-    refuse: Refuse
+    refuse: Callable[[ErrorCode], Any]
 
 
 class Controller:
@@ -126,8 +125,9 @@ class Controller:
         bootstrap: Sequence[Any] = (),
     ) -> None:
         """bootstrap: the records that `storage format` left for the first active controller; () for the defaults."""
-        self._env = env
-        self._static = static
+        self.env = env
+        self.static = static
+        self.cluster_id = cluster_id
         self._quorum = quorum
         self._bootstrap = tuple(bootstrap)
         self._incarnation_id = Uuid(env.random.randbytes(16))
@@ -147,7 +147,6 @@ class Controller:
         self._appended: deque[_Appended] = deque()
         self._waiting: deque[_Waiting] = deque()
         self.recovery = RecoveryManager(env, static, self._elect_recovered)
-        self.requests = Requests(env, static, cluster_id, self)
         self._has_compared_manager = False
         """The log has said that this node's configuration and the cluster differ."""
         self._timers: dict[str, Cancel] = {}
@@ -157,18 +156,16 @@ class Controller:
 
     def recovery_counts(self) -> Survey[Counts]:
         """KIP-966's gauges, of this controller while it is active."""
-        return count(self.image, self._static, self.recovery)
+        return count(self.image, self.static, self.recovery)
 
     def broker_connection_closed(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, connection: object) -> None:
         """The connection that carried heartbeats of this registration closed or was reset."""
         if not self.is_active:
             return
-        if self.sessions.connection_closed(broker_id, broker_epoch, connection, self._env.now_ms()):
-            self._env.call_later(
-                self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch)
-            )
+        if self.sessions.connection_closed(broker_id, broker_epoch, connection, self.env.now_ms()):
+            self.env.call_later(self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch))
 
-    def submit(self, handler: Callable[[], Outcome], refuse: Refuse) -> Any:
+    def submit(self, handler: Callable[[], Outcome[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
 
         The response itself if nothing has to be waited for, else a Pending. `refuse(code)` makes the API's answer for a
@@ -180,17 +177,17 @@ class Controller:
         try:
             base_offset = self._append(outcome.records)
         except KafkaError as error:
-            self._env.log("warning", "metadata-append-refused", reason=str(error))
+            self.env.log("warning", "metadata-append-refused", reason=str(error))
             too_large = error.code is ErrorCode.RECORD_LIST_TOO_LARGE
             return refuse(error.code if too_large else ErrorCode.NOT_CONTROLLER)
         self._count(outcome.elections)
         if outcome.refusal:
-            self._env.log("warning", "request-refused", reason=outcome.refusal)
+            self.env.log("warning", "request-refused", reason=outcome.refusal)
         response = outcome.respond(base_offset)
         if not self._appended:
             self.recovery.settle()
             return response
-        pending: Pending[Any] = Pending()
+        pending: Pending[R] = Pending()
         self._waiting.append(_Waiting(self._appended[-1].last_offset, pending, response, refuse))
         self.recovery.settle()
         return pending
@@ -230,29 +227,29 @@ class Controller:
 
     def _activate(self, epoch: int) -> None:
         self.is_active, self.epoch = True, epoch
-        self._env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
+        self.env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
         if self.image.open_transaction is not None:
             # its controller died before the end: nothing of it counts, and whatever came next would be held with it
             self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
         if self.image.metadata_version == 0:
-            self._append(bootstrap_records(self._static, self._bootstrap))
+            self._append(bootstrap_records(self.static, self._bootstrap))
         elif RECOVERY_VERSION not in self.image.features:
             self._append_first_recovery_level()
-        registration = own_registration(self.image, self._static, self._incarnation_id)
+        registration = own_registration(self.image, self.static, self._incarnation_id)
         if registration is not None:
             self._append([registration])
         for name in DEPRECATED:
-            if name in self._static.given:
+            if name in self.static.given:
                 self._warn_of_deprecated(name, "server.properties")
         self._derive_sessions()
         self._hold_elections()
         self.recovery.start(self.image)
-        self._every("no-op", self._static.int("metadata.max.idle.interval.ms"), self._write_no_op)
+        self._every("no-op", self.static.int("metadata.max.idle.interval.ms"), self._write_no_op)
         self._expect_session_check(self.sessions.check_interval_ms)
-        if self._static["auto.leader.rebalance.enable"]:
-            interval_ms = self._static.int("leader.imbalance.check.interval.seconds") * 1000
+        if self.static["auto.leader.rebalance.enable"]:
+            interval_ms = self.static.int("leader.imbalance.check.interval.seconds") * 1000
             self._run_elections("balance", interval_ms, balance)
-        self._run_elections("elect-unclean", self._static.int("unclean.leader.election.interval.ms"), elect_unclean)
+        self._run_elections("elect-unclean", self.static.int("unclean.leader.election.interval.ms"), elect_unclean)
 
     def _append_first_recovery_level(self) -> None:
         """Of a log from before there was one.
@@ -260,14 +257,14 @@ class Controller:
         Nobody knows by whose rules its lists were written: the file may have been changed with the upgrade. So they are
         rewritten as by a switch, which can only make a recovery wait for more replicas, or for an operator.
         """
-        level = first_recovery_level(self._static)
-        changes = switched(self.image, self._static, bool(level.feature_level))
+        level = first_recovery_level(self.static)
+        changes = switched(self.image, self.static, bool(level.feature_level))
         records = all_or_none("Feature levels", [level, *changes.records])
         self._spontaneously(Outcome(_no_answer, records, changes.elections))
 
     def _deactivate(self) -> None:
         self.is_active = False
-        self._env.log("info", "controller-inactive", epoch=self.epoch)
+        self.env.log("info", "controller-inactive", epoch=self.epoch)
         for cancel in self._timers.values():
             cancel()
         self._timers.clear()
@@ -280,7 +277,7 @@ class Controller:
             wait.pending.complete(wait.refuse(ErrorCode.NOT_CONTROLLER))
 
     def _derive_sessions(self) -> None:
-        now_ms = self._env.now_ms()
+        now_ms = self.env.now_ms()
         for broker in sorted(self.image.brokers.values(), key=lambda broker: broker.id):
             if self._is_predecessor(broker):
                 self.expire_session(broker.id, "it was a process before this one")
@@ -296,11 +293,11 @@ class Controller:
         A node with both roles that was killed would otherwise wait for its own session to end. Only a voter on its own
         can tell: nobody else was active while this process ran, and it takes no registrations before it is active.
         """
-        return broker.id == self._static.node_id and len(self._quorum.voters) == 1
+        return broker.id == self.static.node_id and len(self._quorum.voters) == 1
 
     def _hold_elections(self) -> None:
         """Those that a change of several batches still owed when its controller died."""
-        changes = Leadership(self.image, self._static).broker_joins(None)
+        changes = Leadership(self.image, self.static).broker_joins(None)
         self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
 
     # -- appending and committing -------------------------------------------------------------------------------
@@ -342,18 +339,18 @@ class Controller:
         for record in records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
-                record.election_basis.timestamp_ms = self._env.wall_ms()
+                record.election_basis.timestamp_ms = self.env.wall_ms()
                 election = read_basis(record.election_basis)
                 self.losses[loss_of(election.leader, election.replicas).certainty] += 1
             elif type(record) is ConfigRecord and record.name in DEPRECATED and record.value is not None:
                 self._warn_of_deprecated(record.name, record.resource_name)
             elif type(record) is BrokerRegistrationChangeRecord and record.fenced == -1:
-                self._env.log("info", "broker-unfenced", broker=record.broker_id)
+                self.env.log("info", "broker-unfenced", broker=record.broker_id)
 
     def _warn_of_deprecated(self, name: str, where: str) -> None:
         """It was set; where: the topic, "" for the cluster."""
         deprecated = DEPRECATED[name]
-        self._env.log(
+        self.env.log(
             "warning",
             "configuration-deprecated",
             name=name,
@@ -365,12 +362,12 @@ class Controller:
     def _compare_manager(self) -> None:
         """Say once that this node's configuration of the recovery manager is not what the cluster runs with."""
         level = self.image.features.get(RECOVERY_VERSION)
-        if self._has_compared_manager or level is None or MANAGER_ENABLED not in self._static.given:
+        if self._has_compared_manager or level is None or MANAGER_ENABLED not in self.static.given:
             return
-        configured = recovery_level(self._static)
+        configured = recovery_level(self.static)
         if level != configured:
             self._has_compared_manager = True
-            self._env.log("warning", "recovery-manager-config-ignored", configured=configured, finalized=level)
+            self.env.log("warning", "recovery-manager-config-ignored", configured=configured, finalized=level)
 
     def _elect_recovered(self, changes: Changes) -> None:
         self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
@@ -395,22 +392,22 @@ class Controller:
             self._every(name, interval_ms, task)
             task()
 
-        self._timers[name] = self._env.call_later(interval_ms, run)
+        self._timers[name] = self.env.call_later(interval_ms, run)
 
     def _write_no_op(self) -> None:
         """So that followers see a live leader, and waiting fetches and lag figures move."""
         self._spontaneously(Outcome(_no_answer, [NoOpRecord()]))
 
-    def _spontaneously(self, outcome: Outcome) -> None:
+    def _spontaneously(self, outcome: Outcome[None]) -> None:
         if outcome.records:
             self.submit(lambda: outcome, _no_answer)
 
     def _expect_session_check(self, delay_ms: int) -> None:
-        due_ms = self._env.now_ms() + delay_ms
-        self._timers["sessions"] = self._env.call_later(delay_ms, lambda: self._check_sessions(due_ms))
+        due_ms = self.env.now_ms() + delay_ms
+        self._timers["sessions"] = self.env.call_later(delay_ms, lambda: self._check_sessions(due_ms))
 
     def _check_sessions(self, due_ms: int) -> None:
-        now_ms = self._env.now_ms()
+        now_ms = self.env.now_ms()
         if now_ms - due_ms > self.sessions.check_interval_ms:
             self.sessions.forgive(now_ms - due_ms)
         stale = self.sessions.longest_silent(now_ms)
@@ -421,7 +418,7 @@ class Controller:
             self.expire_session(stale, "no heartbeat for broker.session.timeout.ms")
 
     def _end_of_grace(self, broker_id: BrokerId, broker_epoch: BrokerEpoch) -> None:
-        if self.is_active and self.sessions.grace_is_over(broker_id, broker_epoch, self._env.now_ms()):
+        if self.is_active and self.sessions.grace_is_over(broker_id, broker_epoch, self.env.now_ms()):
             self.expire_session(broker_id, "its connection closed")
 
     def expire_session(self, broker_id: BrokerId, reason: str) -> None:
@@ -429,8 +426,8 @@ class Controller:
         self.sessions.end(broker_id)
         broker = self.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
-            self._env.log("warning", "broker-fenced", broker=broker_id, reason=reason)
-            self._spontaneously(fence(self.image, self._static, broker))
+            self.env.log("warning", "broker-fenced", broker=broker_id, reason=reason)
+            self._spontaneously(fence(self.image, self.static, broker))
 
     def _run_elections(
         self,
@@ -442,12 +439,12 @@ class Controller:
         """Run an election task every `interval_ms`, and soon again where its limit cut it short."""
 
         def run() -> None:
-            changes, cut_short = task(self.image, self._static)
+            changes, cut_short = task(self.image, self.static)
             self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
             soon = _CONTINUE_ELECTIONS_MS if cut_short else None
             self._run_elections(name, interval_ms, task, soon)
 
-        self._timers[name] = self._env.call_later(interval_ms if delay_ms is None else delay_ms, run)
+        self._timers[name] = self.env.call_later(interval_ms if delay_ms is None else delay_ms, run)
 
 
 def _no_answer(_: object) -> None:

@@ -34,7 +34,9 @@ Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def create_partitions(image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random) -> Outcome:
+def create_partitions(
+    image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random
+) -> Outcome[CreatePartitionsResponse]:
     """Records of all topics that can grow, and a result per topic asked for; names given twice come first."""
     times = Counter(topic.name for topic in request.topics)
     results = [

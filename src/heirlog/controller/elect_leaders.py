@@ -41,7 +41,7 @@ from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import waiting_sentence
 from heirlog.controller.recovery.strategy import Strategy
-from heirlog.controller.refusals import elect_leaders_refused
+from heirlog.controller.refusals import sentence
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -96,9 +96,26 @@ class _Answered(NamedTuple):
     """None: the usual one of the code."""
 
 
+def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
+    """The whole request. Also per partition: version 0 has no error for the whole request."""
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            TopicResult(
+                topic=topic.topic,
+                partition_result=[
+                    Result(partition_id=partition, error_code=code, error_message=sentence(code))
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )
+
+
 def elect_leaders(
     image: Image, static: StaticConfig, request: ElectLeadersRequest, version: int, recovery: RecoveryManager
-) -> Outcome:
+) -> Outcome[ElectLeadersResponse]:
     """Records and results of one request."""
     known = request.election_type in _KINDS or (
         request.election_type in (*_STRATEGIES, DESIGNATION_TYPE)
@@ -106,7 +123,7 @@ def elect_leaders(
         and recovery.enabled
     )
     if not known and request.topic_partitions != []:
-        return answer(elect_leaders_refused(request, ErrorCode.INVALID_REQUEST))
+        return answer(refused(request, ErrorCode.INVALID_REQUEST))
     served_max = MAX_PARTITIONS if version >= RECOVERY_TYPES_VERSION else None
     handling = _Handling(image, static, request, recovery, served_max)
     named = image.topic_ids if request.topic_partitions is None else [t.topic for t in request.topic_partitions]

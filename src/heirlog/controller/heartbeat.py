@@ -87,7 +87,7 @@ def next_state(
 
 def heartbeat(
     image: Image, static: StaticConfig, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int, peer: object
-) -> Outcome:
+) -> Outcome[BrokerHeartbeatResponse]:
     """Records and answer of one heartbeat; `peer` is the connection it came on."""
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None:
@@ -109,11 +109,10 @@ def heartbeat(
         is_fenced=upcoming in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
         should_shut_down=upcoming is BrokerControlState.SHUTDOWN_NOW,
     )
-    outcome.respond = lambda base_offset: response
-    return outcome
+    return Outcome(lambda base_offset: response, outcome.records, outcome.elections)
 
 
-def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid] = ()) -> Outcome:
+def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid] = ()) -> Outcome[None]:
     """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR.
 
     failed: directories that it has just lost, so that their replicas must not become eligible.
@@ -128,7 +127,7 @@ def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Colle
 
 def _transition(
     image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState, failed: Collection[Uuid]
-) -> Outcome:
+) -> Outcome[None]:
     leadership = Leadership(image, static)
     match upcoming:
         case BrokerControlState.UNFENCED:
@@ -143,7 +142,7 @@ def _transition(
             return fence(image, static, broker, failed)
 
 
-def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome:
+def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome[None]:
     return Outcome(lambda base_offset: None, [*first, *then], changes.elections)
 
 
@@ -204,7 +203,7 @@ def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
     )
 
 
-def _directories(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid]) -> Outcome:
+def _directories(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid]) -> Outcome[None]:
     """Lost directories of a broker whose state stays."""
     if not failed or not _others(broker, failed):
         return answer(None)

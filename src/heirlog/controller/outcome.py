@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from heirlog.metadata.basis import Basis
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -17,15 +17,16 @@ from heirlog.protocol.records import (
 )
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
 
+R = TypeVar("R")
 _OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ConfigRecord, RegisterBrokerRecord))
 """What a request sets in them has no bound but the request's own."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class Outcome(Generic[R]):
     """`respond` gets the offset of the first record (or, without records, the offset after the last one appended)."""
 
-    respond: Callable[[int], Any]
+    respond: Callable[[int], R]
     records: list[Any] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
     """One entry per leader elected by `records`: what gets counted."""
@@ -33,7 +34,7 @@ class Outcome:
     """Why the request was refused, where the answer has no room for a sentence: it is logged."""
 
 
-def answer(response: Any, refusal: str = "") -> Outcome:
+def answer(response: R, refusal: str = "") -> Outcome[R]:
     """An outcome that changes nothing."""
     return Outcome(lambda base_offset: response, refusal=refusal)
 

@@ -17,7 +17,7 @@ from heirlog.protocol.types import BrokerId
 BLOCK_SIZE: Final = 1000
 
 
-def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Outcome:
+def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Outcome[AllocateProducerIdsResponse]:
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.epoch != request.broker_epoch:
         return answer(AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))

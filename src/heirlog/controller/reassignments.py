@@ -52,7 +52,9 @@ Asked = AlterPartitionReassignmentsRequest.ReassignablePartition
 Answered = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
-def alter_reassignments(image: Image, static: StaticConfig, request: AlterPartitionReassignmentsRequest) -> Outcome:
+def alter_reassignments(
+    image: Image, static: StaticConfig, request: AlterPartitionReassignmentsRequest
+) -> Outcome[AlterPartitionReassignmentsResponse]:
     """Records of every partition whose reassignment can be started or cancelled, and an answer for each."""
     handling = _Handling(image, static, request.allow_replication_factor_change)
     response = AlterPartitionReassignmentsResponse(

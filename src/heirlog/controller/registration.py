@@ -70,7 +70,7 @@ def register_broker(
     version: int,
     cluster_id: str,
     next_offset: int,
-) -> Outcome:
+) -> Outcome[BrokerRegistrationResponse]:
     """Records of one registration; the answer is the broker's epoch."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)

@@ -61,7 +61,9 @@ class _Creation:
     records: list[Any]
 
 
-def create_topics(image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random) -> Outcome:
+def create_topics(
+    image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random
+) -> Outcome[CreateTopicsResponse]:
     """Records of all topics that can be created, and a result per name asked for."""
     times = Counter(topic.name for topic in request.topics)
     twice = {name for name, count in times.items() if count > 1}
@@ -208,7 +210,7 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
     )
 
 
-def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome:
+def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
     """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST.
 
     What has both or neither is answered as often as it is there.

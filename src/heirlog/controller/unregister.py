@@ -22,7 +22,7 @@ from heirlog.protocol.types import BrokerId
 
 def unregister_broker(
     image: Image, static: StaticConfig, sessions: Sessions, request: UnregisterBrokerRequest
-) -> Outcome:
+) -> Outcome[UnregisterBrokerResponse]:
     """Records of one request: partitions first, so that no prefix leaves an unknown broker in a list."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)

@@ -64,7 +64,9 @@ _NAMED_AT_MOST: Final = 20
 """Partitions in one list."""
 
 
-def update_features(image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int) -> Outcome:
+def update_features(
+    image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int
+) -> Outcome[UpdateFeaturesResponse]:
     """Records and answer of one request."""
     names = [update.feature for update in request.feature_updates]
     try:

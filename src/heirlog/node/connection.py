@@ -18,28 +18,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context
+from heirlog.context import ANONYMOUS, CLOSE, NO_ANSWER, Context, Reply
 from heirlog.node import wire
 from heirlog.pending import Pending
-from heirlog.protocol.api import PRODUCE
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
-    from heirlog.node.node import Node
-    from heirlog.node.request_meter import ApiMeter
+    from heirlog.node.request_meter import ApiMeter, RequestMeter
     from heirlog.node.router import Listener
 
 QUEUE_LIMIT = 100
 """The cost of a connection's unanswered requests at which the body stops reading from it, until half is answered."""
 LARGE_ANSWER_COST = 50
+"""Without this a client could have a hundred large answers made while the first one waits."""
 BYTES_PER_COST = 32 * 1024
-LARGE_ANSWERS = frozenset((1, 3, 9, 11, 15, 16, 29, 31, 32, 35, 59, 61, 74, 75))
-"""APIs whose answers may be far larger than their requests: Fetch, Metadata, OffsetFetch, JoinGroup, DescribeGroups,
-ListGroups, DescribeAcls, DeleteAcls, DescribeConfigs, DescribeLogDirs, FetchSnapshot, DescribeProducers,
-ListConfigResources, DescribeTopicPartitions. Without this a client could have a hundred of them made while the first
-one waits."""
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 
 
 class Transport(Protocol):
@@ -71,6 +67,27 @@ class ReadAhead:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.count = 0
+
+
+class Brain(Protocol):
+    """What a connection uses of its node."""
+
+    @property
+    def read_ahead(self) -> ReadAhead: ...
+
+    @property
+    def requests(self) -> RequestMeter | None: ...
+
+    @property
+    def holds_requests(self) -> bool: ...
+
+    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Reply[Any]: ...
+
+    def refused_frame(self, connection: ClientConnection, reason: str) -> None: ...
+
+    def read_failed(self, path: str, error: OSError) -> None: ...
+
+    def disconnected(self, connection: ClientConnection) -> None: ...
 
 
 class _Slot:
@@ -126,7 +143,7 @@ class ClientConnection:
         "transport",
     )
 
-    def __init__(self, node: Node, listener: Listener, transport: Transport) -> None:
+    def __init__(self, node: Brain, listener: Listener, transport: Transport) -> None:
         self._node = node
         self.listener = listener
         self.transport = transport
@@ -226,9 +243,9 @@ class ClientConnection:
 
     def _cost_of(self, api_key: int, size: int) -> int:
         """The records of a produce request are in the log, and its answer is small: it waits for next to nothing."""
-        if api_key == PRODUCE and not self._node.holds_requests:
+        if api_key == _PRODUCE and not self._node.holds_requests:
             return 1
-        return (LARGE_ANSWER_COST if api_key in LARGE_ANSWERS else 1) + size // BYTES_PER_COST
+        return (LARGE_ANSWER_COST if self.listener.routes[api_key].has_large_answer else 1) + size // BYTES_PER_COST
 
     def _dequeue(self) -> _Slot:
         slot = self._queue.popleft()

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from heirlog.protocol.api import FETCH, PRODUCE
+from heirlog.protocol.api import ApiKey
 
 _ARRAY_OF = re.compile(r"^list\[[\w.]*?(\w+)\]")
 
@@ -38,7 +38,10 @@ def _count_fetch(response: Any, counts: ErrorCounts) -> None:
             counts[partition.error_code] += 1
 
 
-_WRITTEN_OUT: dict[int, Callable[[Any, ErrorCounts], None]] = {PRODUCE: _count_produce, FETCH: _count_fetch}
+_WRITTEN_OUT: dict[int, Callable[[Any, ErrorCounts], None]] = {
+    ApiKey.PRODUCE: _count_produce,
+    ApiKey.FETCH: _count_fetch,
+}
 
 
 def _count_by_plan(response: Any, counts: ErrorCounts) -> None:

@@ -3,15 +3,12 @@
     client --CreateTopics--> broker --Envelope{CreateTopics}--> controller
     client <--response------ broker <--Envelope{response}-------
 
-With the request go the client's principal and address: the controller asks what *they* may do, and of the broker only
-that it may act for others (CLUSTER_ACTION). What a broker wants for itself carries neither, and counts as its own.
-
-The client's request travels as bytes, header included, so the controller sees the version that the client spoke and
-the answer needs no translation. While no controller answers, the envelope is sent again with a capped back-off until
-the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A request that may have
-been executed before the connection broke is sent again: every forwarded API answers a repeat with an error of its own
-(TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIONS) or does nothing the second time (configurations), as on
-Apache Kafka.
+The client's request travels as bytes, header included (`apis.common.envelopes`), so the controller sees the version
+that the client spoke and the answer needs no translation. While no controller answers, the envelope is sent again with
+a capped back-off until the time limit of the wait; then the client gets the API's own refusal with REQUEST_TIMED_OUT. A
+request that may have been executed before the connection broke is sent again: every forwarded API answers a repeat with
+an error of its own (TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIONS) or does nothing the second time
+(configurations), as on Apache Kafka.
 
 The answer to a change names the offset of its last record: it reaches the client once this broker's own image holds
 that (`read_your_writes`).
@@ -24,30 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+from heirlog.apis.common.envelopes import envelope_of
 from heirlog.context import Context
-from heirlog.env import Buffer, Cancel, Env, Region, SendFailure
-from heirlog.node.address import UNNAMED_HOST, host_bytes, host_text
+from heirlog.env import Cancel, Env, SendFailure
 from heirlog.node.complaints import Complaints
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
-from heirlog.protocol.frames import (
-    RequestHeader,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from heirlog.protocol.frames import RequestHeader, decode_response
 from heirlog.protocol.messages import EnvelopeRequest, EnvelopeResponse
-from heirlog.protocol.primitives import Malformed, compact_string, read_compact_string
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 
 FIRST_BACKOFF_MS = 20
 MAX_BACKOFF_MS = 500
-LENGTH_PREFIX_BYTES = 4
-PRINCIPAL_VERSION = b"\0\0"
-NO_TOKEN_NO_TAGS = b"\0\0"
 FORWARDED_CLIENT = "heirlog-forwarder"
+R = TypeVar("R")
 WhenApplied: TypeAlias = Callable[[int, Callable[[], None]], None]
 UNDER_WAY_MAX = 1000
 UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
@@ -74,29 +64,24 @@ class Forwarder:
         self._controller = controller
         self._time_limit_ms = time_limit_ms
         self._complain = Complaints(env.log, env.now_ms)
-        self._under_way: dict[_Forwarding, None] = {}
+        self._under_way: dict[_Forwarding[Any], None] = {}
         self._under_way_bytes = 0
 
     def forward(
         self,
-        request: Any,
+        request: Message,
         api_version: int,
-        refusal: Callable[[ErrorCode], Any],
+        refusal: Callable[[ErrorCode], R],
         context: Context | None = None,
         time_limit_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[R]:
         """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time.
 
         context: of the client that asks, whose permissions count; None: this broker asks.
         time_limit_ms: where less than the usual time is to be waited.
         """
         header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
-        envelope = EnvelopeRequest(
-            request_data=flat(encode_request(header, request))[LENGTH_PREFIX_BYTES:],
-            request_principal=None if context is None else principal_bytes(context.principal),
-            client_host_address=UNNAMED_HOST if context is None else host_bytes(context.client_host),
-            wants_metadata_offset=True,
-        )
+        envelope = envelope_of(header, request, context)
         wait = _Forwarding(
             self._env, self._controller, header, envelope, refusal, self._over, self._client_code, self._when_applied
         )
@@ -113,7 +98,7 @@ class Forwarder:
         """How many requests of this API are under way."""
         return sum(wait.api_key == api_key for wait in self._under_way)
 
-    def _has_room_for(self, wait: _Forwarding) -> bool:
+    def _has_room_for(self, wait: _Forwarding[Any]) -> bool:
         if not self._under_way:
             return True
         return len(self._under_way) < UNDER_WAY_MAX and self._under_way_bytes + wait.size_bytes <= UNDER_WAY_BYTES_MAX
@@ -127,20 +112,20 @@ class Forwarder:
         )
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
-    def _over(self, wait: _Forwarding) -> None:
+    def _over(self, wait: _Forwarding[Any]) -> None:
         del self._under_way[wait]
         self._under_way_bytes -= wait.size_bytes
 
 
-class _Forwarding:
+class _Forwarding(Generic[R]):
     def __init__(
         self,
         env: Env,
         controller: Callable[[], Endpoint | None],
         header: RequestHeader,
         envelope: EnvelopeRequest,
-        refusal: Callable[[ErrorCode], Any],
-        on_over: Callable[[_Forwarding], None],
+        refusal: Callable[[ErrorCode], R],
+        on_over: Callable[[_Forwarding[R]], None],
         client_code: Callable[[ErrorCode], ErrorCode],
         when_applied: WhenApplied,
     ) -> None:
@@ -161,7 +146,7 @@ class _Forwarding:
         self._refusal = refusal
         self._backoff_ms = FIRST_BACKOFF_MS
         self.deadline_ms = 0
-        self.pending: Pending[Any] = Pending()
+        self.pending: Pending[R] = Pending()
         self.pending.on_abandon = self._abandoned
 
     def attempt(self) -> None:
@@ -182,7 +167,7 @@ class _Forwarding:
             self._cancel_retry()
             self._on_over(self)
 
-    def _complete(self, response: Any) -> None:
+    def _complete(self, response: R) -> None:
         self._on_over(self)
         self.pending.complete(response)
 
@@ -202,52 +187,4 @@ class _Forwarding:
             _, response = decode_response(
                 self._header.api_key, self._header.api_version, memoryview(answer.response_data)
             )
-            self._when_applied(answer.metadata_offset, partial(self._complete, response))
-
-
-def flat(parts: list[Buffer | Region] | list[Buffer]) -> bytes:
-    """One bytes object of encoded parts (admin messages hold no regions of more than a few bytes)."""
-    return b"".join(part.read() if isinstance(part, Region) else part for part in parts)
-
-
-def seal_envelope(header: RequestHeader, response: Any, metadata_offset: int = -1) -> EnvelopeResponse:
-    """metadata_offset: of the last record that the request has made; -1: none."""
-    parts = encode_response(header.api_key, header.api_version, header.correlation_id, response)
-    return EnvelopeResponse(response_data=flat(parts)[LENGTH_PREFIX_BYTES:], metadata_offset=metadata_offset)
-
-
-def context_of(header: RequestHeader, envelope: EnvelopeRequest, carrier: Context) -> Context:
-    """The context of an enveloped request: its own version and client, on the carrier's connection.
-
-    Without a principal it is the carrier's own. Raises Malformed.
-    """
-    own = envelope.request_principal is None
-    return Context(
-        header.api_version,
-        header.client_id or "",
-        carrier.client_host if own else host_text(envelope.client_host_address),
-        carrier.listener,
-        carrier.connection,
-        carrier.principal if own else principal_text(envelope.request_principal or b""),
-    )
-
-
-def principal_bytes(principal: str) -> bytes:
-    """Kafka's DefaultPrincipalData, version 0, behind its version: type, name, and that no token stands for it."""
-    kind, _, name = principal.partition(":")
-    return PRINCIPAL_VERSION + compact_string(kind) + compact_string(name) + NO_TOKEN_NO_TAGS
-
-
-def principal_text(raw: Buffer) -> str:
-    """Raises Malformed."""
-    data = memoryview(raw)
-    try:
-        if bytes(data[:2]) != PRINCIPAL_VERSION:
-            raise Malformed("a forwarded principal is of an unknown version")
-        kind, position = read_compact_string(data, 2)
-        name, position = read_compact_string(data, position)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise Malformed("a forwarded principal is cut short") from error
-    if position >= len(data):
-        raise Malformed("a forwarded principal is cut short")
-    return f"{kind}:{name}"
+            self._when_applied(answer.metadata_offset, partial(self._complete, cast(R, response)))

@@ -15,10 +15,12 @@ to the one beside it, and sees only committed metadata.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from heirlog.context import Context
+from heirlog.apis.common.api import Role
+from heirlog.context import Context, Reply
 from heirlog.env import Env
+from heirlog.log_levels import LogLevels
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
@@ -29,15 +31,16 @@ from heirlog.node.complaints import Complaints
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_directories import metadata_identity, open_directories
-from heirlog.node.log_levels import LogLevels
 from heirlog.node.missing_topic import MissingTopics
 from heirlog.node.publisher import Publisher
 from heirlog.node.read_your_writes import EveryBroker, OwnImage
-from heirlog.node.router import Listener, Role, Route
+from heirlog.node.router import Listener, Route
 from heirlog.node.snapshots import SnapshotTrigger
+from heirlog.node.wire import api_keys
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
+from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from heirlog.node.commit_latency import CommitLatency
     from heirlog.node.request_meter import RequestMeter
 
+R = TypeVar("R")
 NO_NODE = -1
 
 
@@ -127,11 +131,8 @@ class Node:
         self.authorizer: Authorizer | None = None
         """None: everybody may do everything."""
         if config.has_authorizer:
-            from heirlog.node.authorization.guard import serve
-
             by_default = config["allow.everyone.if.no.acl.found"]
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
-            self._serve_guarded = serve
         self._stopping = False
 
     # what handlers ask
@@ -191,8 +192,12 @@ class Node:
     def listener(self, name: str) -> Listener:
         return self._by_name[name]
 
-    def on_controller_listener(self, context: Context) -> bool:
-        return self._by_name[context.listener].role is Role.CONTROLLER
+    def routes(self, listener: str) -> Mapping[int, Route]:
+        return self.listener(listener).routes
+
+    def api_keys(self, listener: str) -> list[ApiVersionsResponse.ApiVersion]:
+        """What ApiVersions shows on this listener."""
+        return api_keys(self.listener(listener))
 
     def controller_endpoint(self) -> Endpoint | None:
         """The active controller's, None while this node does not know it."""
@@ -208,18 +213,18 @@ class Node:
     def any_live_broker(self) -> int:
         """What clients are told as "controller": a broker that takes their admin requests (KIP-590).
 
-        This one if it is unfenced, and also where none is (`describe.live_brokers`).
+        This one if it is unfenced, and also where none is (`apis.common.describe.live_brokers`).
         """
         live = [broker.id for broker in self.sorted_brokers() if not broker.fenced]
         return self.config.node_id if self.config.node_id in live or not live else live[0]
 
     def forward(
         self,
-        request: Any,
+        request: Message,
         context: Context,
-        refusal: Callable[[ErrorCode], Any],
+        refusal: Callable[[ErrorCode], R],
         time_limit_ms: int | None = None,
-    ) -> Pending[Any]:
+    ) -> Pending[R]:
         return self._forwarder.forward(request, context.api_version, refusal, context, time_limit_ms)
 
     def create_missing_topics(self, names: list[str], context: Context | None = None) -> None:
@@ -353,7 +358,7 @@ class Node:
         elif self._broker is not None:
             self._broker.replicas.directories.file_failed(path, error)
 
-    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Any:
+    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
             # from an empty image clients would learn that their topics are gone
@@ -370,7 +375,7 @@ class Node:
         on_early_listener = context.listener in self.config.early_start_listeners
         return on_early_listener and authorizer.is_super_user(context.principal)
 
-    def serve(self, route: Route, request: Any, context: Context) -> Any:
+    def serve(self, route: Route, request: Any, context: Context) -> Reply[Any]:
         """The handler's answer, as far as the client may have it, and when it may (`read_your_writes`)."""
         if not route.is_change:
             return self._serve(route, request, context)
@@ -379,10 +384,11 @@ class Node:
         end = self.controller.next_offset
         return answer if end == first else self.every_broker.knows_first(answer, end)
 
-    def _serve(self, route: Route, request: Any, context: Context) -> Any:
-        if self.authorizer is None:
+    def _serve(self, route: Route, request: Any, context: Context) -> Reply[Any]:
+        authorizer = self.authorizer
+        if authorizer is None or route.forwards_all:
             return route.handle(self, request, context)
-        return self._serve_guarded(self, self.authorizer, route, request, context)
+        return route.api.guarded(route.served, route.handle, self, authorizer, request, context)
 
     def _hold(self, route: Route, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
         """Answer once this node has the metadata that it takes."""

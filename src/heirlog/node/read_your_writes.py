@@ -20,6 +20,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from heirlog.context import Reply
 from heirlog.env import Cancel, Env
 from heirlog.metadata.image import Image
 from heirlog.pending import Pending
@@ -28,10 +29,6 @@ from heirlog.protocol.types import BrokerId
 WAIT_MS: Final = 500
 WAITS_MAX: Final = 10_000
 """One more does not wait."""
-CHANGES: Final = frozenset((19, 20, 30, 31, 33, 37, 43, 44, 45, 57, 64))
-"""CreateTopics, DeleteTopics, CreateAcls, DeleteAcls, AlterConfigs, CreatePartitions, ElectLeaders,
-IncrementalAlterConfigs, AlterPartitionReassignments, UpdateFeatures, UnregisterBroker: what appends records because a
-client asks for it."""
 
 
 class EveryBroker:
@@ -50,7 +47,7 @@ class EveryBroker:
         self._queues: dict[int, OrderedDict[_Wait, None]] = {}
         """By broker, without empty ones."""
 
-    def knows_first(self, answer: Any, end_offset: int) -> Any:
+    def knows_first(self, answer: Reply[Any], end_offset: int) -> Reply[Any]:
         """`answer`, once it is there and every broker that is unfenced now has applied all below `end_offset`."""
         behind = {b.id for b in self._image().brokers.values() if not b.fenced and b.id != self._node_id}
         if not behind or len(self._waits) >= WAITS_MAX:

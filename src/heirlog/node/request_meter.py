@@ -20,11 +20,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import sub
-from typing import Any
+from typing import Any, Final
 
 from heirlog.node.error_counts import ErrorCounts, error_counter
-from heirlog.protocol.api import APIS, FETCH, api
+from heirlog.protocol.api import APIS, ApiKey, api
 
+FETCH: Final = int(ApiKey.FETCH)
 CONSUMER_FETCH = "FetchConsumer"
 FOLLOWER_FETCH = "FetchFollower"
 _REPLICA_STATE_VERSION = 15

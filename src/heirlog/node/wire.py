@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from heirlog.node.router import ROUTES, Listener, Role
-from heirlog.protocol.api import API_VERSIONS
+from heirlog.apis.common.api import Role
+from heirlog.node.router import ROUTES, Listener
+from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
 from heirlog.protocol.messages import ApiVersionsResponse
@@ -38,8 +39,8 @@ def decode(listener: Listener, frame: memoryview) -> tuple[RequestHeader, Any] |
     if route is None:
         return Refused(f"API key {header.api_key} is not served on listener {listener.name}")
     if not route.min_version <= header.api_version <= route.max_version:
-        if header.api_key == API_VERSIONS:
-            answered = RequestHeader(API_VERSIONS, 0, header.correlation_id, header.client_id)
+        if header.api_key == ApiKey.API_VERSIONS:
+            answered = RequestHeader(ApiKey.API_VERSIONS, 0, header.correlation_id, header.client_id)
             return Refused("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
         return Refused(
             f"API key {header.api_key} version {header.api_version} is not served: "
@@ -60,10 +61,10 @@ def api_keys(listener: Listener) -> list[ApiVersionsResponse.ApiVersion]:
 def _api_keys_of(role: Role) -> list[ApiVersionsResponse.ApiVersion]:
     return [
         ApiVersionsResponse.ApiVersion(
-            api_key=route.key, min_version=route.advertised_min, max_version=route.advertised_max
+            api_key=route.key, min_version=route.advertised[0], max_version=route.advertised[1]
         )
         for _, route in sorted(ROUTES[role].items())
-        if route.advertised_max >= 0
+        if route.advertised is not None
     ]
 
 

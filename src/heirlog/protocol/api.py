@@ -10,18 +10,8 @@ from functools import cache
 
 from heirlog.protocol import messages
 from heirlog.protocol._generated.api_table import TABLE
+from heirlog.protocol._generated.api_table import ApiKey as ApiKey
 from heirlog.protocol.primitives import Malformed, Message
-
-PRODUCE = 0
-FETCH = 1
-API_VERSIONS = 18
-ELECT_LEADERS = 43
-ELECT_LEADERS_OURS = 3
-"""The version of KIP-966 that Apache Kafka never shipped."""
-OURS_FROM_KEY = 10_000
-"""Keys and tagged fields from here on are heirlog's own."""
-GET_REPLICA_LOG_INFO = 10093
-DESCRIBE_RECOVERY = 10094
 
 
 class UnknownApi(Malformed):
@@ -30,12 +20,14 @@ class UnknownApi(Malformed):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API and the versions that can be decoded; `heirlog.node.router` says which are served and advertised."""
+    """One API and the versions that can be decoded; `heirlog.apis` says which are served and advertised."""
 
-    key: int
+    key: ApiKey
     name: str
     min_version: int
     max_version: int
+    kafka_max_version: int
+    """The newest version that Apache Kafka has too; lower than `min_version` where the API is ours."""
     flexible_version: int
     module: str
     """The name in snake case, as the spec file and the generated module have it."""

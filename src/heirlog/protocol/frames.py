@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Final
 
 from heirlog.env import Buffer
-from heirlog.protocol.api import API_VERSIONS, api, request_class, response_class
+from heirlog.protocol.api import ApiKey, api, request_class, response_class
 from heirlog.protocol.primitives import (
     ITEMS_MAX,
     Malformed,
@@ -49,6 +50,9 @@ _LENGTH = struct.Struct(">i")
 _RESPONSE = struct.Struct(">ii")
 _RESPONSE_FLEXIBLE = struct.Struct(">iix")
 _REQUEST = struct.Struct(">ihhih")
+
+API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+"""Its response header never changes, so that a client can read the answer to an unknown version."""
 
 
 @dataclass(slots=True)

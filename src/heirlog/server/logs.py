@@ -25,7 +25,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from heirlog.node.log_levels import LogLevels
+from heirlog.log_levels import LogLevels
 
 MAX_VALUE_CHARS = 2000
 LINES_MAX = 100

@@ -23,8 +23,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from heirlog.log_levels import LogLevels
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.node.log_levels import LogLevels
 from heirlog.node.node import Node
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.connection_limits import connection_limits, exempt_listeners

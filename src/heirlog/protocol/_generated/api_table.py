@@ -3,61 +3,122 @@
 
 from __future__ import annotations
 
-# key: (name, first version, last version, first flexible version, module)
-TABLE: dict[int, tuple[str, int, int, int, str]] = {
-    0: ("Produce", 3, 13, 9, "produce"),
-    1: ("Fetch", 4, 18, 12, "fetch"),
-    2: ("ListOffsets", 1, 11, 6, "list_offsets"),
-    3: ("Metadata", 0, 13, 9, "metadata"),
-    8: ("OffsetCommit", 2, 10, 8, "offset_commit"),
-    9: ("OffsetFetch", 1, 10, 6, "offset_fetch"),
-    10: ("FindCoordinator", 0, 6, 3, "find_coordinator"),
-    11: ("JoinGroup", 0, 9, 6, "join_group"),
-    12: ("Heartbeat", 0, 4, 4, "heartbeat"),
-    13: ("LeaveGroup", 0, 5, 4, "leave_group"),
-    14: ("SyncGroup", 0, 5, 4, "sync_group"),
-    15: ("DescribeGroups", 0, 6, 5, "describe_groups"),
-    16: ("ListGroups", 0, 5, 3, "list_groups"),
-    17: ("SaslHandshake", 0, 1, 32767, "sasl_handshake"),
-    18: ("ApiVersions", 0, 4, 3, "api_versions"),
-    19: ("CreateTopics", 2, 7, 5, "create_topics"),
-    20: ("DeleteTopics", 1, 6, 4, "delete_topics"),
-    21: ("DeleteRecords", 0, 2, 2, "delete_records"),
-    22: ("InitProducerId", 0, 5, 2, "init_producer_id"),
-    23: ("OffsetForLeaderEpoch", 2, 4, 4, "offset_for_leader_epoch"),
-    29: ("DescribeAcls", 1, 3, 2, "describe_acls"),
-    30: ("CreateAcls", 1, 3, 2, "create_acls"),
-    31: ("DeleteAcls", 1, 3, 2, "delete_acls"),
-    32: ("DescribeConfigs", 1, 4, 4, "describe_configs"),
-    33: ("AlterConfigs", 0, 2, 2, "alter_configs"),
-    35: ("DescribeLogDirs", 1, 4, 2, "describe_log_dirs"),
-    36: ("SaslAuthenticate", 0, 2, 2, "sasl_authenticate"),
-    37: ("CreatePartitions", 0, 3, 2, "create_partitions"),
-    42: ("DeleteGroups", 0, 2, 2, "delete_groups"),
-    43: ("ElectLeaders", 0, 3, 2, "elect_leaders"),
-    44: ("IncrementalAlterConfigs", 0, 1, 1, "incremental_alter_configs"),
-    45: ("AlterPartitionReassignments", 0, 1, 0, "alter_partition_reassignments"),
-    46: ("ListPartitionReassignments", 0, 0, 0, "list_partition_reassignments"),
-    47: ("OffsetDelete", 0, 0, 32767, "offset_delete"),
-    52: ("Vote", 0, 2, 0, "vote"),
-    53: ("BeginQuorumEpoch", 0, 1, 1, "begin_quorum_epoch"),
-    54: ("EndQuorumEpoch", 0, 1, 1, "end_quorum_epoch"),
-    55: ("DescribeQuorum", 0, 2, 0, "describe_quorum"),
-    56: ("AlterPartition", 2, 3, 2, "alter_partition"),
-    57: ("UpdateFeatures", 0, 2, 0, "update_features"),
-    58: ("Envelope", 0, 0, 0, "envelope"),
-    59: ("FetchSnapshot", 0, 1, 0, "fetch_snapshot"),
-    60: ("DescribeCluster", 0, 2, 0, "describe_cluster"),
-    61: ("DescribeProducers", 0, 0, 0, "describe_producers"),
-    62: ("BrokerRegistration", 0, 4, 0, "broker_registration"),
-    63: ("BrokerHeartbeat", 0, 1, 0, "broker_heartbeat"),
-    64: ("UnregisterBroker", 0, 0, 0, "unregister_broker"),
-    66: ("ListTransactions", 0, 2, 0, "list_transactions"),
-    67: ("AllocateProducerIds", 0, 0, 0, "allocate_producer_ids"),
-    70: ("ControllerRegistration", 0, 0, 0, "controller_registration"),
-    73: ("AssignReplicasToDirs", 0, 0, 0, "assign_replicas_to_dirs"),
-    74: ("ListConfigResources", 0, 1, 0, "list_config_resources"),
-    75: ("DescribeTopicPartitions", 0, 0, 0, "describe_topic_partitions"),
-    10093: ("GetReplicaLogInfo", 0, 0, 0, "get_replica_log_info"),
-    10094: ("DescribeRecovery", 0, 0, 0, "describe_recovery"),
+from enum import IntEnum
+
+
+class ApiKey(IntEnum):
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    VOTE = 52
+    BEGIN_QUORUM_EPOCH = 53
+    END_QUORUM_EPOCH = 54
+    DESCRIBE_QUORUM = 55
+    ALTER_PARTITION = 56
+    UPDATE_FEATURES = 57
+    ENVELOPE = 58
+    FETCH_SNAPSHOT = 59
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    BROKER_REGISTRATION = 62
+    BROKER_HEARTBEAT = 63
+    UNREGISTER_BROKER = 64
+    LIST_TRANSACTIONS = 66
+    ALLOCATE_PRODUCER_IDS = 67
+    CONTROLLER_REGISTRATION = 70
+    ASSIGN_REPLICAS_TO_DIRS = 73
+    LIST_CONFIG_RESOURCES = 74
+    DESCRIBE_TOPIC_PARTITIONS = 75
+    GET_REPLICA_LOG_INFO = 10093
+    DESCRIBE_RECOVERY = 10094
+
+
+# name, first version, last version, last version of Kafka, first flexible version, module
+TABLE: dict[ApiKey, tuple[str, int, int, int, int, str]] = {
+    ApiKey.PRODUCE: ("Produce", 3, 13, 13, 9, "produce"),
+    ApiKey.FETCH: ("Fetch", 4, 18, 18, 12, "fetch"),
+    ApiKey.LIST_OFFSETS: ("ListOffsets", 1, 11, 11, 6, "list_offsets"),
+    ApiKey.METADATA: ("Metadata", 0, 13, 13, 9, "metadata"),
+    ApiKey.OFFSET_COMMIT: ("OffsetCommit", 2, 10, 10, 8, "offset_commit"),
+    ApiKey.OFFSET_FETCH: ("OffsetFetch", 1, 10, 10, 6, "offset_fetch"),
+    ApiKey.FIND_COORDINATOR: ("FindCoordinator", 0, 6, 6, 3, "find_coordinator"),
+    ApiKey.JOIN_GROUP: ("JoinGroup", 0, 9, 9, 6, "join_group"),
+    ApiKey.HEARTBEAT: ("Heartbeat", 0, 4, 4, 4, "heartbeat"),
+    ApiKey.LEAVE_GROUP: ("LeaveGroup", 0, 5, 5, 4, "leave_group"),
+    ApiKey.SYNC_GROUP: ("SyncGroup", 0, 5, 5, 4, "sync_group"),
+    ApiKey.DESCRIBE_GROUPS: ("DescribeGroups", 0, 6, 6, 5, "describe_groups"),
+    ApiKey.LIST_GROUPS: ("ListGroups", 0, 5, 5, 3, "list_groups"),
+    ApiKey.SASL_HANDSHAKE: ("SaslHandshake", 0, 1, 1, 32767, "sasl_handshake"),
+    ApiKey.API_VERSIONS: ("ApiVersions", 0, 4, 4, 3, "api_versions"),
+    ApiKey.CREATE_TOPICS: ("CreateTopics", 2, 7, 7, 5, "create_topics"),
+    ApiKey.DELETE_TOPICS: ("DeleteTopics", 1, 6, 6, 4, "delete_topics"),
+    ApiKey.DELETE_RECORDS: ("DeleteRecords", 0, 2, 2, 2, "delete_records"),
+    ApiKey.INIT_PRODUCER_ID: ("InitProducerId", 0, 5, 5, 2, "init_producer_id"),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: ("OffsetForLeaderEpoch", 2, 4, 4, 4, "offset_for_leader_epoch"),
+    ApiKey.DESCRIBE_ACLS: ("DescribeAcls", 1, 3, 3, 2, "describe_acls"),
+    ApiKey.CREATE_ACLS: ("CreateAcls", 1, 3, 3, 2, "create_acls"),
+    ApiKey.DELETE_ACLS: ("DeleteAcls", 1, 3, 3, 2, "delete_acls"),
+    ApiKey.DESCRIBE_CONFIGS: ("DescribeConfigs", 1, 4, 4, 4, "describe_configs"),
+    ApiKey.ALTER_CONFIGS: ("AlterConfigs", 0, 2, 2, 2, "alter_configs"),
+    ApiKey.DESCRIBE_LOG_DIRS: ("DescribeLogDirs", 1, 4, 4, 2, "describe_log_dirs"),
+    ApiKey.SASL_AUTHENTICATE: ("SaslAuthenticate", 0, 2, 2, 2, "sasl_authenticate"),
+    ApiKey.CREATE_PARTITIONS: ("CreatePartitions", 0, 3, 3, 2, "create_partitions"),
+    ApiKey.DELETE_GROUPS: ("DeleteGroups", 0, 2, 2, 2, "delete_groups"),
+    ApiKey.ELECT_LEADERS: ("ElectLeaders", 0, 3, 2, 2, "elect_leaders"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: ("IncrementalAlterConfigs", 0, 1, 1, 1, "incremental_alter_configs"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("AlterPartitionReassignments", 0, 1, 1, 0, "alter_partition_reassignments"),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: ("ListPartitionReassignments", 0, 0, 0, 0, "list_partition_reassignments"),
+    ApiKey.OFFSET_DELETE: ("OffsetDelete", 0, 0, 0, 32767, "offset_delete"),
+    ApiKey.VOTE: ("Vote", 0, 2, 2, 0, "vote"),
+    ApiKey.BEGIN_QUORUM_EPOCH: ("BeginQuorumEpoch", 0, 1, 1, 1, "begin_quorum_epoch"),
+    ApiKey.END_QUORUM_EPOCH: ("EndQuorumEpoch", 0, 1, 1, 1, "end_quorum_epoch"),
+    ApiKey.DESCRIBE_QUORUM: ("DescribeQuorum", 0, 2, 2, 0, "describe_quorum"),
+    ApiKey.ALTER_PARTITION: ("AlterPartition", 2, 3, 3, 2, "alter_partition"),
+    ApiKey.UPDATE_FEATURES: ("UpdateFeatures", 0, 2, 2, 0, "update_features"),
+    ApiKey.ENVELOPE: ("Envelope", 0, 0, 0, 0, "envelope"),
+    ApiKey.FETCH_SNAPSHOT: ("FetchSnapshot", 0, 1, 1, 0, "fetch_snapshot"),
+    ApiKey.DESCRIBE_CLUSTER: ("DescribeCluster", 0, 2, 2, 0, "describe_cluster"),
+    ApiKey.DESCRIBE_PRODUCERS: ("DescribeProducers", 0, 0, 0, 0, "describe_producers"),
+    ApiKey.BROKER_REGISTRATION: ("BrokerRegistration", 0, 4, 4, 0, "broker_registration"),
+    ApiKey.BROKER_HEARTBEAT: ("BrokerHeartbeat", 0, 1, 1, 0, "broker_heartbeat"),
+    ApiKey.UNREGISTER_BROKER: ("UnregisterBroker", 0, 0, 0, 0, "unregister_broker"),
+    ApiKey.LIST_TRANSACTIONS: ("ListTransactions", 0, 2, 2, 0, "list_transactions"),
+    ApiKey.ALLOCATE_PRODUCER_IDS: ("AllocateProducerIds", 0, 0, 0, 0, "allocate_producer_ids"),
+    ApiKey.CONTROLLER_REGISTRATION: ("ControllerRegistration", 0, 0, 0, 0, "controller_registration"),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("AssignReplicasToDirs", 0, 0, 0, 0, "assign_replicas_to_dirs"),
+    ApiKey.LIST_CONFIG_RESOURCES: ("ListConfigResources", 0, 1, 1, 0, "list_config_resources"),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("DescribeTopicPartitions", 0, 0, 0, 0, "describe_topic_partitions"),
+    ApiKey.GET_REPLICA_LOG_INFO: ("GetReplicaLogInfo", 0, 0, -1, 0, "get_replica_log_info"),
+    ApiKey.DESCRIBE_RECOVERY: ("DescribeRecovery", 0, 0, -1, 0, "describe_recovery"),
 }

@@ -11,7 +11,7 @@ from heirlog.broker.partition import Partition, Role
 from heirlog.broker.traffic import TopicTraffic
 from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
-from heirlog.protocol.api import ELECT_LEADERS
+from heirlog.protocol.api import ApiKey
 from heirlog.server.metrics.family import NO_LABELS, Family, Sample, counter, counters, gauge, gauges
 
 SERVER = "kafka_server_"
@@ -141,7 +141,7 @@ def _of_topics(
 def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
     replicas = broker.replicas
     fetches = (replicas.waits.consumer_fetch, replicas.waits.follower_fetch)
-    elections = node.forwarded(ELECT_LEADERS)
+    elections = node.forwarded(ApiKey.ELECT_LEADERS)
     waiting = {
         "Produce": (len(replicas.waits.produce), replicas.waits.produce.watched),
         "Fetch": (sum(map(len, fetches)), sum(waits.watched for waits in fetches)),

@@ -7,19 +7,15 @@ topics of `denied`. `kafka_topics_describe` shows the answer as Apache Kafka's `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Final, cast
 
+from heirlog.apis.common.ports import HasImage, Ports
+from heirlog.apis.describe_topic_partitions import API, describe
 from heirlog.context import ANONYMOUS, Context
 from heirlog.metadata.acls import ANY_HOST, Operation, PatternType, Permission, ResourceType
 from heirlog.metadata.apply import apply_all
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.image import Image
-from heirlog.node.authorization.call import Call
-from heirlog.node.authorization.rules import RULES
-from heirlog.node.handlers.describe_topic_partitions import describe
-from heirlog.node.node import Node
-from heirlog.node.router import ROUTES, Role
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
@@ -121,16 +117,17 @@ class AdminScenario:
 
     def _answer(self, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
         """Raises KafkaError: the whole request is refused."""
-        role, key = Role.BROKER, request.API_KEY
-        rule = RULES[role][key]
-        route = replace(
-            ROUTES[role][key],
-            _handle=lambda node, asked, context: describe(node.image, context.listener, asked, self._limit),
-        )
-        context = Context(route.max_version, "client", "host", _LISTENER, object())
-        node = cast(Node, _OneImage(self.image))
-        answer = rule.guard(Call(node, self._authorizer, rule, route, request, context))
+        served = API.broker
+        assert served is not None
+        context = Context(served.versions[1], "client", "host", _LISTENER, object())
+        port = cast(Ports, _OneImage(self.image))
+        answer = API.guarded(served, self._describe, port, self._authorizer, request, context)
         return cast(DescribeTopicPartitionsResponse, answer)
+
+    def _describe(
+        self, node: HasImage, request: DescribeTopicPartitionsRequest, context: Context
+    ) -> DescribeTopicPartitionsResponse:
+        return describe(node.image, context.listener, request, self._limit)
 
     def _on_kafka_topics_describe(self, event: Members) -> Observed:
         (topic,) = self._answer(DescribeTopicPartitionsRequest()).topics

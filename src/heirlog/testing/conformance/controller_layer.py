@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
+from heirlog.apis.common.api import Role
 from heirlog.context import Context
 from heirlog.controller.alter_configs import Operation
 from heirlog.controller.controller import Controller
@@ -22,6 +24,7 @@ from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
 from heirlog.metadata.state import Ids, PartitionState
+from heirlog.node.router import ROUTES
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -136,7 +139,7 @@ class ControllerScenario:
 
     def append(self, records: Sequence[Any]) -> list[Any]:
         """As if the controller had made them; all that this has written."""
-        self.controller.submit(lambda: Outcome(lambda _: None, list(records)), lambda code: code)
+        self.controller.submit(lambda: Outcome(lambda _: None, list(records)), lambda code: None)
         return self.commit()
 
     def commit(self) -> list[Any]:
@@ -164,10 +167,10 @@ class ControllerScenario:
         observed["brokers"] = brokers_shown(self.image, self.epochs.shown)
         return observed
 
-    def ask(self, method: str, request: Any, version: int) -> Any:
+    def ask(self, request: Any, version: int) -> Any:
         """The response, once what it waits for is committed."""
-        context = Context(version, "client", "host", "CONTROLLER", object())
-        given = getattr(self.controller.requests, method)(request, context)
+        context = Context(version, "client", "host", "CONTROLLER", SimpleNamespace(on_closed=None))
+        given = ROUTES[Role.CONTROLLER][request.API_KEY].handle(self, request, context)
         if not isinstance(given, Pending):
             return given
         responses: list[Any] = []
@@ -220,7 +223,7 @@ class ControllerScenario:
             broker_epoch=self._epoch_meant({**event, "broker": sender}),
             topics=[AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=[asked])],
         )
-        response = self.ask("alter_partition", request, version)
+        response = self.ask(request, version)
         if response.error_code:
             return {"error": error_named(response.error_code)}
         (answered,) = response.topics[0].partitions
@@ -259,7 +262,7 @@ class ControllerScenario:
                 )
             ],
         )
-        response = self.ask("alter_partition_reassignments", request, 1)
+        response = self.ask(request, 1)
         return {"error": error_named(response.error_code or response.responses[0].partitions[0].error_code)}
 
     def _on_elect_leaders(self, event: Members) -> Observed:
@@ -272,7 +275,7 @@ class ControllerScenario:
                 for named in event["partitions"]
             ]
         request = ElectLeadersRequest(election_type=event["electionType"], topic_partitions=asked)
-        response = self.ask("elect_leaders", request, 2)
+        response = self.ask(request, 2)
         if response.error_code:
             return {"error": error_named(response.error_code)}
         rows = [
@@ -288,7 +291,7 @@ class ControllerScenario:
             raise UnknownName(f"event periodic: task {event['task']}")
         changes, again = task(self.image, self.static, self._limit)
         self.controller.submit(
-            lambda: Outcome(lambda _: None, [*changes.records], changes.elections), lambda code: code
+            lambda: Outcome(lambda _: None, [*changes.records], changes.elections), lambda code: None
         )
         return {"error": "NONE", "response": {"rescheduleImmediately": again}}
 
@@ -314,7 +317,7 @@ class ControllerScenario:
             bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
         ).build()
         records = [] if built.record is None else [built.record]
-        self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: code)
+        self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: None)
         return {"error": "NONE"}
 
     # -- brokers ------------------------------------------------------------------------------------------------
@@ -336,7 +339,7 @@ class ControllerScenario:
             want_shut_down=event.get("wantShutDown", False),
             offline_log_dirs=[directory(number, index) for index in event.get("offlineLogDirs", [])],
         )
-        response = self.ask("broker_heartbeat", request, 1)
+        response = self.ask(request, 1)
         if response.error_code:
             return {"error": error_named(response.error_code)}
         return {
@@ -376,7 +379,7 @@ class ControllerScenario:
             log_dirs=[*known.directories] if known is not None and known.directories else [directory(number, 0)],
             previous_broker_epoch=self.epochs.meant(number, event.get("previousBrokerEpoch", -1)),
         )
-        response = self.ask("broker_registration", request, event.get("version", 4))
+        response = self.ask(request, event.get("version", 4))
         if began is not None and known is not None and self._epoch_of(number) == known.epoch:
             # only its time was over; that it is in controlled shutdown the controller still knows
             sessions.start(known.id, known.epoch, self.env.now_ms()).shutdown_offset = began
@@ -387,7 +390,7 @@ class ControllerScenario:
         return {"error": "NONE", "response": {"brokerEpoch": self.epochs.shown(response.broker_epoch)}}
 
     def _on_unregister_broker(self, event: Members) -> Observed:
-        response = self.ask("unregister_broker", UnregisterBrokerRequest(broker_id=event["broker"]), 0)
+        response = self.ask(UnregisterBrokerRequest(broker_id=event["broker"]), 0)
         return {"error": error_named(response.error_code)}
 
     # -- configurations, features, topics -----------------------------------------------------------------------
@@ -401,7 +404,7 @@ class ControllerScenario:
         if event.get("legacy"):
             values = [AlterConfigsRequest.AlterableConfig(name=key, value=value) for key, value in _values(event)]
             whole = AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=name, configs=values)
-            response = self.ask("alter_configs", AlterConfigsRequest(resources=[whole]), 2)
+            response = self.ask(AlterConfigsRequest(resources=[whole]), 2)
         else:
             if event["op"] not in Operation.__members__:
                 raise UnknownName(f"event alter_config: op {event['op']}")
@@ -412,7 +415,7 @@ class ControllerScenario:
                 resource_type=kind, resource_name=name, configs=[increment]
             )
             request = IncrementalAlterConfigsRequest(resources=[resource])
-            response = self.ask("incremental_alter_configs", request, 1)
+            response = self.ask(request, 1)
         (result,) = response.responses
         return {"error": error_named(result.error_code)}
 
@@ -421,7 +424,7 @@ class ControllerScenario:
             feature=event["feature"], max_version_level=event["level"], upgrade_type=event.get("upgradeType", 1)
         )
         request = UpdateFeaturesRequest(feature_updates=[update], validate_only=event.get("validateOnly", False))
-        return {"error": error_named(self.ask("update_features", request, 2).error_code)}
+        return {"error": error_named(self.ask(request, 2).error_code)}
 
     def _on_create_topic(self, event: Members) -> Observed:
         topic = CreateTopicsRequest.CreatableTopic(
@@ -437,17 +440,17 @@ class ControllerScenario:
                 for name, value in event.get("configs", {}).items()
             ],
         )
-        (result,) = self.ask("create_topics", CreateTopicsRequest(topics=[topic]), 7).topics
+        (result,) = self.ask(CreateTopicsRequest(topics=[topic]), 7).topics
         return {"error": error_named(result.error_code)}
 
     def _on_delete_topic(self, event: Members) -> Observed:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=event["topic"])])
-        (result,) = self.ask("delete_topics", request, 6).responses
+        (result,) = self.ask(request, 6).responses
         return {"error": error_named(result.error_code)}
 
     def _on_clear_elr_record(self, event: Members) -> Observed:
         record = ClearElrRecord(topic_name=event["topic"])
-        self.controller.submit(lambda: Outcome(lambda _: None, [record]), lambda code: code)
+        self.controller.submit(lambda: Outcome(lambda _: None, [record]), lambda code: None)
         return {"error": "NONE"}
 
 

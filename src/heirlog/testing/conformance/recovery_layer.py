@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from heirlog.context import Context
 from heirlog.controller.controller import Controller
 from heirlog.controller.elect_leaders import (
     DESIGNATION_TYPE,
@@ -394,15 +393,9 @@ class RecoveryScenario:
                 ElectLeadersRequest.TopicPartitions(topic=_TOPIC, partitions=partitions, desired_leaders=desired)
             ],
         )
-        context = Context(RECOVERY_TYPES_VERSION, "client", "host", "CONTROLLER", object())
-        answers: list[ElectLeadersResponse] = []
-        given = self._controller.requests.elect_leaders(request, context)
-        if isinstance(given, ElectLeadersResponse):
-            answers.append(given)
-        else:
-            given.then(answers.append)
-            self._written += self._scenario.commit()
-        (response,) = answers
+        self._scenario.written = []
+        response: ElectLeadersResponse = self._scenario.ask(request, RECOVERY_TYPES_VERSION)
+        self._written += self._scenario.written
         codes = [
             ErrorCode(result.error_code)
             for topic in response.replica_election_results

@@ -1,0 +1,73 @@
+"""AlterConfigs (key 33): the active controller executes it, brokers forward it (KIP-133, KIP-590).
+
+v0-1, v2 flexible. What the request does not name is deleted. The rules are in `controller.alter_configs`. A broker
+refuses itself what a running broker cannot follow (`common.config_resources`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from heirlog.apis.common.api import Api, Forwarded, Served
+from heirlog.apis.common.call import Call
+from heirlog.apis.common.config_permissions import alter, denial, needs_for
+from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
+from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.context import Context, Reply
+from heirlog.controller.alter_configs import alter_configs, replacement
+from heirlog.controller.refusals import sentence
+from heirlog.metadata.acls import Operation
+from heirlog.protocol.api import ApiKey
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
+
+
+def refused(request: AlterConfigsRequest, code: ErrorCode) -> AlterConfigsResponse:
+    return AlterConfigsResponse(responses=[_not_altered(resource, code) for resource in request.resources])
+
+
+def _not_altered(
+    resource: AlterConfigsRequest.AlterConfigsResource, code: ErrorCode
+) -> AlterConfigsResponse.AlterConfigsResourceResponse:
+    return AlterConfigsResponse.AlterConfigsResourceResponse(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=code,
+        error_message=sentence(code),
+    )
+
+
+def guard(call: Call[AlterConfigsRequest, AlterConfigsResponse]) -> Reply[AlterConfigsResponse]:
+    return alter(call, call.request.resources, partial(denial, call), _not_altered)
+
+
+def handle_on_broker(
+    node: ForwardsConfigs, request: AlterConfigsRequest, context: Context
+) -> Reply[AlterConfigsResponse]:
+    answer: Reply[AlterConfigsResponse] = answer_with(
+        request.resources,
+        refusals(node, request.resources, replacement, AlterConfigsResponse),
+        lambda others: AlterConfigsRequest(resources=others, validate_only=request.validate_only),
+        AlterConfigsResponse,
+        lambda others: node.forward(others, context, partial(refused, others)),
+    )
+    return answer
+
+
+def handle(
+    node: OnController[ChangesMetadata], request: AlterConfigsRequest, context: Context
+) -> Reply[AlterConfigsResponse]:
+    controller = node.controller
+    return controller.submit(
+        lambda: alter_configs(controller.image, controller.static, request), partial(refused, request)
+    )
+
+
+API = Api(
+    key=ApiKey.ALTER_CONFIGS,
+    broker=Forwarded((0, 2), handle_on_broker),
+    controller=Served((0, 2), handle, needs=needs_for(Operation.ALTER_CONFIGS), guard=guard),
+    refused=refused,
+    is_change=True,
+    remarks="topics, groups, brokers, the cluster-wide default",
+)

@@ -1,0 +1,1 @@
+"""What several APIs share: the descriptor, authorization, ports, and descriptions in the same words."""

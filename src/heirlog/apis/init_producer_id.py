@@ -1,0 +1,55 @@
+"""InitProducerId (key 22): an id for an idempotent producer (KIP-98).
+
+v2 flexible, v3 the current id and epoch of a producer that wants a higher epoch, v4 PRODUCER_FENCED, v5 transactions
+v2. A transactional id is refused: heirlog has no transactions yet. The rules are in `broker.init_producer_id`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from heirlog.apis.common.api import Api, Need, Served
+from heirlog.apis.common.call import Call
+from heirlog.apis.common.ports import OnBroker
+from heirlog.context import Context, Reply
+from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.protocol.api import ApiKey
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+
+
+class GivesProducerIds(Protocol):
+    def init_producer_id(self, request: InitProducerIdRequest, context: Context) -> Reply[InitProducerIdResponse]: ...
+
+
+def guard(call: Call[InitProducerIdRequest, InitProducerIdResponse]) -> Reply[InitProducerIdResponse]:
+    """An idempotent producer needs no permission of its own where it may write to some topic (KIP-679)."""
+    transactional_id = call.request.transactional_id
+    if transactional_id is not None:
+        if not call.may(ResourceType.TRANSACTIONAL_ID, transactional_id):
+            return call.refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not call.may_any(ResourceType.TOPIC) and not call.may(ResourceType.CLUSTER):
+        return call.refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return call.handle()
+
+
+def handle(
+    node: OnBroker[GivesProducerIds], request: InitProducerIdRequest, context: Context
+) -> Reply[InitProducerIdResponse]:
+    return node.broker.init_producer_id(request, context)
+
+
+API = Api(
+    key=ApiKey.INIT_PRODUCER_ID,
+    broker=Served(
+        (0, 5),
+        handle,
+        needs=(
+            Need(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
+            Need(Operation.WRITE, ResourceType.TOPIC),
+            Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+        ),
+        guard=guard,
+    ),
+    remarks="a transactional id gets INVALID_REQUEST",
+)

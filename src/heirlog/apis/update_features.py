@@ -1,0 +1,54 @@
+"""UpdateFeatures (key 57): the active controller executes it, brokers forward it (KIP-584, KIP-590).
+
+v0 one flag for downgrades, v1 upgrade types and dry run (KIP-778), v2 one result for all (KIP-1022). The rules are in
+`controller.update_features`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
+from heirlog.apis.common.ports import ChangesMetadata, OnController
+from heirlog.context import Context, Reply
+from heirlog.controller.refusals import sentence
+from heirlog.controller.update_features import update_features
+from heirlog.protocol.api import ApiKey
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+def refused(request: UpdateFeaturesRequest, code: ErrorCode) -> UpdateFeaturesResponse:
+    """Also per feature: versions 0 and 1 have a result for each."""
+    return UpdateFeaturesResponse(
+        error_code=code,
+        error_message=sentence(code),
+        results=[
+            UpdateFeaturesResponse.UpdatableFeatureResult(
+                feature=update.feature, error_code=code, error_message=sentence(code)
+            )
+            for update in request.feature_updates
+        ],
+    )
+
+
+def handle(
+    node: OnController[ChangesMetadata], request: UpdateFeaturesRequest, context: Context
+) -> Reply[UpdateFeaturesResponse]:
+    controller = node.controller
+    return controller.submit(
+        lambda: update_features(controller.image, controller.static, request, context.api_version),
+        partial(refused, request),
+    )
+
+
+API = Api(
+    key=ApiKey.UPDATE_FEATURES,
+    broker=Forwarded((0, 2)),
+    controller=Served((0, 2), handle, needs=ALTER_CLUSTER),
+    refused=refused,
+    is_change=True,
+    remarks=(
+        "`metadata.version` 23 to 29, `eligible.leader.replicas.version` 0 and 1, `heirlog.recovery.version` 0 and 1"
+    ),
+)
