@@ -8,7 +8,7 @@ PROCESSES ?= 4
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs
+.PHONY: help setup setup-dev setup-docs up test bench bench-kafka lint fmt interop fuzz lock docs package
 
 help:
 	@echo 'make setup    prepare .venv from locked versions'
@@ -20,6 +20,7 @@ help:
 	@echo 'make fmt      format with ruff'
 	@echo 'make interop  checks against Apache Kafka itself'
 	@echo 'make fuzz     a minute of coverage-guided fuzzing (longer: make fuzz ARGS="--seconds 600")'
+	@echo 'make package  build sdist and wheel, and try both on every supported Python of this machine'
 	@echo 'make docs     build the site of docs/ in .site/; every warning is an error'
 	@echo 'make lock     renew the lock files (needs uv)'
 
@@ -70,3 +71,6 @@ docs: setup-docs
 
 lock:
 	@sh scripts/lock.sh
+
+package: setup-dev
+	@$(PY) scripts/package.py

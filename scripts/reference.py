@@ -35,7 +35,9 @@ COMMAND_LINE = f"""# Command line
 
 Commands that talk to a cluster take `-b` (`--bootstrap-server`, or the environment variable `HEIRLOG_BOOTSTRAP`):
 `host:port` of a broker, or of several, separated by commas. The default is `localhost:9092`. Every command has
-`--help`.
+`--help`. `heirlog --version` prints the version.
+`heirlog --install-completion` lets your shell (bash, zsh, fish) complete commands and options with Tab, from its next
+start on; `heirlog --show-completion` prints the script instead.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C.
 [Simulation](../internals/simulation.md) explains scenarios such as U11.
 """

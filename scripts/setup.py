@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 OLD_CLIENT = "confluent-kafka-2.5.0"
 OTHER_PYTHON = "other-python"
+SUPPORTED = ((3, 11), (3, 15))
+"""The first minor version, and the one after the last."""
 DOCS = "docs"
 
 
@@ -112,8 +114,8 @@ def set_up_tree(kind: str) -> None:
 
 def pythons() -> list[str]:
     """This Python, then others of this machine: by their names on PATH, then what pyenv keeps behind its shims."""
-    names = [sys.executable, "python3.13", "python3.12", "python3.11"]
-    kept = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[123]*/bin/python"))
+    names = [sys.executable, "python3.14", "python3.13", "python3.12", "python3.11"]
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob("3.1[1234]*/bin/python"))
     return [*names, *(str(path) for path in kept)]
 
 
@@ -133,7 +135,7 @@ def set_up_old_client() -> None:
 def set_up_other_python() -> None:
     """Another supported minor version than the one that runs: seeds must give the same trace on both."""
     mine = sys.version_info[:2]
-    others = (python for python in pythons() if is_between(python, (3, 11), (3, 14)))
+    others = (python for python in pythons() if is_between(python, *SUPPORTED))
     fitting = next((python for python in others if not is_between(python, mine, (mine[0], mine[1] + 1))), None)
     set_up_side_environment(OTHER_PYTHON, fitting, LOCKS / "runtime.txt")
 

@@ -109,7 +109,7 @@ PYTHON_SCRIPT = SCRIPT.with_name("python")
 @pytest.mark.parametrize(
     ("versions", "chosen"),
     [
-        ({"python3": "(3, 14)", "python3.12": "(3, 12)"}, "python3.12"),
+        ({"python3": "(3, 15)", "python3.12": "(3, 12)"}, "python3.12"),
         ({"python3": "(3, 10)", "python": "(3, 15)"}, "python"),
         ({"python3": "(3, 10)"}, None),
     ],
@@ -127,7 +127,7 @@ def test_a_supported_python_is_taken_before_a_newer_one(
     )
     assert (ran.returncode, ran.stdout) == ((1, "") if chosen is None else (0, f"{chosen} setup.py\n"))
     if chosen is None:
-        assert "needs Python 3.11 to 3.13 and found none" in ran.stderr
+        assert "needs Python 3.11 to 3.14 and found none" in ran.stderr
 
 
 def test_a_python_that_was_named_and_does_not_fit_is_refused() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,9 @@ def test_up_refuses_options_that_contradict_the_data_folder(
     outcome = heirlog("up", "--data", str(tmp_path), *options)
     assert outcome.code == 1
     assert sentence in outcome.err
+
+
+def test_a_shell_completes_the_name_of_a_command() -> None:
+    environment = {**os.environ, "_HEIRLOG_COMPLETE": "complete_bash", "COMP_WORDS": "heirlog top", "COMP_CWORD": "1"}
+    done = subprocess.run([sys.executable, "-m", "heirlog"], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == ["topics"], done.stderr

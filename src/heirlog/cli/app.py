@@ -46,7 +46,7 @@ from heirlog.protocol.errors import KafkaError
 app = typer.Typer(
     name="heirlog",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

@@ -11,7 +11,7 @@ A *host* is a machine: its name, its clocks, its disk. A *process* is one incarn
   draw in one place does not change what happens in another.
 * Each event that runs feeds (time, node, event, state) into a running hash. Nothing in it depends on `hash()`, on
   ids of objects or on the version of Python: of `random.Random` only `random`, `getrandbits`, `randrange`,
-  `randbytes` and `shuffle` are used, which are the same in 3.11 - 3.13.
+  `randbytes` and `shuffle` are used, which are the same in 3.11 - 3.14.
 """
 
 from __future__ import annotations
