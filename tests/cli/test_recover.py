@@ -12,11 +12,14 @@ from cli.conftest import Heirlog
 from heirlog.cli import recovery_plan
 from heirlog.cli.elections import ElectionType, recovery_of, state_sentence
 from heirlog.cli.errors import CommandError
-from heirlog.cli.recover import Strategy
-from heirlog.cli.recovery_plan import loss_text, partition_as_json
-from heirlog.metadata.loss_report import Loss
+from heirlog.cli.recover import Strategy, report_rows
+from heirlog.cli.recovery_plan import choice_row, loss_text, partition_as_json
+from heirlog.client.recovery import choices
+from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.loss_report import Loss, LossReport
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import DescribeRecoveryResponse
+from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch, Uuid
 
 Replica = DescribeRecoveryResponse.ReplicaReport
 Partition = DescribeRecoveryResponse.RecoveryPartition
@@ -160,3 +163,23 @@ def test_without_a_controller_the_brokers_sentence_stands_alone() -> None:
     with pytest.raises(CommandError) as refused:
         recovery_of(NoController(), None)  # type: ignore[arg-type]
     assert str(refused.value) == "no controller is active: start those on c:9093, and ask again"
+
+
+def loss_report(topic: str, partition: int, end_offset: int = 5) -> LossReport:
+    answer = ReplicaAnswer(BrokerId(1), BrokerEpoch(7), 0, end_offset)
+    election = ElectionBasis(Basis.RECOVERED, BrokerId(1), LeaderEpoch(3), end_offset, 1, 1_700_000_000_000, (answer,))
+    return LossReport(topic, Uuid(topic.encode().ljust(16)), partition, election)
+
+
+def test_partitions_of_which_a_report_says_the_same_share_a_row() -> None:
+    found = [loss_report("internal", index) for index in (0, 1, 2, 5, 7, 8)]
+    found += [loss_report("internal", 3, end_offset=6), loss_report("orders", 4)]
+    rows = [(row["topic"], row["partition"], row["leader_end_offset"]) for row in report_rows(found)]
+    assert rows == [("internal", "0-2, 5, 7-8", 5), ("internal", "3", 6), ("orders", "4", 5)]
+
+
+def test_a_note_about_several_brokers_is_in_the_plural() -> None:
+    replicas = [Replica(broker_id=1), Replica(broker_id=2), answered(3, 5, 988)]
+    silent = Partition(replica_nodes=[1, 2, 3], replicas=replicas, leader_epoch=8)
+    notes = [choice_row(choice)["note"] for choice in choices(silent) if choice.name == "designation"]
+    assert notes == ["not known: what 1 and 2 hold"]

@@ -122,3 +122,18 @@ def test_what_did_lose_records_is_counted_apart_from_what_may_have() -> None:
         cluster.reply(broker, 0, end)
     assert cluster.outcome(4, desired=1) == ("NONE", "")
     assert cluster.harness.controller.losses == {Certainty.NONE: 0, Certainty.POSSIBLE: 0, Certainty.CERTAIN: 1}
+
+
+def test_what_an_election_lost_is_counted_once_it_is_committed() -> None:
+    for commits in (True, False):
+        cluster = back(lost(unclean_recovery_strategy="None"), 1)
+        topic = ElectLeadersRequest.TopicPartitions(topic="foo", partitions=[0])
+        harness = cluster.harness
+        harness.leave("elect_leaders", ElectLeadersRequest(election_type=1, topic_partitions=[topic]), 2)
+        assert state_of(harness).leader == 1, "appended"
+        assert sum(harness.controller.losses.values()) == 0
+        if commits:
+            harness.commit()
+        else:
+            harness.lose()
+        assert sum(harness.controller.losses.values()) == commits

@@ -237,7 +237,10 @@ def report(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show what elections have given up: which offsets, who held them, and on what basis the leader was chosen."""
+    """Show what elections have given up: which offsets, who held them, and on what basis the leader was chosen.
+
+    Partitions of a topic of which the same is to be said share a row; --json has one entry for each.
+    """
     from heirlog.blocking.data import DataClient
     from heirlog.blocking.loss_reports import read_reports
 
@@ -266,7 +269,31 @@ def report(
         "held_by": "HeldBy",
         "silent": "NotAnswered",
     }
-    show_rows(columns, [_report_row(each) for each in found], as_json=False)
+    show_rows(columns, report_rows(found), as_json=False)
+
+
+def report_rows(found: Sequence[LossReport]) -> list[dict[str, Any]]:
+    """Partitions of a topic that share every other column share a row: after an outage that is all of
+    `__consumer_offsets`."""
+    rows = [_report_row(each) for each in found]
+    partitions: dict[str, list[int]] = {}
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        others = repr({**row, "partition": None})
+        first.setdefault(others, row)
+        partitions.setdefault(others, []).append(row["partition"])
+    return [{**row, "partition": _ranges(partitions[others])} for others, row in first.items()]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """`0-3, 7`"""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    return ", ".join("-".join(map(str, ends)) for ends in ranges)
 
 
 def _report_row(report: LossReport) -> dict[str, Any]:

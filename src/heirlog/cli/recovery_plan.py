@@ -102,7 +102,8 @@ def _note(choice: Choice) -> str:
     if choice.leader is None:
         return "no replica can lead"
     if choice.loss.silent:
-        return f"not known: what {', '.join(map(str, choice.loss.silent))} holds"
+        *others, last = map(str, choice.loss.silent)
+        return f"not known: what {', '.join(others)} and {last} hold" if others else f"not known: what {last} holds"
     return ""
 
 

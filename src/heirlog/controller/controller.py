@@ -207,7 +207,7 @@ class Controller:
                 # control records say nothing to an image, and still take offsets
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
-                self._appended.popleft()
+                self._count_losses(self._appended.popleft().records)
             self._committed_offset = batch.last_offset
         self._compare_manager()
         self._answer_committed()
@@ -340,8 +340,6 @@ class Controller:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
                 record.election_basis.timestamp_ms = self.env.wall_ms()
-                election = read_basis(record.election_basis)
-                self.losses[loss_of(election.leader, election.replicas).certainty] += 1
             elif type(record) is ConfigRecord and record.name in DEPRECATED and record.value is not None:
                 self._warn_of_deprecated(record.name, record.resource_name)
             elif type(record) is BrokerRegistrationChangeRecord and record.fenced == -1:
@@ -376,6 +374,13 @@ class Controller:
         while self._waiting and self._waiting[0].offset <= self._committed_offset:
             wait = self._waiting.popleft()
             wait.pending.complete(wait.response)
+
+    def _count_losses(self, committed: Iterable[Any]) -> None:
+        """Of records that are committed: an election that was only appended may never have happened."""
+        for record in committed:
+            if type(record) is PartitionChangeRecord and record.election_basis is not None:
+                election = read_basis(record.election_basis)
+                self.losses[loss_of(election.leader, election.replicas).certainty] += 1
 
     def _count(self, elections: Iterable[Basis]) -> None:
         for basis in elections:
