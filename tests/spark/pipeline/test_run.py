@@ -270,11 +270,43 @@ def test_a_continuous_pipeline_that_is_ended_by_a_signal_says_what_it_did(folder
                 time.sleep(0.05)
             # Spark would take the one over; the other one goes to its JVM as well, as when a service is stopped
             job.send_signal(end) if end is signal.SIGINT else os.killpg(job.pid, end)
-            assert job.wait(180) == 0, errors.read()
+            job.wait(180)
         finally:
             job.kill()
         said.seek(0)
+        errors.seek(0)
+        told = errors.read()
+        assert job.returncode == 0, told
         assert json.loads(said.read())["rows_out"] == 5
+        assert told.splitlines()[-1] == "numbers was stopped; run it again to continue from there"
+        assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_pipeline_that_is_ended_before_it_began_says_so_in_one_line(tmp_path: Path, end: signal.Signals) -> None:
+    file = tmp_path / "p.toml"
+    os.mkfifo(file)
+    command = [sys.executable, "-m", "heirlog", "pipeline", "run", str(file)]
+    job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        # whoever opens the other end has come so far, and waits: no JVM runs yet
+        with open(file, "w"):
+            job.send_signal(end)
+            said, errors = job.communicate(timeout=60)
+    finally:
+        job.kill()
+    assert (job.returncode, said) == (130, "")
+    assert errors == f"heirlog: {file} was stopped before its query began\n"
+
+
+@JVM_OF_ITS_OWN
+def test_check_prints_one_line_about_a_typo_in_the_sql(folder: Folder) -> None:
+    folder.file.write_text(FILE.replace("SELECT id, kind FROM input", "SELEC id FROM input"))
+    command = [sys.executable, "-m", "heirlog", "pipeline", "check", str(folder.file)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    (line,) = found.stdout.splitlines()
+    assert line.startswith(f"{folder.file}:11: ") and "SELEC" in line and "{" not in line and len(line) < 300
+    assert (found.returncode, found.stderr) == (1, "")
 
 
 def test_a_continuous_pipeline_runs_until_it_is_told_to_end(folder: Folder, spark: SparkSession) -> None:
