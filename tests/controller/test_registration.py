@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -260,6 +261,50 @@ def test_a_clean_restart_keeps_the_elr_seat() -> None:
 def test_an_unclean_restart_loses_the_elr_seat() -> None:
     follower, state = lose_the_follower(previous=0)
     assert follower not in state.elr
+
+
+def in_the_elr(previous_epoch: Callable[[Harness, int], int]) -> tuple[Harness, int]:
+    """A follower in the ELR registers cleanly, and nothing more is heard of that process; then another one registers."""
+    harness = leading(3)
+    create(harness, "foo", min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    follower = min({1, 2, 3} - {leader})
+    stopped_in = epoch_of(harness, follower)
+    for life in (1, 2):
+        harness.controller.sessions.end(BrokerId(follower))
+        register(harness, follower, life=life, previous=stopped_in)
+        assert follower in state_of(harness).elr
+    harness.controller.sessions.end(BrokerId(follower))
+    register(harness, follower, life=3, previous=previous_epoch(harness, stopped_in))
+    return harness, follower
+
+
+def test_a_registration_whose_answer_was_lost_does_not_make_the_clean_stop_before_it_an_unclean_one() -> None:
+    harness, follower = in_the_elr(lambda _, stopped_in: stopped_in)
+    assert follower in state_of(harness).elr
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_no_other_older_epoch_proves_a_clean_stop(difference: int) -> None:
+    harness, follower = in_the_elr(lambda _, stopped_in: stopped_in + difference)
+    assert follower not in state_of(harness).elr
+
+
+def test_once_a_broker_was_unfenced_the_proof_of_its_registration_counts_no_more() -> None:
+    harness = leading(3)
+    create(harness, "foo", min_insync_replicas="2")
+    leader = int(state_of(harness).leader)
+    alter(harness, [leader])
+    follower = min({1, 2, 3} - {leader})
+    stopped_in = epoch_of(harness, follower)
+    harness.controller.sessions.end(BrokerId(follower))
+    register(harness, follower, life=1, previous=stopped_in)
+    heartbeat(harness, follower)
+    assert not harness.controller.image.brokers[BrokerId(follower)].fenced
+    harness.controller.sessions.end(BrokerId(follower))
+    register(harness, follower, life=2, previous=stopped_in)
+    assert follower not in state_of(harness).elr
 
 
 def test_without_guard_9_an_unclean_restart_keeps_a_seat_that_it_cannot_vouch_for(

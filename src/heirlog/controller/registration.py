@@ -9,6 +9,12 @@ the epoch of the stored registration. Everything else - no file, an older epoch,
 is unclean. The records are not one atom: partitions come first, so that a prefix of the batch leaves a broker without
 seats rather than an unproven broker with seats.
 
+One older epoch is a proof, too. A process may give up, or be killed, after the controller has stored its registration
+and before the answer arrives. Its clean-shutdown file then still names the epoch before. So a registration stores the
+epoch with which it proved a clean stop, until the broker is unfenced, and the same proof counts once more. This is
+safe: a process removes the file durably before it changes a log, and while it is fenced no record needs its log to be
+committed.
+
 A new incarnation may come without a log directory that it had (a replaced disk). Then its stop was no clean one, and
 replicas in such a directory are placed anew, or the broker could be in every ISR and lead nothing: an acceptable leader
 is one whose directory is online. What it has then is empty. So not where that would be elected by itself, or taken for
@@ -47,7 +53,7 @@ from heirlog.metadata.state import (
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
+from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Uuid
 
 _Replica = tuple[Uuid, int, PartitionState]
 _CLEAN_STOP_VERSION = 3
@@ -59,7 +65,9 @@ def stopped_cleanly(registered: BrokerState | None, version: int, previous_epoch
 
     Without it a replica whose unflushed tail is gone would keep a seat that promises every committed record.
     """
-    return registered is not None and version >= _CLEAN_STOP_VERSION and previous_epoch == registered.epoch
+    if registered is None or version < _CLEAN_STOP_VERSION or previous_epoch == NO_BROKER_EPOCH:
+        return False
+    return previous_epoch in (registered.epoch, registered.clean_stop_epoch)
 
 
 def register_broker(
@@ -80,6 +88,7 @@ def register_broker(
         return answer(BrokerRegistrationResponse(error_code=error.code), str(error))
     if registered is not None and registered.incarnation_id == request.incarnation_id:
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
+        record.clean_stop_epoch = registered.clean_stop_epoch
         return Outcome(_respond(registered.epoch), [record])
     homeless = _homeless(image, broker_id, request)
     clean = not homeless and stopped_cleanly(registered, version, request.previous_broker_epoch)
@@ -92,6 +101,8 @@ def register_broker(
     records = [*changes.records, *_placed_anew(image, broker_id, homeless, request, changes, forgets)]
     epoch = BrokerEpoch(next_offset + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
+    if clean:
+        record.clean_stop_epoch = request.previous_broker_epoch
     return Outcome(_respond(epoch), [*records, record], changes.elections)
 
 

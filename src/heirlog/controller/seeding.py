@@ -171,7 +171,12 @@ def _records(image: Image, base_offset: int, leader_epochs: Mapping[PartitionKey
         offset += 1
     for broker in image.brokers.values():
         anew = replace(
-            broker, epoch=BrokerEpoch(offset), incarnation_id=ZERO_UUID, fenced=True, in_controlled_shutdown=False
+            broker,
+            epoch=BrokerEpoch(offset),
+            incarnation_id=ZERO_UUID,
+            fenced=True,
+            in_controlled_shutdown=False,
+            clean_stop_epoch=NO_BROKER_EPOCH,
         )
         yield broker_record(anew)
         offset += 1

@@ -50,7 +50,16 @@ from heirlog.protocol.records import (
     UnregisterBrokerRecord,
     ZkMigrationStateRecord,
 )
-from heirlog.protocol.types import NO_LEADER, BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.protocol.types import (
+    NO_BROKER_EPOCH,
+    NO_LEADER,
+    BrokerEpoch,
+    BrokerId,
+    Endpoint,
+    LeaderEpoch,
+    PartitionEpoch,
+    Uuid,
+)
 
 
 class UnsupportedRecord(Exception):
@@ -69,6 +78,7 @@ def _apply_register_broker(image: Image, record: RegisterBrokerRecord, offset: i
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         directories=tuple(sorted(Uuid(directory) for directory in record.log_dirs or ())),
+        clean_stop_epoch=BrokerEpoch(record.clean_stop_epoch),
         registration_offset=offset,
     )
     image.set_broker(broker_id, state, journal)
@@ -87,11 +97,13 @@ def _apply_broker_change(
     directories = before.directories
     if record.log_dirs:
         directories = tuple(sorted(Uuid(directory) for directory in record.log_dirs))
+    fenced = before.fenced if record.fenced == 0 else record.fenced == 1
     after = replace(
         before,
-        fenced=before.fenced if record.fenced == 0 else record.fenced == 1,
+        fenced=fenced,
         in_controlled_shutdown=before.in_controlled_shutdown or record.in_controlled_shutdown == 1,
         directories=directories,
+        clean_stop_epoch=before.clean_stop_epoch if fenced else NO_BROKER_EPOCH,
     )
     image.set_broker(before.id, after, journal)
 
@@ -103,7 +115,7 @@ def _apply_fence_broker(image: Image, record: FenceBrokerRecord, offset: int, jo
 
 def _apply_unfence_broker(image: Image, record: UnfenceBrokerRecord, offset: int, journal: Journal | None) -> None:
     before = _registered(image, record.id, record.epoch, offset)
-    image.set_broker(before.id, replace(before, fenced=False), journal)
+    image.set_broker(before.id, replace(before, fenced=False, clean_stop_epoch=NO_BROKER_EPOCH), journal)
 
 
 def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> BrokerState:

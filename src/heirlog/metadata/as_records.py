@@ -42,6 +42,7 @@ def broker_record(broker: BrokerState) -> RegisterBrokerRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=list(broker.directories),
+        clean_stop_epoch=broker.clean_stop_epoch,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from heirlog.metadata.basis import ElectionBasis
 from heirlog.protocol.types import (
+    NO_BROKER_EPOCH,
     NO_LEADER,
     BrokerEpoch,
     BrokerId,
@@ -123,6 +124,8 @@ class BrokerState:
     in_controlled_shutdown: bool = False
     directories: tuple[Uuid, ...] = ()
     """Its online log directories."""
+    clean_stop_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """Previous broker epoch with which this registration proved a clean stop; -1 without proof, and once unfenced."""
     registration_offset: int = field(default=-1, compare=False)
     """Offset at which the newest registration was applied: a broker that has not applied it is not caught up.
     A snapshot forgets it, hence no part of equality."""

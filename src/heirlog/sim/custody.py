@@ -12,7 +12,7 @@ restored from an older copy included, can take them back or add one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from heirlog.metadata.state import PartitionState
@@ -44,6 +44,10 @@ class _Held:
     """Its files as the last clean stop left them; None once an incarnation was registered after it."""
     starts: int = 0
     """That have ended before they were registered, since that stop."""
+    process: Process | None = None
+    """The one that was started last."""
+    found: Digest | None = None
+    """The files that it found; None without clean-shutdown files."""
 
 
 @dataclass(slots=True)
@@ -124,8 +128,12 @@ class Custody:
             return
         held = self._of(machine.name)
         self._compare(machine, held, "before it")
-        if held.stopped is None and says_clean(disk, machine):
-            held.stopped = _digest(disk)
+        found = _digest(disk) if says_clean(disk, machine) else None
+        if found is not None and found == held.found:
+            _left_as_found(held.process)
+        held.process, held.found = process, found
+        if held.stopped is None:
+            held.stopped = found
         process.on_end.append(lambda: self._ended(machine, held))
 
     def _ended(self, machine: Machine, held: _Held) -> None:
@@ -157,6 +165,12 @@ def _digest(disk: SimDisk) -> Digest:
         for path, data in disk.contents()
         if f"/{METADATA_TOPIC}-" not in path and not path.endswith((".deleted", ".cleaned"))
     }
+
+
+def _left_as_found(process: Process | None) -> None:
+    """It was registered perhaps, and changed nothing: the clean stop before it is as good as its own."""
+    if process is not None and process.exit is not None:
+        process.exit = replace(process.exit, finished=True)
 
 
 def _topic_id(content: bytes | bytearray | None) -> Uuid | None:

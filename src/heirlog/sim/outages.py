@@ -104,6 +104,9 @@ def wrong_order(stage: Stage) -> None:
     cluster.start(name)
     script.run_for(0, 1000)
     cluster.start(controller)
+    for _ in range(random.randrange(0, 3)):
+        _end_while_registering(script, alone)
+        cluster.start(name)
     # it gives up if the controller came too late for it, and is then started once more
     script.until(f"{name} is unfenced or has given up", lambda: script.is_unfenced(alone) or not cluster.is_up(name))
     cluster.start(name)
@@ -136,6 +139,24 @@ def _start_in_vain(script: Script, name: str) -> None:
     else:
         cluster.stop(name)
         script.until(f"{name} has stopped", lambda: not cluster.is_up(name))
+
+
+def _end_while_registering(script: Script, broker: BrokerId) -> None:
+    """A kill once its registration is committed, and before it may change a log: its answer may be on its way."""
+    cluster, name, random = script.cluster, f"broker-{broker}", script.random
+
+    def is_registered() -> bool:
+        node, known = cluster.broker(broker).running, script.stage.checker.truth.image.brokers.get(broker)
+        return (
+            node is not None
+            and known is not None
+            and known.incarnation_id == node.broker.lifecycle.incarnation_id
+            and not node.broker.lifecycle.was_registered
+        )
+
+    cluster.run_until(is_registered, 3000)
+    if is_registered():
+        cluster.kill(name, lose_unflushed=bool(random.randrange(0, 2)))
 
 
 # batches that are repeated

@@ -8,11 +8,10 @@ from struct import Struct as _Shape
 from heirlog.protocol import primitives as p
 from heirlog.protocol.primitives import BYTE, EMPTY, ZERO_UUID, Message, Out, Struct, new
 
+_pack_o = _Shape(">?").pack
 _pack_oo = _Shape(">??").pack
 _unpack_ooB = _Shape(">??B").unpack_from
-_pack_oox = _Shape(">??x").pack
 _unpack_oB = _Shape(">?B").unpack_from
-_pack_ox = _Shape(">?x").pack
 _unpack_HhB = _Shape(">HhB").unpack_from
 _pack_Hhx = _Shape(">Hhx").pack
 _unpack_hhB = _Shape(">hhB").unpack_from
@@ -21,6 +20,8 @@ _unpack_iuq = _Shape(">i16sq").unpack_from
 _pack_iuq = _Shape(">i16sq").pack
 _unpack_iouq = _Shape(">i?16sq").unpack_from
 _pack_iouq = _Shape(">i?16sq").pack
+_unpack_q = _Shape(">q").unpack_from
+_pack_q = _Shape(">q").pack
 
 
 class RegisterBrokerRecord(Message):
@@ -35,6 +36,7 @@ class RegisterBrokerRecord(Message):
         "fenced": "Whether the broker is fenced.",
         "in_controlled_shutdown": "Whether the broker is in a controlled shutdown.",
         "log_dirs": "Ids of the online log directories.",
+        "clean_stop_epoch": "Previous broker epoch with which this registration proved a clean stop; -1 without proof, and once unfenced.",
     }
     API_KEY = 0
     MIN_VERSION = 0
@@ -93,6 +95,7 @@ class RegisterBrokerRecord(Message):
         fenced: bool = True,
         in_controlled_shutdown: bool = False,
         log_dirs: list[bytes] = EMPTY,
+        clean_stop_epoch: int = -1,
     ) -> None:
         self.broker_id: int = broker_id
         self.is_migrating_zk_broker: bool = is_migrating_zk_broker
@@ -104,6 +107,7 @@ class RegisterBrokerRecord(Message):
         self.fenced: bool = fenced
         self.in_controlled_shutdown: bool = in_controlled_shutdown
         self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
+        self.clean_stop_epoch: int = clean_stop_epoch
 
 
 def _read_broker_feature(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[RegisterBrokerRecord.BrokerFeature], int]:
@@ -154,6 +158,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
         for _ in range(count):
             x = new(RegisterBrokerRecord)
             x.log_dirs = []
+            x.clean_stop_epoch = -1
             (x.broker_id, x.is_migrating_zk_broker, x.incarnation_id, x.broker_epoch) = _unpack_iouq(buf, pos)
             pos += 29
             n = buf[pos] - 1
@@ -189,6 +194,11 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
                         x.log_dirs, pos = p.read_uuids(buf, pos, n)
                         if pos != end:
                             raise p.bad_tag("LogDirs")
+                    elif tag == 10000:
+                        (x.clean_stop_epoch,) = _unpack_q(buf, pos)
+                        pos += 8
+                        if pos != end:
+                            raise p.bad_tag("CleanStopEpoch")
                     else:
                         pos = end
             items.append(x)
@@ -196,6 +206,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
         for _ in range(count):
             x = new(RegisterBrokerRecord)
             x.log_dirs = []
+            x.clean_stop_epoch = -1
             (x.broker_id, x.is_migrating_zk_broker, x.incarnation_id, x.broker_epoch) = _unpack_iouq(buf, pos)
             pos += 29
             n = buf[pos] - 1
@@ -216,13 +227,25 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
             (x.fenced, x.in_controlled_shutdown, tags) = _unpack_ooB(buf, pos)
             pos += 3
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.clean_stop_epoch,) = _unpack_q(buf, pos)
+                        pos += 8
+                        if pos != end:
+                            raise p.bad_tag("CleanStopEpoch")
+                    else:
+                        pos = end
             items.append(x)
     elif version >= 1:
         for _ in range(count):
             x = new(RegisterBrokerRecord)
             x.is_migrating_zk_broker = False
             x.log_dirs = []
+            x.clean_stop_epoch = -1
             (x.broker_id, x.incarnation_id, x.broker_epoch) = _unpack_iuq(buf, pos)
             pos += 28
             n = buf[pos] - 1
@@ -243,7 +266,18 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
             (x.fenced, x.in_controlled_shutdown, tags) = _unpack_ooB(buf, pos)
             pos += 3
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.clean_stop_epoch,) = _unpack_q(buf, pos)
+                        pos += 8
+                        if pos != end:
+                            raise p.bad_tag("CleanStopEpoch")
+                    else:
+                        pos = end
             items.append(x)
     else:
         for _ in range(count):
@@ -251,6 +285,7 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
             x.is_migrating_zk_broker = False
             x.in_controlled_shutdown = False
             x.log_dirs = []
+            x.clean_stop_epoch = -1
             (x.broker_id, x.incarnation_id, x.broker_epoch) = _unpack_iuq(buf, pos)
             pos += 28
             n = buf[pos] - 1
@@ -271,7 +306,18 @@ def _read(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[Reg
             (x.fenced, tags) = _unpack_oB(buf, pos)
             pos += 2
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.clean_stop_epoch,) = _unpack_q(buf, pos)
+                        pos += 8
+                        if pos != end:
+                            raise p.bad_tag("CleanStopEpoch")
+                    else:
+                        pos = end
             items.append(x)
     return items, pos
 
@@ -294,7 +340,7 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
             w(_pack_oo(x.fenced, x.in_controlled_shutdown))
-            if x.log_dirs:
+            if x.log_dirs or x.clean_stop_epoch != -1:
                 tagged = []
                 if x.log_dirs:
                     inner = Out()
@@ -304,6 +350,10 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
                     if log_dirs:
                         inner.small.append(p.uuids(log_dirs))
                     tagged.append((0, inner))
+                if x.clean_stop_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_q(x.clean_stop_epoch))
+                    tagged.append((10000, inner))
                 p.write_tags(out, tagged)
             else:
                 w(b"\0")
@@ -321,7 +371,16 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
             if features:
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
-            w(_pack_oox(x.fenced, x.in_controlled_shutdown))
+            w(_pack_oo(x.fenced, x.in_controlled_shutdown))
+            if x.clean_stop_epoch != -1:
+                tagged = []
+                if x.clean_stop_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_q(x.clean_stop_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     elif version >= 1:
         for x in items:
             w(_pack_iuq(x.broker_id, x.incarnation_id, x.broker_epoch))
@@ -336,7 +395,16 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
             if features:
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
-            w(_pack_oox(x.fenced, x.in_controlled_shutdown))
+            w(_pack_oo(x.fenced, x.in_controlled_shutdown))
+            if x.clean_stop_epoch != -1:
+                tagged = []
+                if x.clean_stop_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_q(x.clean_stop_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     else:
         for x in items:
             w(_pack_iuq(x.broker_id, x.incarnation_id, x.broker_epoch))
@@ -351,7 +419,16 @@ def _write(out: Out, items: Sequence[RegisterBrokerRecord], version: int) -> Non
             if features:
                 _write_broker_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
-            w(_pack_ox(x.fenced))
+            w(_pack_o(x.fenced))
+            if x.clean_stop_epoch != -1:
+                tagged = []
+                if x.clean_stop_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_q(x.clean_stop_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
 
 
 RegisterBrokerRecord.READ = _read
