@@ -264,7 +264,7 @@ def test_an_unclean_restart_loses_the_elr_seat() -> None:
 
 
 def in_the_elr(previous_epoch: Callable[[Harness, int], int]) -> tuple[Harness, int]:
-    """A follower in the ELR registers cleanly, and nothing more is heard of that process; then another one registers."""
+    """A follower in the ELR registers cleanly, nothing more is heard of that process, and another one registers."""
     harness = leading(3)
     create(harness, "foo", min_insync_replicas="2")
     leader = int(state_of(harness).leader)
