@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from storage.memory_files import MemoryFiles
 
-from heirlog.storage.atomic import AtomicFile, read_file
+from heirlog.storage.atomic import AtomicFile, read_file, replace_file
 
 
 def test_content_is_flushed_before_it_gets_its_name_and_the_directory_synced_after() -> None:
@@ -68,3 +68,33 @@ def test_durable_says_whether_something_is_on_its_way() -> None:
     assert not file.durable
     files.run()
     assert file.durable and results == [None]
+
+
+def test_a_file_is_replaced_once_in_the_same_order() -> None:
+    files = MemoryFiles()
+    results: list[OSError | None] = []
+    replace_file(files, "/d", "f", [b"ab", b"c"], results.append, suffix=".part")
+    assert results == [] and read_file(files, "/d/f") is None
+    files.run()
+    assert files.operations == ["flush f.part", "rename f.part f", "sync /d"]
+    assert results == [None] and read_file(files, "/d/f") == b"abc"
+
+
+def test_what_a_crash_left_in_the_temporary_file_does_not_get_into_the_new_one() -> None:
+    files = MemoryFiles()
+    files.open("/d/f.tmp", create=True).append(b"longer than the new content")
+    replace_file(files, "/d", "f", [b"new"], lambda error: None)
+    files.run()
+    assert read_file(files, "/d/f") == b"new"
+
+
+def test_a_replacement_whose_flush_fails_leaves_the_old_file() -> None:
+    files = MemoryFiles()
+    replace_file(files, "/d", "f", [b"old"], lambda error: None)
+    files.run()
+    files.flush_error = OSError(5, "Input/output error")
+    results: list[OSError | None] = []
+    replace_file(files, "/d", "f", [b"new"], results.append)
+    files.run()
+    assert results == [files.flush_error]
+    assert read_file(files, "/d/f") == b"old"

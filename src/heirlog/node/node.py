@@ -45,11 +45,11 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
-from heirlog.raft.durable import OnDone
 from heirlog.raft.metadata_log import MetadataLogConfig
 from heirlog.raft.quorum import OlderMetadata, Quorum
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
+from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 from heirlog.storage.log_directory import LogDirectory
 
@@ -322,7 +322,7 @@ class Node:
         self._stopping = True
         self._broker.stop_at_once(lambda: self.env.stop(1, reason))
 
-    def _accepts_older_metadata(self) -> Callable[[OnDone], None] | None:
+    def _accepts_older_metadata(self) -> Callable[[OnDurable], None] | None:
         if self._broker is None or self._serves_clients or not self.config["heirlog.accept.older.metadata"]:
             return None
         return self._broker.forget_clean_stop

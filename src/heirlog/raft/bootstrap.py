@@ -16,8 +16,7 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import METADATA_TOPIC
 from heirlog.raft import snapshot
 from heirlog.raft.control import Voter
-from heirlog.raft.durable import OnDone, replace_file
-from heirlog.storage.atomic import read_file
+from heirlog.storage.atomic import OnDurable, read_file, replace_file
 
 BOOTSTRAP_RECORDS = "bootstrap.checkpoint"
 
@@ -27,7 +26,7 @@ def log_directory(metadata_log_dir: str) -> str:
 
 
 def write_bootstrap(
-    files: Files, metadata_log_dir: str, voters: Sequence[Voter], wall_ms: int, on_done: OnDone
+    files: Files, metadata_log_dir: str, voters: Sequence[Voter], wall_ms: int, on_done: OnDurable
 ) -> None:
     """Write the snapshot that names the first voters; a broker, which is none, has no need of it."""
     directory = log_directory(metadata_log_dir)
@@ -44,7 +43,7 @@ def write_bootstrap(
 
 
 def write_bootstrap_records(
-    files: Files, log_dir: str, records: Iterable[Message], wall_ms: int, on_done: OnDone
+    files: Files, log_dir: str, records: Iterable[Message], wall_ms: int, on_done: OnDurable
 ) -> None:
     """Write the records (feature levels) that the first active controller appends."""
     replace_file(files, log_dir, BOOTSTRAP_RECORDS, snapshot.encode(records, 0, wall_ms, ()), on_done)

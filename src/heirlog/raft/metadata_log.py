@@ -25,8 +25,8 @@ from heirlog.raft import snapshot
 from heirlog.raft.committed_offset import CommittedOffsetFile
 from heirlog.raft.control import Voter, decode_controls, read_voters
 from heirlog.raft.divergence import Position
-from heirlog.raft.durable import OnDone, replace_file
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
+from heirlog.storage.atomic import OnDurable, replace_file
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
 
@@ -116,11 +116,11 @@ class MetadataLog:
     def committed_to(self, offset: int) -> None:
         self._committed.advance(offset)
 
-    def remember_committed(self, changed_offset: int, on_durable: OnDone) -> None:
+    def remember_committed(self, changed_offset: int, on_durable: OnDurable) -> None:
         """Keep `committed_offset` beyond this incarnation, soon; records from `changed_offset` on change nothing."""
         self._committed.remember(changed_offset, on_durable)
 
-    def finish(self, on_done: OnDone) -> None:
+    def finish(self, on_done: OnDurable) -> None:
         """Before a stop: make durable what was appended, and how far it is known to be committed."""
         self.flush(lambda error: self._committed.finish(on_done) if error is None else on_done(error))
 
@@ -177,7 +177,7 @@ class MetadataLog:
     def read_bytes(self, offset: int, max_bytes: int, upto_offset: int) -> bytes:
         return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
 
-    def flush(self, on_flushed: OnDone) -> None:
+    def flush(self, on_flushed: OnDurable) -> None:
         """Make everything appended so far durable. Also a log that had failed before says so through `on_flushed`."""
         try:
             self.log.flush(on_flushed)
@@ -212,7 +212,7 @@ class MetadataLog:
         return self.env.files.open(f"{self.directory}/{snapshot_id.file_name}")
 
     def write_snapshot(
-        self, records: Iterable[Message], snapshot_id: SnapshotId, wall_ms: int, on_done: OnDone
+        self, records: Iterable[Message], snapshot_id: SnapshotId, wall_ms: int, on_done: OnDurable
     ) -> bool:
         """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists.
 

@@ -42,7 +42,6 @@ from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, bootstrap, describe
 from heirlog.raft.answers import Leadership
 from heirlog.raft.control import Voter
-from heirlog.raft.durable import OnDone
 from heirlog.raft.fetch_service import epoch_error, refusal
 from heirlog.raft.leader import Leader, LeaderParts, NotLeader
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
@@ -50,6 +49,7 @@ from heirlog.raft.observer import Observer, ObserverParts
 from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.snapshot import SnapshotId
+from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 
 ACCEPT_ADVICE = (
@@ -69,7 +69,7 @@ class OlderMetadata:
     """
 
     on_refused: Callable[[str], None]
-    accept: Callable[[], Callable[[OnDone], None] | None] = lambda: None
+    accept: Callable[[], Callable[[OnDurable], None] | None] = lambda: None
 
 
 class Quorum:

@@ -4,18 +4,19 @@
                          ^                                                |
                          +---------------- written meanwhile -------------+
 
-A write while another is under way waits and replaces what waits: only the newest content matters, and its callbacks are
-answered together. Flushing before the rename keeps a crash from leaving the new name with an empty file.
+`replace_file` does it once. `AtomicFile` is for a file that is replaced again and again: a write while another is under
+way waits and replaces what waits: only the newest content matters, and its callbacks are answered together. Flushing
+before the rename keeps a crash from leaving the new name with an empty file.
 
 Source of the order: Kafka's CheckpointFile (tmp, fsync, rename, fsync of the directory).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from heirlog.env import File, Files
+from heirlog.env import Buffer, Files
 from heirlog.storage.turns import Turns
 
 OnDurable: TypeAlias = Callable[[OSError | None], None]
@@ -34,15 +35,53 @@ def read_file(files: Files, path: str) -> bytes | None:
         file.close()
 
 
+def replace_file(
+    files: Files,
+    directory: str,
+    name: str,
+    data: Iterable[Buffer],
+    on_done: OnDurable,
+    suffix: str = TMP_SUFFIX,
+    on_flushed: Callable[[], bool] = lambda: True,
+) -> None:
+    """Write `data` as directory/name through directory/name+suffix; `on_done` when it would survive a power cut.
+
+    on_flushed: the temporary file is flushed, or that failed; False leaves it at that, and nothing more is called.
+    Raises OSError if writing fails; what fails later goes to `on_done`, and the file under `name` is the old one.
+    """
+    path = f"{directory}/{name}"
+    file = files.open(path + suffix, create=True)
+    if file.size:
+        file.truncate(0)
+    for piece in data:
+        file.append(piece)
+
+    def flushed(error: OSError | None) -> None:
+        file.close()
+        if not on_flushed():
+            return
+        if error is None:
+            try:
+                files.rename(path + suffix, path)
+            except OSError as failure:
+                error = failure
+        if error is None:
+            files.sync_dir(directory, on_done)
+        else:
+            on_done(error)
+
+    files.flush(file, flushed)
+
+
 class AtomicFile:
-    __slots__ = ("_busy", "_closed", "_directory", "_files", "_next", "_path", "_running", "_turns", "_waiting")
+    __slots__ = ("_busy", "_closed", "_directory", "_files", "_name", "_next", "_running", "_turns", "_waiting")
 
     def __init__(self, files: Files, directory: str, name: str, turns: Turns | None = None) -> None:
         """turns: shared by the many files of a kind that a directory has."""
         self._files = files
         self._turns = turns or Turns()
         self._directory = directory
-        self._path = f"{directory}/{name}"
+        self._name = name
         self._busy = False
         self._closed = False
         self._next: Callable[[], bytes] | None = None
@@ -99,27 +138,12 @@ class AtomicFile:
 
     def _open(self) -> None:
         assert self._next is not None
-        content = self._next()
-        tmp = self._files.open(self._path + TMP_SUFFIX, create=True)
-        tmp.truncate(0)
-        tmp.append(content)
+        replace_file(self._files, self._directory, self._name, [self._next()], self._ended, on_flushed=self._flushed)
         self._running, self._waiting, self._next = self._waiting, [], None
-        self._files.flush(tmp, lambda error: self._flushed(tmp, error))
 
-    def _flushed(self, tmp: File, error: OSError | None) -> None:
-        tmp.close()
+    def _flushed(self) -> bool:
         self._turns.give_back()
-        if self._closed:
-            return
-        if error is None:
-            try:
-                self._files.rename(self._path + TMP_SUFFIX, self._path)
-            except OSError as failure:
-                error = failure
-        if error is None:
-            self._files.sync_dir(self._directory, self._ended)
-        else:
-            self._ended(error)
+        return not self._closed
 
     def _ended(self, error: OSError | None) -> None:
         if self._closed:
