@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.controller.election import Election
-from heirlog.controller.partition_change import Built, PartitionChange
+from heirlog.controller.partition_change import Built, Cause, PartitionChange, Rules, Target
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch, Uuid
@@ -19,17 +19,17 @@ def state(**more: Any) -> PartitionState:
 
 
 def build(before: PartitionState, alive: tuple[int, ...] = (1, 2, 3), **given: Any) -> Built:
-    values: dict[str, Any] = {
-        "topic_id": TOPIC,
-        "partition": 0,
-        "before": before,
-        "election": Election.ONLINE,
-        "acceptable": lambda broker: broker in alive,
-        "min_isr": 2,
-        "elr_enabled": True,
-        "keeps_all_lost": True,
-    }
-    return PartitionChange(**(values | given)).build()
+    rules = {name: given.pop(name) for name in ("elr_enabled", "bumps_on_shrink") if name in given}
+    values: dict[str, Any] = {"elr_enabled": True, "keeps_all_lost": True, "min_isr": 2}
+    return PartitionChange(
+        topic_id=TOPIC,
+        partition=0,
+        before=before,
+        rules=Rules(usual_election=given.pop("election", Election.ONLINE), **(values | rules)),
+        acceptable=lambda broker: broker in alive,
+        cause=Cause(lost=given.pop("lost", ())),
+        target=Target(**given),
+    ).build()
 
 
 def test_what_changes_nothing_makes_no_record() -> None:

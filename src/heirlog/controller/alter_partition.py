@@ -27,6 +27,7 @@ from typing import Final, TypeVar
 
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.partition_change import Target
 from heirlog.controller.recovery.manager import MANY_ELECTIONS_MS, RecoveryManager
 from heirlog.env import Env
 from heirlog.metadata.apply import merged
@@ -137,8 +138,7 @@ class _Handling:
         built = self._leadership.change(
             topic_id,
             asked.partition_index,
-            isr=tuple(broker for broker, _ in members),
-            recovery_state=asked.leader_recovery_state,
+            Target(isr=tuple(broker for broker, _ in members), recovery_state=asked.leader_recovery_state),
         )
         if built.record is None:
             return _answered(asked.partition_index, before, self._next_offset - 1)

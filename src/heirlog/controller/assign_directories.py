@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from heirlog.controller.leadership import Changes, Leadership, without
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.partition_change import Cause, Target
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
 from heirlog.metadata.state import BrokerState
@@ -86,10 +87,13 @@ class _Handling:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         directories = tuple(directory if each == me else state.directory_of(each) for each in state.replicas)
         if self._broker.has_online(directory):
-            built = self._leadership.change(topic_id, partition, directories=directories)
+            built = self._leadership.change(topic_id, partition, Target(directories=directories))
         else:
             built = self._leadership.change(
-                topic_id, partition, directories=directories, isr=without(state.isr, me), lost=(me,), leaving=me
+                topic_id,
+                partition,
+                Target(directories=directories, isr=without(state.isr, me)),
+                Cause(lost=(me,), leaving=me),
             )
         self.changes.add(built)
         return ErrorCode.NONE

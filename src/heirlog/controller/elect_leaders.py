@@ -38,6 +38,7 @@ from typing import Final, NamedTuple
 from heirlog.controller.election import Elected, Election
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.partition_change import Ballot
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import waiting_sentence
 from heirlog.controller.recovery.strategy import Strategy
@@ -203,7 +204,9 @@ class _Handling:
         return not state.has_leader
 
     def _elect(self, key: tuple[Uuid, int], state: PartitionState, kind: Election) -> ErrorCode:
-        built = self._leadership.change(*key, election=kind, answers=self._recovery.book.recorded_answers(key, state))
+        built = self._leadership.change(
+            *key, ballot=Ballot(election=kind, answers=self._recovery.book.recorded_answers(key, state))
+        )
         if built.record is None:
             return _UNCHANGED[kind]
         self.changes.add(built)
@@ -229,10 +232,9 @@ class _Handling:
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"Broker {desired} cannot lead now: it is fenced, shutting down, or its log directory is offline.",
             )
-        chosen = Elected(desired, Basis.DESIGNATED)
-        self.changes.add(
-            self._leadership.change(*key, chosen=chosen, answers=self._recovery.book.recorded_answers(key, state))
-        )
+        answers = self._recovery.book.recorded_answers(key, state)
+        ballot = Ballot(chosen=Elected(desired, Basis.DESIGNATED), answers=answers)
+        self.changes.add(self._leadership.change(*key, ballot=ballot))
         return _Answered(ErrorCode.NONE)
 
 
@@ -242,7 +244,7 @@ def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_R
     for topic_id, partition in _imbalanced(image):
         if len(changes.records) >= limit:
             break
-        changes.add(leadership.change(topic_id, partition, election=Election.PREFERRED))
+        changes.add(leadership.change(topic_id, partition, ballot=Ballot(election=Election.PREFERRED)))
     return changes, len(changes.records) >= limit
 
 
@@ -255,7 +257,7 @@ def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS
         if len(changes.records) >= limit:
             break
         if leadership.allows_unclean(topic_id):
-            changes.add(leadership.change(topic_id, partition, election=Election.UNCLEAN))
+            changes.add(leadership.change(topic_id, partition, ballot=Ballot(election=Election.UNCLEAN)))
     return changes, len(changes.records) >= limit
 
 

@@ -15,10 +15,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from heirlog.controller.election import Acceptable, Elected, Election
-from heirlog.controller.partition_change import Built, PartitionChange
+from heirlog.controller.election import Acceptable, Election
+from heirlog.controller.partition_change import (
+    AS_IT_IS,
+    NO_CAUSE,
+    USUAL,
+    Ballot,
+    Built,
+    Cause,
+    PartitionChange,
+    Rules,
+    Target,
+)
 from heirlog.controller.recovery.strategy import UNCLEAN_ELECTION_ENABLE, Strategy, strategy_of
-from heirlog.metadata.basis import Basis, ReplicaAnswer
+from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import topic_value
 from heirlog.metadata.features import NO_BUMP_ON_SHRINK
@@ -60,6 +70,7 @@ class Leadership:
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
+        self._rules: dict[Uuid, Rules] = {}
         self._elr_enabled = image.elr_enabled if elr_enabled is None else elr_enabled
         self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
         self.manager_enabled = image.recovery_manager_enabled if manager_enabled is None else manager_enabled
@@ -129,50 +140,37 @@ class Leadership:
         self,
         topic_id: Uuid,
         partition: int,
-        *,
-        election: Election | None = None,
-        isr: Ids | None = None,
-        replicas: Ids | None = None,
-        adding: Ids | None = None,
-        removing: Ids | None = None,
-        lost: Ids = (),
-        directories: tuple[Uuid, ...] | None = None,
-        recovery_state: int | None = None,
-        leaving: BrokerId | None = None,
-        joining: BrokerId | None = None,
-        unregistered: BrokerId | None = None,
-        last_known: Ids | None = None,
-        chosen: Elected | None = None,
-        answers: Collection[ReplicaAnswer] = (),
+        target: Target = AS_IT_IS,
+        cause: Cause = NO_CAUSE,
+        ballot: Ballot = USUAL,
     ) -> Built:
-        """One change of one partition as it stands in the image."""
+        """One change of one partition as it is in the image."""
         before = self._image.partitions[topic_id][partition]
+        placed = before if target.directories is None else before._replace(directories=target.directories)
         return PartitionChange(
             topic_id=topic_id,
             partition=partition,
             before=before,
-            election=election or self.usual_election(topic_id),
-            acceptable=self.acceptable(
-                before if directories is None else before._replace(directories=directories), leaving, joining
-            ),
-            min_isr=self.min_isr(topic_id),
-            elr_enabled=self._elr_enabled,
-            isr=isr,
-            replicas=replicas,
-            adding=adding,
-            removing=removing,
-            lost=lost,
-            unregistered=unregistered,
-            last_known=last_known,
-            chosen=chosen,
-            answers=answers,
-            keeps_all_lost=self.manager_enabled,
-            bumps_on_shrink=self._bumps_on_shrink,
-            recovery_state=recovery_state,
-            directories=directories,
-            default_directory=self.default_directory,
-            home=self.home,
+            rules=self._rules_of(topic_id),
+            acceptable=self.acceptable(placed, cause.leaving, cause.joining),
+            target=target,
+            cause=cause,
+            ballot=ballot,
         ).build()
+
+    def _rules_of(self, topic_id: Uuid) -> Rules:
+        found = self._rules.get(topic_id)
+        if found is None:
+            found = self._rules[topic_id] = Rules(
+                usual_election=self.usual_election(topic_id),
+                min_isr=self.min_isr(topic_id),
+                elr_enabled=self._elr_enabled,
+                keeps_all_lost=self.manager_enabled,
+                bumps_on_shrink=self._bumps_on_shrink,
+                default_directory=self.default_directory,
+                home=self.home,
+            )
+        return found
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
         """The broker's only directory; where it has several it chooses, and reports (assign_directories.py)."""
@@ -192,10 +190,11 @@ class Leadership:
         failed: directories that it has just lost; what lies there becomes eligible nowhere.
         """
         changes = self.broker_lost_data(broker, self.seats_in(broker, failed)) if failed else Changes()
+        cause = Cause(leaving=broker)
         for topic_id, partition in self._image.in_isr.of(broker):
             before = self._image.partitions[topic_id][partition]
             if before.directory_of(broker) not in failed:
-                changes.add(self.change(topic_id, partition, isr=without(before.isr, broker), leaving=broker))
+                changes.add(self.change(topic_id, partition, Target(isr=without(before.isr, broker)), cause))
         return changes
 
     def seats_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
@@ -211,9 +210,10 @@ class Leadership:
         if seats is None:
             seats = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         changes = Changes()
+        cause = Cause(lost=(broker,), leaving=broker)
         for topic_id, partition in seats:
             isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker))
+            changes.add(self.change(topic_id, partition, Target(isr=isr), cause))
         return changes
 
     def broker_unregistered(self, broker: BrokerId) -> Changes:
@@ -229,19 +229,21 @@ class Leadership:
             for partition, state in sorted(self._image.partitions[topic_id].items())
             if broker in state.last_known_elr
         ]
+        cause = Cause(lost=(broker,), leaving=broker, unregistered=broker)
         for topic_id, partition in dict.fromkeys(seats + named):
             isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, isr=isr, lost=(broker,), leaving=broker, unregistered=broker))
+            changes.add(self.change(topic_id, partition, Target(isr=isr), cause))
         return changes
 
     def broker_joins(self, broker: BrokerId | None) -> Changes:
         """It is being unfenced: may it, or anyone, now lead what nobody leads? None: nobody joins, ask all the same."""
         changes = Changes()
+        cause = Cause(joining=broker)
         for topic_id, partition in self._image.leaderless():
             state = self._image.partitions[topic_id][partition]
             # with the manager on only members are elected here, and of those only the new one can be news
             if broker is None or not self.manager_enabled or broker in state.isr or broker in state.elr:
-                changes.add(self.change(topic_id, partition, joining=broker))
+                changes.add(self.change(topic_id, partition, cause=cause))
         return changes
 
 

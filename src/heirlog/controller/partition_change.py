@@ -61,9 +61,74 @@ class Built(NamedTuple):
     """Set if somebody was elected."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the image says of every change of a topic's partitions."""
+
+    usual_election: Election
+    min_isr: int
+    """`min.insync.replicas` as configured; the builder caps it by the assignment."""
+    elr_enabled: bool
+    keeps_all_lost: bool = False
+    """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
+    bumps_on_shrink: bool = False
+    """metadata.version below 3.6-IV0: a replica that leaves the ISR costs a leader epoch (KAFKA-15021)."""
+    default_directory: Callable[[BrokerId], Uuid] = _unassigned
+    """Of a new replica."""
+    home: Callable[[BrokerId, Uuid], Uuid] = _as_it_is
+    """Of a replica that nobody waits for any more: another directory than its own where that is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What shall become of the partition. None: as it is."""
+
+    isr: Ids | None = None
+    replicas: Ids | None = None
+    adding: Ids | None = None
+    removing: Ids | None = None
+    directories: tuple[Uuid, ...] | None = None
+    """Log directories of the present replicas, in their order."""
+    last_known: Ids | None = None
+    """What LastKnownELR says from now on, where its meaning changes (recovery/switch.py)."""
+    recovery_state: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """The brokers because of which the partition changes."""
+
+    lost: Collection[BrokerId] = ()
+    """Replicas whose data may be gone: they never enter the ELR by this change."""
+    leaving: BrokerId | None = None
+    """A broker that can no longer lead once the batch of this change is applied."""
+    joining: BrokerId | None = None
+    """A broker that can lead from then on."""
+    unregistered: BrokerId | None = None
+    """A broker that is no member of the cluster any more: no list names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ballot:
+    """How the leader is elected."""
+
+    election: Election | None = None
+    """None: as the rules say."""
+    chosen: Elected | None = None
+    """The replica that the recovery manager or an operator has chosen, and on what basis. Acceptable; its basis is
+    clean if it has a clean one."""
+    answers: Collection[ReplicaAnswer] = ()
+    """What replicas said of their logs: an election that may lose records writes it down."""
+
+
+AS_IT_IS = Target()
+NO_CAUSE = Cause()
+USUAL = Ballot()
+
+
 @dataclass(slots=True, kw_only=True)
 class PartitionChange:
-    """What shall become of one partition. None in a target means: as it is.
+    """One change of one partition.
 
     Not frozen only because building ten thousand of these is what fencing a broker costs.
     """
@@ -71,37 +136,11 @@ class PartitionChange:
     topic_id: Uuid
     partition: int
     before: PartitionState
-    election: Election
+    rules: Rules
     acceptable: Acceptable
-    min_isr: int
-    """`min.insync.replicas` as configured; the builder caps it by the assignment."""
-    elr_enabled: bool
-    isr: Ids | None = None
-    replicas: Ids | None = None
-    adding: Ids | None = None
-    removing: Ids | None = None
-    lost: Collection[BrokerId] = ()
-    """Replicas whose data may be gone: they never enter the ELR by this change."""
-    directories: tuple[Uuid, ...] | None = None
-    """Where the replicas lie that there are: one for each, in their order."""
-    unregistered: BrokerId | None = None
-    """A broker that is no member of the cluster any more: no list names it."""
-    last_known: Ids | None = None
-    """What LastKnownELR says from now on, where its meaning changes (recovery/switch.py)."""
-    keeps_all_lost: bool = False
-    """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
-    bumps_on_shrink: bool = False
-    """metadata.version below 3.6-IV0: whoever leaves the ISR costs a leader epoch (KAFKA-15021)."""
-    recovery_state: int | None = None
-    chosen: Elected | None = None
-    """Whom the recovery manager or an operator has chosen, and on what basis. Acceptable; led on the clean ground that
-    it has, if it has one."""
-    answers: Collection[ReplicaAnswer] = ()
-    """What replicas said of their logs: an election that may lose records writes it down."""
-    default_directory: Callable[[BrokerId], Uuid] = _unassigned
-    """Of a new replica."""
-    home: Callable[[BrokerId, Uuid], Uuid] = _as_it_is
-    """Of a replica that nobody waits for any more: another directory than its own where that is gone."""
+    target: Target = AS_IT_IS
+    cause: Cause = NO_CAUSE
+    ballot: Ballot = USUAL
 
     def build(self) -> Built:
         return _Build(self).run()
@@ -111,15 +150,16 @@ class _Build:
     """The working values of one build."""
 
     def __init__(self, change: PartitionChange) -> None:
-        before = change.before
+        before, target = change.before, change.target
         self.change = change
+        self.rules = change.rules
         self.before = before
-        self.isr = before.isr if change.isr is None else change.isr
-        self.replicas = before.replicas if change.replicas is None else change.replicas
-        self.adding = before.adding if change.adding is None else change.adding
-        self.removing = before.removing if change.removing is None else change.removing
-        self.directories = before.directories if change.directories is None else change.directories
-        self.remembered = before if change.last_known is None else before._replace(last_known_elr=change.last_known)
+        self.isr = before.isr if target.isr is None else target.isr
+        self.replicas = before.replicas if target.replicas is None else target.replicas
+        self.adding = before.adding if target.adding is None else target.adding
+        self.removing = before.removing if target.removing is None else target.removing
+        self.directories = before.directories if target.directories is None else target.directories
+        self.remembered = before if target.last_known is None else before._replace(last_known_elr=target.last_known)
         """The state before, with the LastKnownELR that this change begins with."""
         self.elr: Ids = ()
         self.last_known: Ids = ()
@@ -134,28 +174,26 @@ class _Build:
         if awaited:
             # records of before KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
-            self.directories = tuple(
-                [self.change.home(*place) if place[0] in awaited else place[1] for place in places]
-            )
+            self.directories = tuple([self.rules.home(*place) if place[0] in awaited else place[1] for place in places])
         self._write_assignment()
         self._write_recovery_state(elected)
         return Built(None if _says_nothing(self.record) else self.record, elected.basis)
 
     @property
     def min_isr(self) -> int:
-        return min(self.change.min_isr, len(self.replicas))
+        return min(self.rules.min_isr, len(self.replicas))
 
     def _complete_reassignment(self) -> None:
         if not self.adding and not self.removing:
             return
         final = tuple(replica for replica in self.replicas if replica not in self.removing)
         final_isr = tuple(replica for replica in self.isr if replica not in self.removing)
-        eager = self.change.keeps_all_lost and len(self.adding) >= len(self.removing)
+        eager = self.rules.keeps_all_lost and len(self.adding) >= len(self.removing)
         required = self.adding if eager else final
         if (
             not final_isr
             or any(replica not in final_isr for replica in required)
-            or len(final_isr) < min(self.change.min_isr, len(final))
+            or len(final_isr) < min(self.rules.min_isr, len(final))
             or not any(self.change.acceptable(replica) for replica in final_isr)
         ):
             return
@@ -164,8 +202,8 @@ class _Build:
     def _elect(self) -> Elected:
         """The election, and what its basis does to ISR and lists."""
         change, before = self.change, self.before
-        if change.elr_enabled:
-            self.elr = eligible_after(before, self.isr, self.replicas, self.min_isr, change.lost)
+        if self.rules.elr_enabled:
+            self.elr = eligible_after(before, self.isr, self.replicas, self.min_isr, change.cause.lost)
         candidates = Candidates(
             replicas=self.replicas,
             leader=before.leader,
@@ -174,11 +212,11 @@ class _Build:
             last_known=self._last_known_leader(),
             acceptable=change.acceptable,
         )
-        if change.chosen is not None:
-            leader, basis = change.chosen
+        if change.ballot.chosen is not None:
+            leader, basis = change.ballot.chosen
             elected = Elected(leader, candidates.basis(leader) or basis)
         else:
-            elected = elect(change.election, candidates)
+            elected = elect(change.ballot.election or self.rules.usual_election, candidates)
         if elected.basis is not None and elected.basis.is_lossy:
             self.isr, self.elr = (elected.leader,), ()
         elif elected.basis is Basis.ELR:
@@ -192,27 +230,27 @@ class _Build:
             replica not in self.replicas for replica in before.replicas
         )
         # an empty ISR is not written: then nobody leaves it
-        shrinks = self.change.bumps_on_shrink and bool(self.isr) and any(each not in self.isr for each in before.isr)
+        shrinks = self.rules.bumps_on_shrink and bool(self.isr) and any(each not in self.isr for each in before.isr)
         if elected.leader != before.leader or elected.basis is not None or replica_left or shrinks:
             self.record.leader = elected.leader
         self.last_known = self._last_known(elected)
-        if self.change.unregistered in self.last_known:
-            self.last_known = tuple(replica for replica in self.last_known if replica != self.change.unregistered)
+        if self.change.cause.unregistered in self.last_known:
+            self.last_known = tuple(replica for replica in self.last_known if replica != self.change.cause.unregistered)
 
     def _last_known_leader(self) -> Ids:
         """Who may be elected as the last known leader."""
-        if not self.change.elr_enabled or self.change.keeps_all_lost:
+        if not self.rules.elr_enabled or self.rules.keeps_all_lost:
             return ()
         return last_known_after(self.remembered, None, self.replicas)
 
     def _last_known(self, elected: Elected) -> Ids:
         change, before = self.change, self.before
-        if not change.elr_enabled:
+        if not self.rules.elr_enabled:
             return before.last_known_elr
-        if change.keeps_all_lost:
+        if self.rules.keeps_all_lost:
             if elected.basis is not None and elected.basis.is_lossy:
                 return ()
-            return all_lost_after(self.remembered, self.isr, self.elr, self.replicas, self.min_isr, change.lost)
+            return all_lost_after(self.remembered, self.isr, self.elr, self.replicas, self.min_isr, change.cause.lost)
         named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
         return last_known_after(self.remembered, named, self.replicas)
 
@@ -223,7 +261,7 @@ class _Build:
         if self.last_known != before.last_known_elr:
             record.last_known_elr = list(self.last_known)
         is_new = elected.basis is not None and elected.basis.is_lossy
-        if (self.isr != before.isr or is_new) and (self.isr or self.change.elr_enabled):
+        if (self.isr != before.isr or is_new) and (self.isr or self.rules.elr_enabled):
             record.isr = list(self.isr)
 
     def _write_assignment(self) -> None:
@@ -242,7 +280,7 @@ class _Build:
     def _directory(self, replica: BrokerId) -> Uuid:
         if replica in self.before.replicas:
             return self.directories[self.before.replicas.index(replica)]
-        return self.change.default_directory(replica)
+        return self.rules.default_directory(replica)
 
     def _no_longer_awaited(self, elected: Elected) -> Ids:
         """Who may be placed anew: what they had is given up, or others have it."""
@@ -257,7 +295,7 @@ class _Build:
         return tuple([replica for replica in before.last_known_elr if replica not in stay])
 
     def _write_recovery_state(self, elected: Elected) -> None:
-        wanted = self.change.recovery_state
+        wanted = self.change.target.recovery_state
         if elected.basis is not None and elected.basis.is_lossy:
             wanted = RECOVERING
             self.record.election_basis = self._told(elected.leader, elected.basis)
@@ -266,7 +304,7 @@ class _Build:
 
     def _told(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
         """What is known of the loss. Controller epoch and time are added where the record is appended."""
-        known = {answer.broker: answer for answer in self.change.answers}
+        known = {answer.broker: answer for answer in self.change.ballot.answers}
         answers = [known.get(replica) or ReplicaAnswer(replica) for replica in self.replicas]
         return PartitionChangeRecord.ElectionBasis(
             basis=basis.number,

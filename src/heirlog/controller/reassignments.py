@@ -32,7 +32,7 @@ from heirlog.controller.assignments import bad_assignment, check_replicas
 from heirlog.controller.election import Election
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome
-from heirlog.controller.partition_change import Built
+from heirlog.controller.partition_change import Ballot, Built, Target
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -117,10 +117,8 @@ class _Handling:
         return self._leadership.change(
             topic_id,
             index,
-            election=Election.ONLINE,
-            replicas=targets + leaving,
-            adding=coming,
-            removing=leaving,
+            Target(replicas=targets + leaving, adding=coming, removing=leaving),
+            ballot=Ballot(election=Election.ONLINE),
         )
 
     def _cancelled(self, topic_id: Uuid, index: int, state: PartitionState) -> Built:
@@ -128,14 +126,12 @@ class _Handling:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
         isr = tuple(replica for replica in state.isr if replica not in state.adding)
         original = tuple(replica for replica in state.replicas if replica not in state.adding)
+        target = Target(isr=isr, replicas=original, adding=(), removing=())
         built = self._leadership.change(
             topic_id,
             index,
-            election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE,
-            isr=isr,
-            replicas=original,
-            adding=(),
-            removing=(),
+            target,
+            ballot=Ballot(election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE),
         )
         after = state if built.record is None else merged(self._image, state, built.record)
         # without ELR an empty ISR is not written: what stays there are the replicas that would go
@@ -144,9 +140,7 @@ class _Handling:
         if len(members) >= required:
             return built
         if not state.has_leader and _gives_nothing_up(state):
-            return self._leadership.change(
-                topic_id, index, election=Election.ONLINE, isr=isr, replicas=original, adding=(), removing=()
-            )
+            return self._leadership.change(topic_id, index, target, ballot=Ballot(election=Election.ONLINE))
         if not isr and self._leadership.manager_enabled and not state.has_leader:
             raise bad_assignment(
                 "The partition has no leader, and an adding replica may be the only one that has every committed "

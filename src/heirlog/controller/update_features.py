@@ -35,6 +35,7 @@ from typing import Any, Final
 
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, all_or_none
+from heirlog.controller.partition_change import Target
 from heirlog.controller.recovery.strategy import Strategy
 from heirlog.controller.recovery.switch import begun, switched, without_candidates
 from heirlog.metadata.basis import Basis
@@ -250,7 +251,7 @@ def _eligible_as_isr(image: Image, static: StaticConfig) -> Changes:
     for topic_id, partition in image.leaderless():
         state = image.partitions[topic_id][partition]
         if state.elr and not state.isr:
-            changes.add(leadership.change(topic_id, partition, isr=state.elr))
+            changes.add(leadership.change(topic_id, partition, Target(isr=state.elr)))
     return changes
 
 

@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from heirlog.controller.election import Elected
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Built
+from heirlog.controller.partition_change import Ballot, Built
 from heirlog.controller.recovery.answers import Answer, counts
 from heirlog.controller.recovery.book import Book
 from heirlog.controller.recovery.sender import PARTITIONS_MAX, RecoverySender
@@ -297,7 +297,9 @@ class RecoveryManager:
 
     def _decide(self, key: PartitionKey, state: PartitionState, verdict: Verdict, turn: _Turn) -> bool:
         chosen = None if verdict.winner is None else Elected(verdict.winner, Basis.RECOVERED)
-        built = turn.leadership.change(*key, chosen=chosen, answers=self.book.recorded_answers(key, state))
+        built = turn.leadership.change(
+            *key, ballot=Ballot(chosen=chosen, answers=self.book.recorded_answers(key, state))
+        )
         if built.basis is None:
             return False
         turn.changes.add(built)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.partition_change import Target
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -41,7 +42,7 @@ def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
             min_isr = min(leadership.min_isr(topic_id), len(state.replicas))
             listed = _who_may_be_lost(state, min_isr) if on else _last_leader(state)
             if listed != state.last_known_elr or not state.has_leader:
-                changes.add(leadership.change(topic_id, partition, last_known=listed))
+                changes.add(leadership.change(topic_id, partition, Target(last_known=listed)))
     return changes
 
 
@@ -52,7 +53,7 @@ def begun(image: Image, static: StaticConfig) -> Changes:
         for partition, state in sorted(image.partitions[topic_id].items()):
             listed = _who_may_be_lost(state, min(leadership.min_isr(topic_id), len(state.replicas)))
             if state.adding and listed:
-                changes.add(leadership.change(topic_id, partition, last_known=listed))
+                changes.add(leadership.change(topic_id, partition, Target(last_known=listed)))
     return changes
 
 

@@ -19,7 +19,7 @@ from heirlog.controller.controller import Controller
 from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, elect_unclean
 from heirlog.controller.election import Election
 from heirlog.controller.outcome import Outcome
-from heirlog.controller.partition_change import PartitionChange
+from heirlog.controller.partition_change import Cause, PartitionChange, Rules, Target
 from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
@@ -307,14 +307,16 @@ class ControllerScenario:
             topic_id=topic_id,
             partition=0,
             before=state,
-            election=Election[kind],
+            rules=Rules(
+                usual_election=Election[kind],
+                min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
+                elr_enabled=self.image.elr_enabled,
+                keeps_all_lost=not event.get("useLastKnownLeader", not self._keeps_all_lost),
+                bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
+            ),
             acceptable=lambda broker: broker in acceptable,
-            min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
-            elr_enabled=self.image.elr_enabled,
-            isr=_ids(event.get("targetIsr")),
-            lost=_ids(event.get("uncleanShutdownReplicas")) or (),
-            keeps_all_lost=not event["useLastKnownLeader"] if "useLastKnownLeader" in event else self._keeps_all_lost,
-            bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
+            target=Target(isr=_ids(event.get("targetIsr"))),
+            cause=Cause(lost=_ids(event.get("uncleanShutdownReplicas")) or ()),
         ).build()
         records = [] if built.record is None else [built.record]
         self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: None)
