@@ -116,8 +116,8 @@ def test_a_full_disk_takes_one_directory_offline_and_nothing_that_was_acknowledg
     assert read(cluster, living) == [b"before", b"after"]
 
 
-def test_acks_all_continues_within_a_second_after_a_followers_directory_has_failed(cluster: Cluster) -> None:
-    """Not after replica.lag.time.max.ms, 30 s here."""
+def test_acks_all_continues_soon_after_a_followers_directory_has_failed(cluster: Cluster) -> None:
+    """Not after replica.lag.time.max.ms, 30 s here; below a second on a machine that does nothing else."""
     topic = topic_in(cluster, cluster.data / "broker-1" / "more", leader=2)
     seen = len(cluster.output(1))
     limit_files(cluster.pids[1], LIMIT_BYTES)
@@ -128,7 +128,7 @@ def test_acks_all_continues_within_a_second_after_a_followers_directory_has_fail
         assert answer is not None and answer.error_code == 0
         took_s.append(time.monotonic() - began)
     assert "log-directory-offline" in cluster.output(1)[seen:]
-    assert max(took_s) < 1.0
+    assert max(took_s) < 10, "as long as a third of the lag time: who is too slow was waited for"
     wait_for(cluster, topic, lambda view: view.leader == 2 and 1 not in view.isr)
     cluster.stop(1)
     cluster.start(1)
