@@ -83,3 +83,37 @@ def test_what_was_asked_for_is_what_the_leader_remembers(events: list[tuple[str,
     assert session.is_empty == (not wanted)
     if wanted:
         assert leader.members == wanted
+
+
+def established(*members: str) -> FollowerSession[str]:
+    session: FollowerSession[str] = FollowerSession()
+    for key in members:
+        session.say(key)
+    session.next_request(1)
+    session.answered(1, session_id=7)
+    return session
+
+
+def test_what_an_answer_said_in_vain_is_forgotten_first_and_named_by_the_request_after_that() -> None:
+    """Named at once, the leader would keep in mind that it has said so: to say it again it has to forget."""
+    session = established("a", "b")
+    session.ask_again("a")
+    first, second = session.next_request(2), session.next_request(3)
+    assert (first.named, first.forgotten) == ([], ["a"])
+    assert (second.named, second.forgotten) == (["a"], [])
+
+
+def test_a_full_request_names_at_once_what_was_forgotten() -> None:
+    session = established("a", "b")
+    session.ask_again("a")
+    session.lost(is_over=True)
+    said = session.next_request(2)
+    assert (sorted(said.named), said.forgotten) == (["a", "b"], [])
+
+
+def test_what_is_not_fetched_is_not_asked_for_again() -> None:
+    session = established("a", "b")
+    session.forget("a")
+    session.ask_again("a")
+    said = session.next_request(2)
+    assert (said.named, said.forgotten, session.has_unsaid) == ([], ["a"], False)

@@ -170,6 +170,9 @@ class Fetcher:
             lambda result: self._answered(number, result),
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
+        if self._may_interrupt:
+            # what this request forgets, the next one names: it must not wait for the end of a long poll
+            self.wake_up()
 
     @property
     def _may_interrupt(self) -> bool:
@@ -244,8 +247,12 @@ class Fetcher:
         for topic in result.responses:
             for data in topic.partitions:
                 followed = self.followed.get((Uuid(topic.topic_id), data.partition_index))
-                if followed is not None and followed.is_answered_by(number):
+                if followed is None:
+                    continue
+                if followed.is_answered_by(number):
                     self._take_in(followed, data)
+                else:
+                    self._session.ask_again(followed.key)
         self._session.answered(number, result.session_id)
         self.wake_up()
 

@@ -2,6 +2,7 @@
 
     unsaid --next request--> member --forget--> forgotten --next request--> gone
        ^------------------------'  say: something about it has changed
+                                   ask again: forget and say
 
     begin    a full request (epoch 0) names everything; its answer brings the session's id, or 0: this leader keeps none
              for us, and every request is a full one
@@ -13,7 +14,9 @@ Requests of a session may follow each other before the answer of the first has c
 the wait of the first (`fetch_session.py`), and one of Apache Kafka's answers them in turn. So a partition that comes
 while a long poll is out need not wait for its end.
 
-Trap: a request that says forget and fetch of the same partition makes the leader forget it.
+Traps. A request that says forget and fetch of the same partition makes the leader forget it: so what was forgotten is
+named by the request after that. And a leader repeats nothing: an answer that was dropped may have held a high watermark
+that no later answer has, so the leader has to forget the partition before it is fetched again.
 """
 
 from __future__ import annotations
@@ -71,9 +74,8 @@ class FollowerSession(Generic[Key]):
         return not self._unsaid and not self._members
 
     def say(self, key: Key) -> None:
-        """The next request names it."""
+        """The next request names it, or the one after that if the next one says that it is forgotten."""
         self._unsaid[key] = None
-        self._forgotten.pop(key, None)
 
     def forget(self, key: Key) -> None:
         """It is not to be fetched; harmless if it is not."""
@@ -82,10 +84,20 @@ class FollowerSession(Generic[Key]):
             del self._members[key]
             self._forgotten[key] = None
 
+    def ask_again(self, key: Key) -> None:
+        """What an answer said of it was dropped; harmless if it is not fetched."""
+        if key in self._members:
+            self.forget(key)
+            self.say(key)
+
     def next_request(self, number: int) -> Said[Key]:
-        said = Said(self._id, self._epoch, list(self._unsaid), list(self._forgotten))
-        self._members |= self._unsaid
-        self._unsaid, self._forgotten = {}, {}
+        if self._epoch == _INITIAL_EPOCH:
+            self._forgotten = {}
+        later = {key: None for key in self._unsaid if key in self._forgotten}
+        named = {key: None for key in self._unsaid if key not in later}
+        said = Said(self._id, self._epoch, list(named), list(self._forgotten))
+        self._members |= named
+        self._unsaid, self._forgotten = later, {}
         if said.is_full:
             self._began_with = number
         else:
