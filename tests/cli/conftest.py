@@ -24,11 +24,12 @@ Heirlog = Callable[..., Outcome]
 
 
 @pytest.fixture
-def heirlog(capfd: pytest.CaptureFixture[str]) -> Heirlog:
+def heirlog(capsys: pytest.CaptureFixture[str]) -> Heirlog:
+    # not capfd: threads of a client that an earlier test left behind in this process may write to the descriptor
     def call(*arguments: str) -> Outcome:
-        capfd.readouterr()
+        capsys.readouterr()
         code = run([str(argument) for argument in arguments])
-        captured = capfd.readouterr()
+        captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 
     return call

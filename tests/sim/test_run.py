@@ -17,9 +17,9 @@ from heirlog.sim.stage import Stage
 ROOT = Path(__file__).resolve().parents[2]
 LONG = ("U15",)
 SUITE = {
-    "last-replica-standing": range(1, 76),
-    "kip-903-race": range(1, 61),
-    "swarm": range(1, 46),
+    "last-replica-standing": range(1, 36),
+    "kip-903-race": range(1, 31),
+    "swarm": range(1, 31),
     "moves": range(2, 4),
     "feature-levels": range(2, 4),
     "outages": (*range(1, 7), 36),
@@ -83,7 +83,7 @@ def test_the_drill_loses_nothing(reports: list[Report]) -> None:
 
 
 def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
-    assert len(reports) >= 200
+    assert len(reports) >= 150
     assert sum(report.acknowledged for report in reports) / len(reports) >= 500
     assert sum(report.counters["elr_election"] > 0 for report in reports) >= 0.3 * len(reports)
     assert sum(report.counters["recovery"] > 0 for report in reports) >= 0.05 * len(reports)
@@ -122,7 +122,7 @@ def test_the_hash_does_not_depend_on_the_version_of_python() -> None:
 
 def test_without_elr_the_drill_loses_acknowledged_records() -> None:
     """KIP-966's motivation: what the feature is for."""
-    reports = [run_seed(seed, scenario="last-replica-standing", elr=False) for seed in range(1, 21)]
+    reports = [run_seed(seed, scenario="last-replica-standing", elr=False) for seed in range(1, 11)]
     assert any(report.lost > 0 for report in reports)
     assert any(report.violation is not None and report.violation.check in ("T4", "T5") for report in reports)
 
