@@ -15,10 +15,10 @@ from pathlib import Path
 
 import jars
 
+from heirlog.apis.common.address import kafka_host
+from heirlog.apis.common.envelopes import principal_bytes, principal_text
 from heirlog.metadata.acls import Acl, AclFilter, Acls, Operation, PatternType, Permission, ResourceType
 from heirlog.metadata.authorizer import Authorizer
-from heirlog.node.address import kafka_host
-from heirlog.node.forwarding import principal_bytes, principal_text
 from heirlog.protocol.types import Uuid
 
 JAVA = Path(__file__).resolve().parent / "java"
