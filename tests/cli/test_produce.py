@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterator
 from typing import Any
 
+import psutil
 import pytest
 from patience import eventually
 
@@ -149,8 +150,9 @@ def test_records_without_an_answer_are_not_taken_for_stored_or_lost(cluster: Clu
     cluster.pause(1)
     try:
         type_in(process, "two\nthree\n")
-        # it waits for an answer once it has taken the lines
-        eventually(lambda: unread_bytes(process) == 0)
+        # only once it sleeps again has it counted what it read: it waits for an answer
+        watched = psutil.Process(process.pid)
+        eventually(lambda: unread_bytes(process) == 0 and watched.status() == psutil.STATUS_SLEEPING)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
     finally:

@@ -31,7 +31,7 @@ from heirlog.protocol.primitives import Message
 
 NAMES = {int(api.key): api.name for api in APIS.values()} | {key: name for name, key in API_KEYS.items()}
 OURS = {
-    (api.name, version)
+    (NAMES[int(api.key)], version)
     for api in APIS.values()
     for version in range(api.min_version, api.max_version + 1)
     if version > api.kafka_max_version

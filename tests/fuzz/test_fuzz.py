@@ -9,9 +9,8 @@ import random
 from pathlib import Path
 
 import pytest
-from fuzz import findings
+from fuzz import findings, plausible
 from fuzz.brain import Finding, joined, split
-from fuzz.plausible import conversation
 from fuzz.seeds import seeds
 from fuzz.targets import HISTORY, TARGETS
 from hypothesis import HealthCheck, given, settings
@@ -60,8 +59,13 @@ def feed(data: bytes) -> None:
 @settings(RELAXED, max_examples=40)
 @given(st.integers(0, 2**32), st.data())
 def test_a_node_answers_or_closes_whatever_is_done_to_valid_requests(seed: int, data: st.DataObject) -> None:
-    flags, frames = split(conversation(random.Random(seed), HISTORY.brain, 8))
+    flags, frames = split(plausible.conversation(random.Random(seed), HISTORY.brain, 8))
     feed(joined(flags, [mutated(data, frame) for frame in frames]))
+
+
+def test_a_request_can_be_made_of_every_api_in_every_version() -> None:
+    made = [name for name, _ in plausible.seeds()]
+    assert len(set(made)) == len(made) > len(plausible.cases())
 
 
 @settings(RELAXED, max_examples=30)
