@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from heirlog.client.acls import create_acls, delete_acls, describe_acls
-from heirlog.client.admin import To
+from heirlog.client.call import To
 from heirlog.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse

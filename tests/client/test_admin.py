@@ -8,15 +8,13 @@ import pytest
 
 from heirlog.client.admin import (
     ELECTIONS_MAX,
-    Ask,
-    Call,
     Elected,
-    To,
     describe_cluster,
     describe_topic_partitions,
     elect_leaders,
     to_controller,
 )
+from heirlog.client.call import Ask, Conversation, To
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
     CreateTopicsRequest,
@@ -36,7 +34,7 @@ LIMIT = ErrorCode.REQUEST_LIMIT_REACHED
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def run(call: Call[R], answer: Any) -> tuple[R, list[Ask]]:
+def run(call: Conversation[R], answer: Any) -> tuple[R, list[Ask]]:
     """Drive a call with a server that is a function of the message."""
     asks: list[Ask] = []
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.client.admin import Ask, Call
+from heirlog.client.call import Ask, Conversation
 from heirlog.client.recovery import Choice, Described, choices, describe_recovery
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import DescribeRecoveryResponse
@@ -124,7 +124,7 @@ def test_a_replica_that_cannot_lead_wins_nothing_and_its_records_count() -> None
 # the call
 
 
-def answered(call: Call[Described], *responses: DescribeRecoveryResponse) -> tuple[list[Ask], Described]:
+def answered(call: Conversation[Described], *responses: DescribeRecoveryResponse) -> tuple[list[Ask], Described]:
     asks = [next(call)]
     for response in responses[:-1]:
         asks.append(call.send(response))

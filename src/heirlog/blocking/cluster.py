@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
-from heirlog.blocking.connection import Unsupported
 from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
-from heirlog.client.admin import Ask, Call, To
+from heirlog.client.call import Ask, Conversation, To
+from heirlog.client.errors import Unsupported
 from heirlog.client.offsets import find_coordinator, found_coordinator
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.client.security import PLAINTEXT, Security
@@ -126,7 +126,7 @@ class BlockingClient:
                     raise failure
             patience.again(failure)
 
-    def run(self, call: Call[R], *, timeout_s: float | None = None) -> R:
+    def run(self, call: Conversation[R], *, timeout_s: float | None = None) -> R:
         """The result of a call of `heirlog.client.admin`. timeout_s: without any progress.
 
         Raises KafkaError where the call does or when there is no time to ask again, OSError when nobody answers.

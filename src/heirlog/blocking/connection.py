@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from heirlog.client.errors import AuthenticationFailed
+from heirlog.client.errors import AuthenticationFailed, Unsupported
 from heirlog.client.handshake import Authentication, Handshake, Refused, common_version
 from heirlog.env import Buffer, Region
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
@@ -37,10 +37,6 @@ JOINED_BYTES = 1 << 16
 """Up to this size a request is copied into one piece: cheaper than a system call more."""
 SESSION_SHARE = 0.85
 """Of a session's life, after which a connection is not used for anything new (KIP-368)."""
-
-
-class Unsupported(OSError):
-    """The server speaks no version of this API that we speak."""
 
 
 class ReceiveBuffer:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.connection import Connection
 from heirlog.blocking.fetcher import Fetcher
 from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
@@ -34,6 +34,7 @@ from heirlog.client.errors import (
     LogTruncated,
     OffsetOutOfRange,
     TopicRecreated,
+    Unsupported,
 )
 from heirlog.client.fetching import Fetched, PartitionFetch
 from heirlog.client.offsets import EARLIEST, LATEST, Answers, CommittedOffset, OffsetAt, TopicPartition

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heirlog.blocking.connection import Connection, ReceiveBuffer, Unsupported
+from heirlog.blocking.connection import Connection, ReceiveBuffer
 from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
 from heirlog.client.cluster_view import Leader
-from heirlog.client.errors import TopicRecreated
+from heirlog.client.errors import TopicRecreated, Unsupported
 from heirlog.client.fetching import NEWEST_BY_NAME, Fetched, PartitionFetch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FetchRequest

@@ -11,9 +11,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from heirlog.blocking.connection import Connection, Unsupported
+from heirlog.blocking.connection import Connection
 from heirlog.blocking.patience import Patience
 from heirlog.client.cluster_view import ClusterView
+from heirlog.client.errors import Unsupported
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import MetadataRequest, MetadataResponse

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from heirlog.blocking.connection import Connection, Unsupported, readable_of
+from heirlog.blocking.connection import Connection, readable_of
 from heirlog.blocking.peers import Peers
+from heirlog.client.errors import Unsupported
 from heirlog.client.producing import Batch, Outbox, ProducerIdentity
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code

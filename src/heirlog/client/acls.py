@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heirlog.client.admin import Ask, Call, to_controller
+from heirlog.client.admin import to_controller
+from heirlog.client.call import Ask, Conversation
 from heirlog.metadata.acl_messages import acl_of, creation_of, filter_members
 from heirlog.metadata.acls import Acl, AclFilter
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -24,14 +25,14 @@ from heirlog.protocol.messages import (
 )
 
 
-def describe_acls(wanted: AclFilter) -> Call[list[Acl]]:
+def describe_acls(wanted: AclFilter) -> Conversation[list[Acl]]:
     """Those that the filter means. Raises KafkaError (SECURITY_DISABLED: the brokers have no authorizer)."""
     response: DescribeAclsResponse = yield Ask(DescribeAclsRequest(**filter_members(wanted)))
     _check(response.error_code, response.error_message, "the ACLs are not shown")
     return [acl_of(on, entry) for on in response.resources for entry in on.acls]
 
 
-def create_acls(acls: Sequence[Acl]) -> Call[list[KafkaError | None]]:
+def create_acls(acls: Sequence[Acl]) -> Conversation[list[KafkaError | None]]:
     """Why each of them was refused, or None."""
     request = CreateAclsRequest(creations=[creation_of(acl) for acl in acls])
     response: CreateAclsResponse = yield from to_controller(
@@ -45,7 +46,7 @@ def create_acls(acls: Sequence[Acl]) -> Call[list[KafkaError | None]]:
     ]
 
 
-def delete_acls(filters: Sequence[AclFilter]) -> Call[list[Acl]]:
+def delete_acls(filters: Sequence[AclFilter]) -> Conversation[list[Acl]]:
     """What was removed, each once. Raises KafkaError if a filter was refused; others may have removed theirs."""
     request = DeleteAclsRequest(
         filters=[DeleteAclsRequest.DeleteAclsFilter(**filter_members(wanted)) for wanted in filters]

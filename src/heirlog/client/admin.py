@@ -1,8 +1,6 @@
-"""Administration as conversations: each call is a generator that yields what to ask and takes the answer.
+"""Administration as conversations (`call.py`): each yields what to ask, and knows from the answer what to ask next.
 
-    Ask(message, to, failure) --> driver --> answer --> ... --> the result
-
-The driver has sockets, time and patience; the call knows what an answer means, and so what to ask next:
+    Ask(message, to, failure) --> Cluster --> answer --> ... --> the result
 
 * to=CONTROLLER goes to the broker that Metadata names as controller. With KRaft that may be any (brokers forward), with
   ZooKeeper only the right one answers; whoever says NOT_CONTROLLER was it once, and the next one is asked.
@@ -11,19 +9,15 @@ The driver has sockets, time and patience; the call knows what an answer means, 
 * What a server refuses by REQUEST_LIMIT_REACHED, because a request holds too much, goes into the next request; there is
   a pause only if a request is refused as a whole.
 
-`failure` at an Ask is what the last answer said: the driver pauses before it asks again, another broker if any will do,
-and raises that when there is no time left.
-
 Source: KIP-966 (cursor, limit), KIP-460 (ElectLeaders), KIP-590 (forwarding).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from heirlog.client.call import Ask, Conversation, To
 from heirlog.client.offsets import TopicPartition, by_topic
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import (
@@ -36,7 +30,6 @@ from heirlog.protocol.messages import (
 )
 from heirlog.protocol.primitives import Message
 
-R = TypeVar("R")
 DescribedTopic: TypeAlias = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 
 PAGE_PARTITIONS = 2000
@@ -56,21 +49,6 @@ PASSING = frozenset(
 )
 
 
-class To(Enum):
-    ANY = "any broker"
-    CONTROLLER = "the controller"
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    message: Message
-    to: To = To.ANY
-    failure: KafkaError | None = None
-
-
-Call: TypeAlias = Generator[Ask, Any, R]
-
-
 class Place(Protocol):
     """A cursor: the next partition of a description."""
 
@@ -84,7 +62,7 @@ class Elected(NamedTuple):
     message: str
 
 
-def to_controller(message: Message, codes: Callable[[Any], Iterable[int]]) -> Call[Any]:
+def to_controller(message: Message, codes: Callable[[Any], Iterable[int]]) -> Conversation[Any]:
     """The controller's answer. codes: the error codes of an answer; while NOT_CONTROLLER is among them, ask again."""
     failure: KafkaError | None = None
     while True:
@@ -96,7 +74,7 @@ def to_controller(message: Message, codes: Callable[[Any], Iterable[int]]) -> Ca
 
 def describe_topic_partitions(
     names: Sequence[str] | None = None, page_partitions: int | None = None
-) -> Call[list[DescribedTopic]]:
+) -> Conversation[list[DescribedTopic]]:
     """These topics (None: all), each with all its partitions, by name. Errors of a topic stand at the topic.
 
     One that is not there is looked for at other brokers too. Raises INVALID_REQUEST if the server's cursor does not go
@@ -116,7 +94,7 @@ def describe_topic_partitions(
 
 def _described(
     names: Sequence[str] | None, page_partitions: int | None, failure: KafkaError | None
-) -> Call[dict[str, DescribedTopic]]:
+) -> Conversation[dict[str, DescribedTopic]]:
     """As one broker knows them; failure: why another one is asked."""
     found: dict[str, DescribedTopic] = {}
     partitions: dict[str, dict[int, Any]] = {}
@@ -147,7 +125,7 @@ def _described(
     return found
 
 
-def describe_cluster(expected: Collection[int] = ()) -> Call[DescribeClusterResponse]:
+def describe_cluster(expected: Collection[int] = ()) -> Conversation[DescribeClusterResponse]:
     """The brokers that run. While one that is expected is missing, other brokers are asked too."""
     failure: KafkaError | None = None
     for _ in range(LOOKS):
@@ -176,7 +154,7 @@ def elect_leaders(
     *,
     desired: Mapping[TopicPartition, int] | None = None,
     skip_wait: bool = False,
-) -> Call[dict[TopicPartition, Elected]]:
+) -> Conversation[dict[TopicPartition, Elected]]:
     """What became of each partition; None: of those where there was something to elect.
 
     election_type: 0 the preferred leader, 1 any live replica of a leaderless one; of a heirlog cluster also 2 and 3 the

@@ -1,7 +1,7 @@
 """What a client tells its caller apart: failures that ask for different next steps.
 
-Each is a `KafkaError` with the code that a broker gives for it. No answer at all is an `OSError` and belongs to whoever
-has the sockets.
+Each is a `KafkaError` with the code that a broker gives for it. No answer at all is an `OSError`: a TimeoutError, a
+ConnectionError, or `Unsupported`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,10 @@ class TopicRecreated(KafkaError):
         self.topic = topic
         self.expected = expected
         self.found = found
+
+
+class Unsupported(OSError):
+    """The server speaks no version of this API that we speak: no answer, and asking again cannot help."""
 
 
 class AuthenticationFailed(KafkaError):

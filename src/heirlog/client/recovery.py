@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from heirlog.client.admin import Ask, Call, To, after
+from heirlog.client.admin import after
+from heirlog.client.call import Ask, Conversation, To
 from heirlog.metadata.basis import ReplicaAnswer
 from heirlog.metadata.loss_report import Loss, loss_of
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
@@ -48,7 +49,7 @@ class Described(NamedTuple):
 
 def describe_recovery(
     topics: Mapping[str, Sequence[int] | None] | None = None, *, ask_replicas: bool = False
-) -> Call[Described]:
+) -> Conversation[Described]:
     """The partitions without a leader: of these topics (None for a topic: all of its own), or of all.
 
     A partition that is named comes also if it has a leader. ask_replicas: have the controller ask those replicas that
