@@ -97,13 +97,28 @@ def append_to_a_log(files: SimFiles) -> None:
     files.open(f"{LOG_DIR}/{TOPIC}-0/00000000000000000000.log").append(b"x")
 
 
-@pytest.mark.parametrize("change", [unlink_the_clean_shutdown_file, append_to_a_log])
+def rename_a_log_that_was_not_deleted(files: SimFiles) -> None:
+    files.rename(f"{LOG_DIR}/{TOPIC}-0", f"{LOG_DIR}/{TOPIC}-0.00-delete")
+
+
+@pytest.mark.parametrize("change", [unlink_the_clean_shutdown_file, append_to_a_log, rename_a_log_that_was_not_deleted])
 def test_a_start_that_fails_and_has_changed_a_file_breaks_t18(stage: Stage, change: Callable[[SimFiles], None]) -> None:
     stop(stage, "broker-1")
     stage.cluster.start("broker-1")
     change(files_of(stage, "broker-1"))
     with pytest.raises(Violation, match="T18: broker 1 stopped cleanly; 1 starts"):
         stage.cluster.kill("broker-1")
+
+
+def test_a_start_that_fails_may_lose_what_a_deleted_log_had_not_flushed(stage: Stage) -> None:
+    files = files_of(stage, "broker-1")
+    stop(stage, "broker-1")
+    files.mkdirs(f"{LOG_DIR}/gone-0.00-delete")
+    files.open(f"{LOG_DIR}/gone-0.00-delete/00000000000000000000.log", create=True).append(b"x")
+    stage.cluster.start("broker-1")
+    files.unlink(f"{LOG_DIR}/gone-0.00-delete/00000000000000000000.log")
+    stage.cluster.kill("broker-1")
+    assert stage.world.counters["start.failed"] == 1
 
 
 def test_what_a_registered_incarnation_changes_is_nobody_s_business(stage: Stage) -> None:

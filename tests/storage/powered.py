@@ -13,7 +13,6 @@ from heirlog.storage.log import Log
 from heirlog.storage.log_directory import LogDirectory
 
 KEY = ("t", 0)
-TOPIC_ID = Uuid(bytes(15) + b"\x07")
 
 
 class PoweredLog:
@@ -27,6 +26,8 @@ class PoweredLog:
         self.disk = SimDisk(self.world, self.host, self.world.stream("disk"))
         self.epoch = 0
         self.serial = 0
+        self.generation = 0
+        """Rises when the topic is recreated under its name."""
         self.boot()
         format_directory(self.files, "/data", "c", 1, Uuid(bytes(16)), lambda error: None)
         self.world.run_for(100)
@@ -38,8 +39,13 @@ class PoweredLog:
     def log(self) -> Log:
         return self.directory.logs[KEY]
 
+    @property
+    def topic_id(self) -> Uuid:
+        return Uuid(self.generation.to_bytes(16, "big"))
+
     def create_log(self) -> None:
-        self.directory.create_log(*KEY, TOPIC_ID, self.config)
+        self.generation += 1
+        self.directory.create_log(*KEY, self.topic_id, self.config)
 
     def boot(self) -> None:
         self.process = self.world.begin(self.host)

@@ -26,14 +26,38 @@ def files() -> MemoryFiles:
     return files
 
 
-def opened(files: MemoryFiles) -> LogDirectory:
+def loaded(files: MemoryFiles) -> LogDirectory:
     directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
     results: list[OSError | None] = []
     directory.load_logs(lambda topic: LogConfig(), 0, results.append)
+    assert results == [None]
+    return directory
+
+
+def opened(files: MemoryFiles) -> LogDirectory:
+    directory = loaded(files)
+    results: list[OSError | None] = []
     directory.claim(results.append)
     files.run()
-    assert results == [None, None]
+    assert results == [None]
     return directory
+
+
+def with_a_flushed_log(files: MemoryFiles, topic: str = "t") -> LogDirectory:
+    """Of three records; log start 2, recovery point and high watermark 3."""
+    directory = opened(files)
+    log = directory.create_log(topic, 0, TOPIC_ID, LogConfig())
+    log.append_as_leader(batch("a", "b", "c"), 0, 0)
+    log.increment_log_start(2)
+    log.flush(lambda error: None)
+    files.run()
+    directory.write_checkpoints({(topic, 0): 3})
+    files.run()
+    return directory
+
+
+def marks(files: MemoryFiles) -> list[str]:
+    return [name for name in files.list(PATH) if name.endswith("-delete")]
 
 
 def closed(files: MemoryFiles, directory: LogDirectory, epoch: int, **more: object) -> list[OSError | None]:
@@ -104,6 +128,7 @@ def test_loading_after_a_clean_stop_writes_nothing_and_the_claim_removes_the_fil
     assert files.operations == []
     assert {path: bytes(inode.data) for path, inode in files.inodes.items()} == before
     claimed: list[OSError | None] = []
+    again = loaded(files)
     again.claim(claimed.append)
     assert (files.operations, claimed) == (["unlink .kafka_cleanshutdown", f"sync {PATH}"], [])
     files.run()
@@ -288,7 +313,70 @@ def test_deleting_frees_the_name_at_once_and_the_bytes_later(files: MemoryFiles)
     assert directory.failure is None
 
 
-def test_what_was_being_deleted_goes_at_the_next_load(files: MemoryFiles) -> None:
+@pytest.mark.parametrize("topic", ["t", "t" * 249])
+@pytest.mark.parametrize("is_set_aside", [False, True])
+def test_after_a_crash_a_recreated_log_is_not_judged_by_the_checkpoints_of_the_one_before(
+    files: MemoryFiles, topic: str, is_set_aside: bool
+) -> None:
+    directory = with_a_flushed_log(files, topic)
+    if is_set_aside:
+        directory.set_aside(topic, 0)
+    else:
+        directory.delete_log(topic, 0)()
+    log = directory.create_log(topic, 0, Uuid(bytes(16)[:-1] + b"\x01"), LogConfig())
+    log.append_as_leader(batch("new"), 0, 0)
+    files.crash(lambda flushed, written: written)
+    files.inodes[f"{PATH}/{topic}-0/partition.metadata"].data.clear()
+    again = loaded(files)
+    found = again.logs[topic, 0]
+    assert (contents(found), found.topic_id, found.recovery_point) == ([(0, "new")], None, 0)
+    assert again.high_watermarks == {}
+    again.claim(lambda error: None)
+    files.run()
+    assert marks(files) == []
+    files.crash()
+    assert loaded(files).high_watermarks == {}
+
+
+def test_the_directory_of_a_deleted_log_stays_until_no_checkpoint_names_it(files: MemoryFiles) -> None:
+    directory = with_a_flushed_log(files)
+    directory.delete_log("t", 0)()
+    assert len(marks(files)) == 1
+    files.run()
+    assert marks(files) == []
+    assert files.inodes[f"{PATH}/recovery-point-offset-checkpoint"].data == b"0\n0\n"
+
+
+def test_deleting_a_log_that_no_checkpoint_names_writes_none(files: MemoryFiles) -> None:
+    directory = opened(files)
+    directory.create_log("t", 0, TOPIC_ID, LogConfig())
+    files.run()
+    files.operations.clear()
+    directory.delete_log("t", 0)()
+    files.run()
+    assert not [operation for operation in files.operations if "checkpoint" in operation] and marks(files) == []
+
+
+def test_a_checkpoint_that_cannot_be_written_keeps_the_directory_of_the_deleted_log(files: MemoryFiles) -> None:
+    directory = with_a_flushed_log(files)
+    remove = directory.delete_log("t", 0)
+    files.flush_error = OSError(5, "Input/output error")
+    files.run()
+    remove()
+    assert len(marks(files)) == 1 and directory.failure is files.flush_error
+
+
+def test_a_log_that_was_moved_away_while_the_node_was_down_is_forgotten_before_anything_is_created(
+    files: MemoryFiles,
+) -> None:
+    with_a_flushed_log(files)
+    files.crash()
+    files.rmdir(f"{PATH}/t-0")
+    opened(files)
+    assert files.inodes[f"{PATH}/recovery-point-offset-checkpoint"].data == b"0\n0\n"
+
+
+def test_what_was_being_deleted_goes_at_the_next_claim(files: MemoryFiles) -> None:
     directory = opened(files)
     directory.create_log("t", 0, TOPIC_ID, LogConfig())
     directory.delete_log("t", 0)

@@ -65,11 +65,29 @@ class Machine(PoweredLog):
 
     def cut_power(self) -> None:
         self.begin_again(Exit("killed", -9, ""))
+        if KEY in self.directory.logs and self.log.topic_id != self.topic_id:
+            # torn before it was durable, or the log of the topic that was deleted: as a broker does at its start
+            assert self.safe == 0
+            self.remove_log()
         if KEY not in self.directory.logs:
             assert self.safe == 0
-            self.create_log()
+            self.recreate()
         assert self.log.log_end_offset >= self.safe
         self.epoch += 1
+
+    def remove_log(self) -> None:
+        if self.random.random() < 0.5:
+            self.directory.set_aside(*KEY)
+        else:
+            remove = self.directory.delete_log(*KEY)
+            self.world.schedule(self.random.choice((0, 1000, 5000)), self.process, "remove", remove)
+
+    def recreate(self) -> None:
+        if KEY in self.directory.logs:
+            self.remove_log()
+            self.world.run_for(self.random.choice((0, 0, 1, 20)))
+        self.create_log()
+        self.ever, self.safe = {}, 0
 
     def check(self) -> None:
         log = self.log
@@ -94,6 +112,7 @@ def test_no_power_cut_takes_what_was_flushed_or_leaves_what_was_never_written(se
     machine = Machine(seed)
     choices = [machine.append] * 8 + [machine.truncate, machine.flush, machine.cut_power, machine.stop_cleanly]
     choices += [lambda: machine.log.roll(), lambda: machine.directory.write_checkpoints({}), machine.delete_old]
+    choices += [machine.recreate]
     for _ in range(60):
         machine.random.choice(choices)()
         machine.check()

@@ -157,13 +157,15 @@ class Custody:
 
 
 def _digest(disk: SimDisk) -> Digest:
-    """Of everything but the metadata log, since an observer may fetch before it is registered, and but what a log has
-    given up already: any start may remove it.
+    """Of everything except the metadata log, since an observer may fetch before it is registered, and except what was
+    given up already: a clean stop does not flush it, and any start may remove it.
     """
     return {
         path: crc32(data)
         for path, data in disk.contents()
-        if f"/{METADATA_TOPIC}-" not in path and not path.endswith((".deleted", ".cleaned"))
+        if f"/{METADATA_TOPIC}-" not in path
+        and f"{DELETE_SUFFIX}/" not in path
+        and not path.endswith((".deleted", ".cleaned"))
     }
 
 

@@ -4,7 +4,8 @@
     segment.py        one `.log` file with its `.index` and `.timeindex` (index.py)
     epochs.py         which leader epoch began where: `leader-epoch-checkpoint`
     producers.py      idempotence: what each producer id wrote last, `.snapshot`
-    directory.py      one entry of `log.dirs`: identity, clean-shutdown file, checkpoints, the logs in it
+    log_directory.py  one entry of `log.dirs`: identity, clean-shutdown file, the logs in it, and their checkpoints
+                      (directory_checkpoints.py)
     cleaning/         compaction of one log, in small steps
     atomic.py, checkpoints.py, identity.py   the small files
 

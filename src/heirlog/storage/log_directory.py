@@ -12,6 +12,9 @@ A partition's directory is `<topic>-<partition>`. Deleting renames it to `<topic
 once, so that the name is free; the bytes go later (file.delete.delay.ms), or at the next claim. Setting aside renames
 it to `<topic>-<partition>.<32 hex digits>-stray`; its bytes stay until an operator removes them, or the metadata know
 the partition again. The metadata log may be in here too: it belongs to `raft` and is skipped.
+
+A directory `...-delete`, empty where a log was set aside, stays until no checkpoint names the old log any more:
+`directory_checkpoints.py` says why.
 """
 
 from __future__ import annotations
@@ -19,28 +22,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from heirlog.env import Files
 from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, Uuid
-from heirlog.storage.atomic import AtomicFile, OnDurable
-from heirlog.storage.checkpoints import (
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
-    read_offsets,
-    render_offsets,
-)
+from heirlog.storage.atomic import OnDurable
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
+from heirlog.storage.directory_checkpoints import DirectoryCheckpoints, TopicPartition
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
 from heirlog.storage.recovery import Slices
 from heirlog.storage.turns import Turns
-
-TopicPartition: TypeAlias = tuple[str, int]
-Offsets: TypeAlias = dict[TopicPartition, int]
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -71,8 +65,7 @@ class LogDirectory:
         flushed; -1 if the broker had no epoch. The node decides over all its directories:
         `clean_shutdown.decide_previous_broker_epoch`."""
         self.logs: dict[TopicPartition, Log] = {}
-        self.high_watermarks: dict[TopicPartition, int] = read_offsets(files, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
-        """As last written; of the logs on disk at start."""
+        self._checkpoints = DirectoryCheckpoints(files, path, self.logs, self._background_done)
         self.failure: OSError | None = None
         self.on_failure: Callable[[OSError], None] | None = None
         self.missing: list[tuple[TopicPartition, int, int]] = []
@@ -85,11 +78,6 @@ class LogDirectory:
         self._files = files
         self._turns = Turns()
         self._loaded = False
-        self._recovery_points = AtomicFile(files, path, RECOVERY_POINT_CHECKPOINT)
-        self._log_starts = AtomicFile(files, path, LOG_START_CHECKPOINT)
-        self._watermarks = AtomicFile(files, path, HIGH_WATERMARK_CHECKPOINT)
-        self._written: dict[AtomicFile, Offsets] = {}
-        """What each of them was last given."""
 
     @classmethod
     def open(cls, files: Files, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
@@ -116,6 +104,11 @@ class LogDirectory:
                 "--config <server.properties>`"
             )
         return cls(files, path, found.directory_id, read_clean_shutdown(files, path))
+
+    @property
+    def high_watermarks(self) -> Mapping[TopicPartition, int]:
+        """As last written; of the logs on disk at start."""
+        return self._checkpoints.high_watermarks
 
     @property
     def was_clean(self) -> bool:
@@ -150,44 +143,63 @@ class LogDirectory:
         """
 
         def synced(error: OSError | None) -> None:
-            if error is None:
-                try:
-                    for name in self._deleted:
-                        self._files.rmdir(f"{self.path}/{name}")
-                    self._deleted = []
-                except OSError as failure:
-                    error = failure
+            if error is not None or not (self._deleted or self._checkpoints.name_logs_that_are_gone):
+                done(error)
+                return
+            try:
+                self._checkpoints.write({}, written)
+            except OSError as failure:
+                done(failure)
+
+        def written(error: OSError | None) -> None:
+            done(error or self._remove(self._deleted))
+
+        def done(error: OSError | None) -> None:
             self._background_done(error)
             on_claimed(error)
 
         remove_clean_shutdown(self._files, self.path, synced)
 
+    def _remove(self, names: list[str]) -> OSError | None:
+        """Directories of logs that no checkpoint names any more."""
+        try:
+            while names:
+                self._files.rmdir(f"{self.path}/{names[-1]}")
+                names.pop()
+        except OSError as error:
+            return error
+        return None
+
     def _load_all(self, config_for: Callable[[str], LogConfig], wall_ms: int, on_log: Callable[[Log], None]) -> None:
-        recovery_points = read_offsets(self._files, f"{self.path}/{RECOVERY_POINT_CHECKPOINT}")
-        log_starts = read_offsets(self._files, f"{self.path}/{LOG_START_CHECKPOINT}")
-        for name in self._files.list(self.path):
+        names = self._files.list(self.path)
+        self._deleted = [name for name in names if name.endswith(DELETE_SUFFIX)]
+        if not self.was_clean:
+            for name in self._deleted:
+                self._distrust_checkpoints(name)
+        for name in names:
             dir_path = f"{self.path}/{name}"
-            if name.endswith(DELETE_SUFFIX):
-                self._deleted.append(name)
-                continue
             if name.endswith(STRAY_SUFFIX):
                 self._note_stray(name)
                 continue
             key = parse_directory_name(name)
             if key is None or key[0] == METADATA_TOPIC or not self._files.is_dir(dir_path):
                 continue
+            recovery_point, log_start_offset = self._checkpoints.found(key)
+            if self.was_clean and key in self._checkpoints.recovery_points and log_start_offset > recovery_point:
+                # after a clean stop no log begins above its end: obeying a damaged checkpoint would empty the log
+                log_start_offset = 0
             log = Log.open(
                 self._files,
                 dir_path,
                 *key,
                 config_for(key[0]),
                 clean=self.was_clean,
-                recovery_point=recovery_points.get(key, 0),
-                log_start_offset=self._credible_start(key, log_starts, recovery_points),
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
                 turns=self._turns,
             )
-            if log.topic_id is None and recovery_points.get(key, 0) > 0:
+            if log.topic_id is None and recovery_point > 0:
                 # the id was durable before the recovery point rose: not a torn write, and the log has records
                 raise OSError(
                     f"{dir_path}/partition.metadata is missing or damaged, so the topic of these records is unknown: "
@@ -195,22 +207,14 @@ class LogDirectory:
                 )
             self._add(key, log)
             on_log(log)
-        if self.was_clean and not self._holds(recovery_points):
+        if self.was_clean and not self._holds(self._checkpoints.recovery_points):
             self.clean_broker_epoch = None
         self._loaded = True
 
-    def _credible_start(
-        self,
-        key: TopicPartition,
-        log_starts: Mapping[TopicPartition, int],
-        recovery_points: Mapping[TopicPartition, int],
-    ) -> int:
-        """After a clean stop no log begins above its end: such a checkpoint is damaged, and obeying it would empty the
-        log."""
-        start = log_starts.get(key, 0)
-        if self.was_clean and key in recovery_points and start > recovery_points[key]:
-            return 0
-        return start
+    def _distrust_checkpoints(self, deleted: str) -> None:
+        key = parse_directory_name(deleted.rpartition(".")[0])
+        if key is not None:
+            self._checkpoints.distrust(*key, is_cut=len(deleted) == _MAX_NAME_LENGTH)
 
     def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
         """Is everything there that the clean stop had flushed? A log that was cut, damaged or removed since must not
@@ -224,7 +228,7 @@ class LogDirectory:
 
     def _add(self, key: TopicPartition, log: Log) -> None:
         log.on_failure = self._failed
-        log.on_truncated = self._write_recovery_points
+        log.on_truncated = self._checkpoints.write_recovery_points
         self.logs[key] = log
 
     # logs
@@ -256,20 +260,46 @@ class LogDirectory:
     def delete_log(self, topic: str, partition: int) -> Callable[[], None]:
         """Take a log out of the directory at once; its bytes go when the returned function is called.
 
-        The caller does that after `file.delete.delay.ms`; if it never does, the next load does. Raises OSError.
+        The caller does that after `file.delete.delay.ms`; if it never does, the next claim does. Raises OSError.
         """
+        log = self._take_out(topic, partition)
+        name = self._move_away(log, DELETE_SUFFIX)
+        return self._once_forgotten(log, name, log.close)
+
+    def _take_out(self, topic: str, partition: int) -> Log:
         log = self.logs.pop((topic, partition))
-        self.high_watermarks.pop((topic, partition), None)
         log.detach()
-        target = self._free_path(log, DELETE_SUFFIX)
-        self._files.rename(log.dir_path, target)
+        return log
+
+    def _move_away(self, log: Log, kind: str) -> str:
+        """The new name of its directory."""
+        name = self._free_name(log, kind)
+        self._files.rename(log.dir_path, f"{self.path}/{name}")
         self._files.sync_dir(self.path, self._background_done)
+        return name
+
+    def _once_forgotten(self, log: Log, name: str, close: Callable[[], None]) -> Callable[[], None]:
+        """A function that removes the directory `name`, at once or as soon as no checkpoint names the log any more."""
+        is_forgotten = is_wanted = False
+
+        def remove_if_due() -> OSError | None:
+            is_due = is_forgotten and is_wanted and self._files.exists(f"{self.path}/{name}")
+            return self._remove([name]) if is_due else None
+
+        def forgotten(error: OSError | None) -> None:
+            nonlocal is_forgotten
+            is_forgotten = error is None
+            self._background_done(error or remove_if_due())
 
         def remove() -> None:
-            log.close()
-            if self._files.exists(target):
-                self._files.rmdir(target)
+            nonlocal is_wanted
+            is_wanted = True
+            close()
+            error = remove_if_due()
+            if error is not None:
+                raise error
 
+        self._checkpoints.forget((log.topic, log.partition), forgotten)
         return remove
 
     def set_aside(self, topic: str, partition: int) -> str:
@@ -277,14 +307,13 @@ class LogDirectory:
 
         Its records are flushed first: nothing else has to have them.
         """
-        log = self.logs.pop((topic, partition))
-        self.high_watermarks.pop((topic, partition), None)
-        log.detach()
-        target = self._free_path(log, STRAY_SUFFIX)
-        self._files.rename(log.dir_path, target)
-        self._files.sync_dir(self.path, self._background_done)
+        log = self._take_out(topic, partition)
+        marker = self._free_name(log, DELETE_SUFFIX)
+        self._files.mkdirs(f"{self.path}/{marker}")
+        name = self._move_away(log, STRAY_SUFFIX)
+        self._once_forgotten(log, marker, lambda: None)()
         log.flush_and_close(self._background_done)
-        return target
+        return f"{self.path}/{name}"
 
     def _note_stray(self, name: str) -> None:
         match = _STRAY_NAME.fullmatch(name)
@@ -335,15 +364,15 @@ class LogDirectory:
         self._add((topic, stray.partition), log)
         return log
 
-    def _free_path(self, log: Log, kind: str) -> str:
-        """A free name: the same partition may be created and deleted again before the bytes of the first are gone."""
+    def _free_name(self, log: Log, kind: str) -> str:
+        """The same partition may be created and deleted again before the bytes of the first are gone."""
         count = 0
         while True:
             unique = sha256(b"%b %d %d" % (log.topic_id or b"", log.partition, count)).hexdigest()[:32]
             suffix = f"-{log.partition}.{unique}{kind}"
-            path = f"{self.path}/{log.topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
-            if not self._files.exists(path):
-                return path
+            name = f"{log.topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+            if not self._files.exists(f"{self.path}/{name}"):
+                return name
             count += 1
 
     def space(self) -> tuple[int, int]:
@@ -357,53 +386,9 @@ class LogDirectory:
     ) -> None:
         """Recovery points, log starts and high watermarks; a partition not named keeps its last watermark.
 
-        What holds the same as the last time is written only where somebody waits for it: ten thousand partitions that
-        nobody writes to are no reason to flush three files every five seconds.
-
-        Raises OSError; what fails later fails the directory. `on_durable` hears of the last of the three.
+        Raises OSError; what fails later fails the directory. `on_durable` hears of the last of the three files.
         """
-        for key in self.logs:
-            if key in high_watermarks:
-                self.high_watermarks[key] = high_watermarks[key]
-        left = 3
-        first_error: OSError | None = None
-
-        def done(error: OSError | None) -> None:
-            nonlocal left, first_error
-            left -= 1
-            first_error = first_error or error
-            self._background_done(error)
-            if left == 0 and on_durable is not None:
-                on_durable(first_error)
-
-        for file, offsets_now in (
-            (self._recovery_points, self._recovery_points_now),
-            (self._log_starts, self._log_starts_now),
-            (self._watermarks, self._watermarks_now),
-        ):
-            if on_durable is None and self._written.get(file) == offsets_now():
-                continue
-            self._write(file, offsets_now, done)
-
-    def _write_recovery_points(self) -> None:
-        self._write(self._recovery_points, self._recovery_points_now, self._background_done)
-
-    def _write(self, file: AtomicFile, offsets_now: Callable[[], Offsets], on_durable: OnDurable) -> None:
-        def render() -> bytes:
-            offsets = self._written[file] = offsets_now()
-            return render_offsets(offsets)
-
-        file.write_rendered(render, on_durable)
-
-    def _recovery_points_now(self) -> Offsets:
-        # without a topic id there is none: a recovery point says that the id was durable, too
-        return {key: log.recovery_point for key, log in self.logs.items() if log.topic_id is not None}
-
-    def _log_starts_now(self) -> Offsets:
-        return {key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset}
-
-    def _watermarks_now(self) -> Offsets:
-        return {key: self.high_watermarks[key] for key in self.logs if key in self.high_watermarks}
+        self._checkpoints.write(high_watermarks, on_durable)
 
     # stopping
 
@@ -477,8 +462,7 @@ class LogDirectory:
         """Give back the files, writing nothing."""
         for log in self.logs.values():
             log.close()
-        for file in (self._recovery_points, self._log_starts, self._watermarks):
-            file.close()
+        self._checkpoints.close()
 
     def _background_done(self, error: OSError | None) -> None:
         if error is not None:
