@@ -14,7 +14,7 @@ import pytest
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection
 from heirlog.blocking.data import DataClient
-from heirlog.blocking.peers import parse_bootstrap
+from heirlog.client.cluster import parse_bootstrap
 from heirlog.client.errors import Unsupported
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.frames import RequestHeader, decode_request, encode_response, parse_header

@@ -60,7 +60,9 @@ def create(cluster: Cluster, client: DataClient) -> Create:
     def made(name: str | None = None) -> str:
         name = name or next(names)
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=3)
-        response = client._peers.ask_any(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 30)
+        response = client._peers.run(
+            client._cluster.ask_any(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 30)
+        )
         assert response.topics[0].error_code == 0, response
         return name
 
@@ -69,7 +71,9 @@ def create(cluster: Cluster, client: DataClient) -> Create:
 
 def delete(cluster: Cluster, client: DataClient, topic: str) -> None:
     by_name = DeleteTopicsRequest.DeleteTopicState(name=topic)
-    client._peers.ask_any(DeleteTopicsRequest(topics=[by_name], topic_names=[topic], timeout_ms=30_000), 30)
+    client._peers.run(
+        client._cluster.ask_any(DeleteTopicsRequest(topics=[by_name], topic_names=[topic], timeout_ms=30_000), 30)
+    )
 
 
 def batch(numbers: range, timestamp_ms: int = 1_700_000_000_000) -> bytearray:
@@ -242,7 +246,7 @@ def test_a_leader_killed_while_it_is_written_to_and_read_from_costs_nothing(
 
 def leading(client: DataClient, topic: str, partition: int = 0) -> int:
     client.topics([topic])
-    return client._peers.view.topics[topic].partitions[partition][0]
+    return client._cluster.view.topics[topic].partitions[partition][0]
 
 
 def test_a_topic_that_no_broker_creates_is_waited_for_and_then_refused(cluster: Cluster) -> None:

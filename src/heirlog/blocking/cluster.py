@@ -10,20 +10,16 @@ the answer was lost: `produce` without idempotence may append twice, as with any
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
-from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
-from heirlog.client.call import Ask, Conversation, To
-from heirlog.client.errors import Unsupported
-from heirlog.client.offsets import find_coordinator, found_coordinator
-from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
+from heirlog.client.call import Conversation
+from heirlog.client.coordinators import ask_coordinator
+from heirlog.client.leaders import ask_leader
 from heirlog.client.security import PLAINTEXT, Security
 from heirlog.env import Buffer
-from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.errors import error_code as code_of
+from heirlog.protocol.errors import KafkaError, error_code
 from heirlog.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -37,7 +33,6 @@ from heirlog.protocol.types import Endpoint
 
 R = TypeVar("R")
 
-PAUSE_S = 0.02
 LATEST = -1
 EARLIEST = -2
 
@@ -54,6 +49,7 @@ class BlockingClient:
         security: Security = PLAINTEXT,
     ) -> None:
         self._peers = Peers(bootstrap, security=security, client_id=client_id)
+        self._cluster = self._peers.cluster
         self._timeout_s = timeout_s
 
     def __enter__(self) -> Self:
@@ -69,27 +65,22 @@ class BlockingClient:
 
     def admin(self, message: Message, *, timeout_s: float | None = None) -> Any:
         """The response of the first server that answers. Raises OSError when none did in time."""
-        return self._peers.ask_any(message, self._timeout_s if timeout_s is None else timeout_s)
+        return self._peers.run(self._cluster.ask_any(message, self._time(timeout_s)))
 
     def metadata(self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None) -> MetadataResponse:
         """Brokers, and these topics (None: all). Creates no topic."""
-        response = self._peers.metadata(topics, self._timeout_s if timeout_s is None else timeout_s)
-        self._peers.view.learn(response)
-        return response
+        return self._peers.run(self._cluster.metadata(topics, self._time(timeout_s)))
 
     # one broker, a group's coordinator
 
     def brokers(self) -> dict[int, Endpoint]:
         """Where each live broker listens for clients. Raises OSError."""
         self.metadata([])
-        return dict(self._peers.view.brokers)
+        return dict(self._cluster.view.brokers)
 
     def send_to_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
         """The response of this broker. Raises KafkaError if there is no such broker now, OSError."""
-        endpoint = self.brokers().get(broker_id)
-        if endpoint is None:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no live broker {broker_id}")
-        return self._ask(endpoint, message, self._deadline(timeout_s))
+        return self._peers.run(self._cluster.ask_broker(broker_id, message, self._time(timeout_s)))
 
     def send_to_coordinator(
         self,
@@ -104,67 +95,16 @@ class BlockingClient:
 
         newest: speak no later version. Raises KafkaError without a coordinator, OSError.
         """
-        patience = Patience(self._timeout_s if timeout_s is None else timeout_s)
-        while True:
-            failure: Exception
-            try:
-                code, reason, endpoint = found_coordinator(
-                    self._peers.ask_any(find_coordinator(group), patience.left_s())
-                )
-                response = None if code else self._peers.ask(endpoint, message, patience.left_s(), newest)
-            except Unsupported:
-                raise
-            except OSError as error:
-                failure = error
-            else:
-                if response is not None:
-                    code = error_code(response)
-                    if code not in FIND_COORDINATOR_AGAIN or patience.over:
-                        return response
-                failure = KafkaError(code_of(code), f"group {group} has no coordinator now: {reason or ''}")
-                if code not in FIND_COORDINATOR_AGAIN:
-                    raise failure
-            patience.again(failure)
+        time_s = self._time(timeout_s)
+        call = ask_coordinator(self._cluster, group, message, time_s, code_of=error_code, newest=newest)
+        return self._peers.run(call)
 
-    def run(self, call: Conversation[R], *, timeout_s: float | None = None) -> R:
-        """The result of a call of `heirlog.client.admin`. timeout_s: without any progress.
+    def run(self, conversation: Conversation[R], *, timeout_s: float | None = None) -> R:
+        """The result of a conversation of `heirlog.client.admin`. timeout_s: without any progress.
 
         Raises KafkaError where the call does or when there is no time to ask again, OSError when nobody answers.
         """
-        patience = Patience(self._timeout_s if timeout_s is None else timeout_s)
-        try:
-            ask = next(call)
-            while True:
-                if ask.failure is not None:
-                    patience.again(ask.failure)
-                ask = call.send(self._answer(ask, patience))
-                if ask.failure is None:
-                    patience.progress()
-        except StopIteration as end:
-            result: R = end.value
-            return result
-
-    def _answer(self, ask: Ask, patience: Patience) -> Any:
-        if ask.to is To.ANY:
-            with patience.explained():
-                if ask.failure is not None:
-                    # another broker may reach whom that one did not
-                    self._peers.look_elsewhere([], patience.left_s())
-                return self._peers.ask_any(ask.message, patience.left_s())
-        while True:
-            if ask.failure is not None or self._peers.view.controller_id not in self._peers.view.brokers:
-                self._peers.look_elsewhere([], patience.left_s())
-            endpoint = self._peers.view.brokers.get(self._peers.view.controller_id)
-            if endpoint is None:
-                patience.again(KafkaError(ErrorCode.NOT_CONTROLLER, "no broker names a controller"))
-                continue
-            try:
-                return self._peers.ask(endpoint, ask.message, patience.left_s())
-            except Unsupported:
-                raise
-            except OSError as error:
-                self._peers.view.controller_id = -1
-                patience.again(error)
+        return self._peers.run(self._cluster.converse(conversation, self._time(timeout_s)))
 
     # a partition's leader
 
@@ -182,28 +122,12 @@ class BlockingClient:
         message: a message, or a function of the topic's id that makes it. error_code: the code in a response for which
         the request is repeated while it is in `LOOK_AGAIN`; the last response is returned when time is over.
         """
-        deadline = self._deadline(timeout_s)
-        response: Any = None
-        failure: Exception | None = None
-        while True:
-            try:
-                endpoint, topic_id = self._leader(topic, partition, deadline)
-                made = message if isinstance(message, Message) else message(topic_id)
-                response = self._ask(endpoint, made, deadline)
-            except Unsupported:
-                raise
-            except (OSError, KafkaError) as error:
-                # as in `Patience`: a try that was cut short at the end says less than what failed before
-                if failure is None or not isinstance(error, TimeoutError):
-                    failure = error
-            else:
-                if error_code is None or error_code(response) not in LOOK_AGAIN:
-                    return response
-            if time.monotonic() + PAUSE_S >= deadline:
-                if response is not None:
-                    return response
-                raise failure or TimeoutError(f"{topic}-{partition}: no answer in time")
-            time.sleep(PAUSE_S)
+
+        def made(topic_id: bytes) -> Message:
+            return message if isinstance(message, Message) else message(topic_id)
+
+        call = ask_leader(self._cluster, topic, partition, made, self._time(timeout_s), code_of=error_code)
+        return self._peers.run(call)
 
     def produce(
         self,
@@ -291,24 +215,5 @@ class BlockingClient:
 
     # plumbing
 
-    def _deadline(self, timeout_s: float | None) -> float:
-        return time.monotonic() + (self._timeout_s if timeout_s is None else timeout_s)
-
-    def _leader(self, topic: str, partition: int, deadline: float) -> tuple[Endpoint, bytes]:
-        """Asked anew each time: one small round trip, and never a stale answer. Raises KafkaError, OSError."""
-        response = self.metadata([topic], timeout_s=deadline - time.monotonic())
-        found = response.topics[0]
-        if found.error_code:
-            raise KafkaError(error_code(found.error_code), f"topic {topic}")
-        for known in found.partitions:
-            if known.partition_index == partition:
-                if known.leader_id not in self._peers.view.brokers:
-                    raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
-                return self._peers.view.brokers[known.leader_id], found.topic_id
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} has no partition {partition}")
-
-    def _ask(self, endpoint: Endpoint, message: Message, deadline: float) -> Any:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"timed out before the request to {endpoint} was sent")
-        return self._peers.ask(endpoint, message, left)
+    def _time(self, timeout_s: float | None) -> float:
+        return self._timeout_s if timeout_s is None else timeout_s

@@ -120,12 +120,12 @@ class Connection:
         self._broken = self._broken or "closed by us"
         self._sock.close()
 
-    def version_of(self, request: type[Message]) -> int:
-        """The newest version both sides speak. Raises Unsupported."""
+    def version_of(self, request: type[Message], newest: int | None = None) -> int:
+        """The newest version that both sides speak; newest: none above this. Raises Unsupported."""
         version = common_version(request, self.versions)
         if version is None:
             raise Unsupported(f"{self.address} speaks no version of {request.__name__} that this client speaks")
-        return version
+        return version if newest is None else min(version, newest)
 
     def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
         """The response to `message`; `version`: this one instead of the newest common one."""

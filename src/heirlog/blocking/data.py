@@ -17,17 +17,15 @@ A client belongs to one thread and one process. Several fetches and producers of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
-from heirlog.blocking.connection import Connection
 from heirlog.blocking.fetcher import Fetcher
-from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
 from heirlog.blocking.producer import BatchProducer
-from heirlog.client import offsets
+from heirlog.client import coordinators, leaders
 from heirlog.client.errors import (
     AuthenticationFailed,
     EpochEnd,
@@ -37,12 +35,8 @@ from heirlog.client.errors import (
     Unsupported,
 )
 from heirlog.client.fetching import Fetched, PartitionFetch
-from heirlog.client.offsets import EARLIEST, LATEST, Answers, CommittedOffset, OffsetAt, TopicPartition
-from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
+from heirlog.client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAt, TopicPartition
 from heirlog.client.security import PLAINTEXT, Security, SecurityError, security_from_properties
-from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
-from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint
 
 __all__ = [
     "EARLIEST",
@@ -68,19 +62,12 @@ __all__ = [
     "security_from_properties",
 ]
 
-R = TypeVar("R")
-
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 MAX_WAIT_MS = 500
 FETCH_BYTES = 16 << 20
 REQUEST_BYTES = 4 << 20
 BUFFER_BYTES = 32 << 20
-TRY_SHARE = 1 / 3
-"""Of the time of a call, for one answer: a broker that hangs may have been replaced by then."""
-SHORTEST_TRY_S = 1.0
-TOPIC_MAY_COME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
-UNKNOWN_END = EpochEnd(-1, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +94,7 @@ class DataClient:
     ) -> None:
         self._peers = Peers(bootstrap, security=security, client_id=client_id)
         self._timeout_s = timeout_s
-        self._coordinators: dict[str, Endpoint] = {}
+        self._cluster = self._peers.cluster
 
     def __enter__(self) -> Self:
         return self
@@ -124,8 +111,8 @@ class DataClient:
 
     def topic_names(self, *, internal: bool = False) -> list[str]:
         """Every topic that this client may see, sorted. internal: also __consumer_offsets and its like."""
-        self._peers.look(None, self._timeout_s)
-        return sorted(name for name, topic in self._peers.view.topics.items() if internal or not topic.internal)
+        self._peers.run(self._cluster.look(None, self._timeout_s))
+        return sorted(name for name, topic in self._cluster.view.topics.items() if internal or not topic.internal)
 
     def topics(self, names: Iterable[str], *, create: bool = False) -> dict[str, Topic]:
         """Their ids and partitions. Raises KafkaError for a topic that is not there or must not be seen.
@@ -133,20 +120,8 @@ class DataClient:
         create: where brokers create topics by themselves they do so now; one that is not there is waited for.
         """
         wanted = list(names)
-        patience = Patience(self._timeout_s)
-        refused = self._peers.look(wanted, self._timeout_s) if wanted else {}
-        if not create and any(code in TOPIC_MAY_COME for code in refused.values()):
-            # a broker that has not yet read of a new topic answers as if there were none: one more is asked
-            refused = self._peers.look_elsewhere(wanted, patience.left_s())
-        while refused:
-            name, code = min(refused.items())
-            failure = KafkaError(code, f"topic {name!r} cannot be used")
-            if not create or code not in TOPIC_MAY_COME:
-                raise failure
-            patience.again(failure)
-            with patience.explained():
-                refused = self._peers.look_elsewhere(wanted, patience.left_s(), create=True)
-        known = self._peers.view.topics
+        self._peers.run(self._cluster.find_topics(wanted, self._timeout_s, create=create))
+        known = self._cluster.view.topics
         return {name: Topic(name, known[name].topic_id, sorted(known[name].partitions)) for name in wanted}
 
     def list_offsets(
@@ -156,26 +131,14 @@ class DataClient:
 
         With `READ_COMMITTED` the latest offset is the last stable one: no open transaction lies below it.
         """
-        timeout_ms = int(self._timeout_s * 1000)
-
-        def request(some: Mapping[TopicPartition, int]) -> Message:
-            return offsets.list_offsets(some, self._peers.view, isolation, timeout_ms)
-
-        return self._of_leaders(wanted, request, offsets.listed_offsets, "its offset cannot be listed")
+        return self._peers.run(leaders.list_offsets(self._cluster, wanted, self._timeout_s, isolation=isolation))
 
     def end_offset_for_epoch(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
         """For each partition where the newest leader epoch that is not above the wanted one ends in its log.
 
         (-1, -1) where the leader does not know, and from brokers before Kafka 2.1, which cannot say.
         """
-
-        def request(some: Mapping[TopicPartition, int]) -> Message:
-            return offsets.epoch_ends(some, self._peers.view)
-
-        try:
-            return self._of_leaders(wanted, request, offsets.found_epoch_ends, "its epochs cannot be read")
-        except Unsupported:
-            return dict.fromkeys(wanted, UNKNOWN_END)
+        return self._peers.run(leaders.epoch_ends(self._cluster, wanted, self._timeout_s))
 
     # reading and writing
 
@@ -225,7 +188,7 @@ class DataClient:
             first = self.list_offsets({place: EARLIEST})[place].offset
             last = self.list_offsets({place: LATEST})[place].offset
             if wanted.last_epoch >= 0 and first <= error.offset <= last:
-                raise LogTruncated(*place, error.offset, wanted.last_epoch, UNKNOWN_END) from error
+                raise LogTruncated(*place, error.offset, wanted.last_epoch, leaders.UNKNOWN_END) from error
             raise OffsetOutOfRange(*place, error.offset, first, last) from error
 
     def producer(
@@ -253,143 +216,8 @@ class DataClient:
 
     def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """What the group has committed, without partitions for which it has nothing."""
-        request = offsets.committed(group, partitions)
-        found: dict[TopicPartition, CommittedOffset] = {}
-
-        def read(response: Any) -> int:
-            code, partitions = offsets.found_committed(response)
-            found.update({key: offset for key, failed, offset in partitions if not failed and offset.offset >= 0})
-            return code or next((failed for _, failed, _ in partitions if failed), 0)
-
-        self._of_coordinator(group, request, offsets.NEWEST_OFFSET_FETCH_BY_NAME, read)
-        return found
+        return self._peers.run(coordinators.committed(self._cluster, group, partitions, self._timeout_s))
 
     def commit(self, group: str, committing: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
-
-        def read(response: Any) -> int:
-            return next((code for _, code, _ in offsets.commit_codes(response) if code), 0)
-
-        if committing:
-            self._of_coordinator(group, offsets.commit(group, committing), offsets.NEWEST_COMMIT_BY_NAME, read)
-
-    # plumbing
-
-    def _of_leaders(
-        self,
-        wanted: Mapping[TopicPartition, int],
-        request: Callable[[Mapping[TopicPartition, int]], Message],
-        read: Callable[[Any], Answers[R]],
-        refusal: str,
-    ) -> dict[TopicPartition, R]:
-        """Ask the leader of each partition, all leaders at once, and again those whose answer asks for that."""
-        patience = Patience(self._timeout_s)
-        results: dict[TopicPartition, R] = {}
-        if any(topic not in self._peers.view.topics for topic, _ in wanted):
-            raise_final(self._peers.look(sorted({topic for topic, _ in wanted}), patience.left_s()))
-        while True:
-            left = {key: value for key, value in wanted.items() if key not in results}
-            if not left:
-                return results
-            answers, failure = self._round(left, request, read, patience)
-            for key, code, result in answers:
-                if not code:
-                    results[key] = result
-                    continue
-                topic, partition = key
-                failure = KafkaError(error_code(code), f"{topic}-{partition}: {refusal}")
-                if code not in LOOK_AGAIN:
-                    raise failure
-            if len(results) < len(wanted):
-                patience.again(failure or TimeoutError("no leader answered"))
-                with patience.explained():
-                    raise_final(self._peers.look_elsewhere(sorted({topic for topic, _ in left}), patience.left_s()))
-
-    def _round(
-        self,
-        wanted: Mapping[TopicPartition, int],
-        request: Callable[[Mapping[TopicPartition, int]], Message],
-        read: Callable[[Any], Answers[R]],
-        patience: Patience,
-    ) -> tuple[list[tuple[TopicPartition, int, R]], Exception | None]:
-        """What those leaders say that are known and answer, and what happened to one of the others."""
-        failure: Exception | None = None
-        by_leader: dict[Endpoint, dict[TopicPartition, int]] = {}
-        for (topic, partition), value in wanted.items():
-            try:
-                leader = self._peers.view.leader(topic, partition)
-            except KafkaError as error:
-                failure = error
-                continue
-            by_leader.setdefault(leader.endpoint, {})[topic, partition] = value
-        asked: list[tuple[Endpoint, Connection]] = []
-        answers: list[tuple[TopicPartition, int, R]] = []
-        try:
-            for endpoint, some in by_leader.items():
-                try:
-                    asked.append((endpoint, self._peers.borrow(endpoint, self._try_s(patience))))
-                    asked[-1][1].submit(request(some), timeout_s=self._try_s(patience))
-                except Unsupported:
-                    raise
-                except OSError as error:
-                    failure = error
-            for _, connection in asked:
-                try:
-                    if connection.in_flight:
-                        answers.extend(read(connection.take(timeout_s=self._try_s(patience))))
-                except OSError as error:
-                    failure = error
-        finally:
-            for endpoint, connection in asked:
-                self._peers.give_back(endpoint, connection)
-        return answers, failure
-
-    def _try_s(self, patience: Patience) -> float:
-        return min(patience.left_s(), max(self._timeout_s * TRY_SHARE, SHORTEST_TRY_S))
-
-    def _of_coordinator(self, group: str, request: Message, newest: int, read: Callable[[Any], int]) -> None:
-        """Ask the group's coordinator until `read` finds no code that may pass. Raises KafkaError for others."""
-        patience = Patience(self._timeout_s)
-        while True:
-            failure: Exception
-            try:
-                endpoint = self._coordinators.get(group) or self._find_coordinator(group, patience)
-                code = read(self._peers.ask(endpoint, request, self._try_s(patience), newest))
-            except Unsupported:
-                raise
-            except OSError as error:
-                failure = error
-            else:
-                if not code:
-                    return
-                failure = KafkaError(error_code(code), f"the offsets of group {group}: {refusal_of_group(code)}")
-                if code not in FIND_COORDINATOR_AGAIN:
-                    raise failure
-            self._coordinators.pop(group, None)
-            patience.again(failure)
-
-    def _find_coordinator(self, group: str, patience: Patience) -> Endpoint:
-        while True:
-            left_s, try_s = patience.left_s(), self._try_s(patience)
-            response = self._peers.ask_any(offsets.find_coordinator(group), left_s, try_s)
-            code, message, endpoint = offsets.found_coordinator(response)
-            if not code:
-                self._coordinators[group] = endpoint
-                return endpoint
-            failure = KafkaError(error_code(code), f"group {group} has no coordinator: {message or ''}")
-            if code not in FIND_COORDINATOR_AGAIN:
-                raise failure
-            patience.again(failure)
-
-
-def raise_final(refused: Mapping[str, ErrorCode]) -> None:
-    """Raise for a topic that no later look will show."""
-    for topic, code in sorted(refused.items()):
-        if code not in LOOK_AGAIN:
-            raise KafkaError(code, f"topic {topic!r} cannot be used")
-
-
-def refusal_of_group(code: int) -> str:
-    if code == ErrorCode.UNKNOWN_MEMBER_ID:
-        return "it has members now, and only they commit; use another group or stop them"
-    return "were refused"
+        self._peers.run(coordinators.commit(self._cluster, group, committing, self._timeout_s))

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.blocking.connection import Connection, ReceiveBuffer
-from heirlog.blocking.patience import Patience
 from heirlog.blocking.peers import Peers
 from heirlog.client.cluster_view import Leader
 from heirlog.client.errors import TopicRecreated, Unsupported
@@ -41,7 +40,7 @@ class Fetcher:
         self._peers = peers
         self._fetch = fetch
         self._topic_id = topic_id
-        self._patience = Patience(stall_timeout_s)
+        self._patience = peers.cluster.patience(stall_timeout_s)
         self._buffer = ReceiveBuffer()
         self._connection: Connection | None = None
         self._leader: Leader | None = None
@@ -97,10 +96,10 @@ class Fetcher:
 
     def _connect(self) -> None:
         fetch = self._fetch
-        if self._view_is_old or fetch.topic not in self._peers.view.topics:
+        if self._view_is_old or fetch.topic not in self._peers.cluster.view.topics:
             self._look()
-        self._leader = self._peers.view.leader(fetch.topic, fetch.partition)
-        self._found_id = self._peers.view.topics[fetch.topic].topic_id
+        self._leader = self._peers.cluster.view.leader(fetch.topic, fetch.partition)
+        self._found_id = self._peers.cluster.view.topics[fetch.topic].topic_id
         self._topic_id = self._topic_id or self._found_id
         if self._topic_id is not None and self._found_id not in (None, self._topic_id):
             raise TopicRecreated(fetch.topic, self._topic_id, self._found_id)
@@ -108,7 +107,7 @@ class Fetcher:
 
     def _look(self) -> None:
         topic = self._fetch.topic
-        refused = self._peers.look_elsewhere([topic], self._patience.left_s())
+        refused = self._peers.run(self._peers.cluster.look_elsewhere([topic], self._patience.left_s()))
         self._view_is_old = False
         if topic in refused:
             raise KafkaError(refused[topic], f"topic {topic} cannot be read")
@@ -150,7 +149,7 @@ class Fetcher:
     def _lost(self, failure: Exception) -> None:
         """Pause before the leader is looked up again. Raises `failure` if there was no progress for too long."""
         self._drop()
-        self._patience.again(failure)
+        self._peers.run(self._patience.again(failure))
 
     def _leave(self) -> None:
         if self._connection is not None and self._leader is not None:

@@ -1,30 +1,38 @@
-"""The brokers of a cluster as connections: kept while idle, borrowed by one user at a time, opened when there is none.
+"""Carries out the client's calls with sockets: connections are kept while idle, borrowed, opened when there is none.
 
 Who needs the order of answers for itself (a fetch that is one request ahead, a producer) borrows a connection and
-gives it back when nothing is due on it. Any broker answers for the cluster: the last one that did is asked first, then
-the others that are known, then the bootstrap servers.
+gives it back when nothing is due on it. What is asked of whom and when is decided in `heirlog.client`.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from heirlog.blocking.connection import Connection
-from heirlog.blocking.patience import Patience
-from heirlog.client.cluster_view import ClusterView
-from heirlog.client.errors import Unsupported
+from heirlog.client.call import Call, Effect, Pause, Send
+from heirlog.client.cluster import Cluster, parse_bootstrap
 from heirlog.client.security import PLAINTEXT, Security
-from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import MetadataRequest, MetadataResponse
-from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import Endpoint, endpoint_from_text
+from heirlog.protocol.types import Endpoint
 
 if TYPE_CHECKING:
     from heirlog.blocking.credentials import Credentials
 
+R = TypeVar("R")
+
 IDLE_PER_BROKER = 4
+
+
+class SystemClock:
+    """The `Clock` of this process."""
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    def random(self) -> float:
+        return random.random()
 
 
 class Peers:
@@ -33,18 +41,90 @@ class Peers:
     def __init__(
         self, bootstrap: str | Sequence[str], *, security: Security = PLAINTEXT, client_id: str = "heirlog"
     ) -> None:
-        self.view = ClusterView()
-        self._bootstrap = parse_bootstrap(bootstrap)
+        self.cluster = Cluster(parse_bootstrap(bootstrap), SystemClock())
         self._credentials = None if security == PLAINTEXT else made_credentials(security)
         self._client_id = client_id
         self._idle: dict[Endpoint, list[Connection]] = {}
-        self._answered_last: Endpoint | None = None
 
     def close(self) -> None:
         for connections in self._idle.values():
             for connection in connections:
                 connection.close()
         self._idle.clear()
+
+    # calls
+
+    def run(self, call: Call[R]) -> R:
+        """The result of this call, or what it raises."""
+        try:
+            effect = next(call)
+            while True:
+                try:
+                    result = self._carried_out(effect)
+                except Exception as error:
+                    effect = call.throw(error)
+                else:
+                    effect = call.send(result)
+        except StopIteration as end:
+            returned: R = end.value
+            return returned
+        finally:
+            call.close()
+
+    def _carried_out(self, effect: Effect) -> Any:
+        if isinstance(effect, Send):
+            return self._ask(effect)
+        if isinstance(effect, Pause):
+            return time.sleep(effect.seconds)
+        return self._ask_all(effect.sends)
+
+    def _ask(self, send: Send) -> Any:
+        deadline = time.monotonic() + send.timeout_s
+        connection = self.borrow(send.to, send.timeout_s)
+        try:
+            version = connection.version_of(type(send.message), send.newest)
+            return connection.request(send.message, version=version, timeout_s=max(deadline - time.monotonic(), 0.001))
+        finally:
+            self.give_back(send.to, connection)
+
+    def _ask_all(self, sends: Sequence[Send]) -> list[Any]:
+        """Each is a response or an OSError. All requests are sent before the first answer is taken."""
+        began = time.monotonic()
+        asked: list[Connection | OSError] = []
+        try:
+            for send in sends:
+                asked.append(self._submitted(send))
+            return [
+                one if isinstance(one, OSError) else self._taken(one, began + send.timeout_s)
+                for send, one in zip(sends, asked, strict=True)
+            ]
+        finally:
+            for send, one in zip(sends, asked, strict=False):
+                if isinstance(one, Connection):
+                    self.give_back(send.to, one)
+
+    def _submitted(self, send: Send) -> Connection | OSError:
+        deadline = time.monotonic() + send.timeout_s
+        try:
+            connection = self.borrow(send.to, send.timeout_s)
+        except OSError as error:
+            return error
+        try:
+            version = connection.version_of(type(send.message), send.newest)
+            connection.submit(send.message, version=version, timeout_s=max(deadline - time.monotonic(), 0.001))
+        except OSError as error:
+            self.give_back(send.to, connection)
+            return error
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _taken(self, connection: Connection, deadline: float) -> Any:
+        try:
+            return connection.take(timeout_s=max(deadline - time.monotonic(), 0.001))
+        except OSError as error:
+            return error
 
     # connections
 
@@ -72,74 +152,9 @@ class Peers:
         else:
             idle.append(connection)
 
-    def ask(self, endpoint: Endpoint, message: Message, timeout_s: float, newest: int | None = None) -> Any:
-        """The answer of this broker. newest: speak no later version. Raises OSError, AuthenticationFailed."""
-        deadline = time.monotonic() + timeout_s
-        connection = self.borrow(endpoint, timeout_s)
-        try:
-            version = connection.version_of(type(message))
-            return connection.request(
-                message,
-                version=version if newest is None else min(version, newest),
-                timeout_s=max(deadline - time.monotonic(), 0.001),
-            )
-        finally:
-            self.give_back(endpoint, connection)
-
-    # any broker
-
-    def ask_any(self, message: Message, timeout_s: float, try_s: float | None = None) -> Any:
-        """The answer of the first broker that gives one. try_s: wait no longer for each. Raises OSError when none did
-        in time, AuthenticationFailed."""
-        patience = Patience(timeout_s)
-        failure: OSError | None = None
-        while True:
-            for endpoint in self._servers():
-                try:
-                    response = self.ask(endpoint, message, min(patience.left_s(), try_s or timeout_s))
-                except Unsupported:
-                    raise
-                except OSError as error:
-                    # a try that was cut short at the end says less than what happened before
-                    if failure is None or not isinstance(error, TimeoutError):
-                        failure = error
-                else:
-                    self._answered_last = endpoint
-                    return response
-            patience.again(failure or TimeoutError("no server to ask"))
-
-    def metadata(self, topics: Sequence[str] | None, timeout_s: float, *, create: bool = False) -> MetadataResponse:
-        """Brokers, and these topics (None: all). create: a broker that creates topics by itself may do so."""
-        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        # a broker that hangs must not take all the time that there is
-        response: MetadataResponse = self.ask_any(request, timeout_s, max(timeout_s / 4, 1.0))
-        return response
-
-    def look(self, topics: Sequence[str] | None, timeout_s: float) -> dict[str, ErrorCode]:
-        """Renew `view`; the topics that were refused. Raises OSError, AuthenticationFailed."""
-        return self.view.learn(self.metadata(topics, timeout_s), of_all=topics is None)
-
-    def look_elsewhere(self, topics: Sequence[str], timeout_s: float, *, create: bool = False) -> dict[str, ErrorCode]:
-        """`look`, but ask another broker than last time if there is one: that one may be behind."""
-        others = [endpoint for endpoint in self._servers() if endpoint != self._answered_last]
-        self._answered_last = others[0] if others else self._answered_last
-        return self.view.learn(self.metadata(topics, timeout_s, create=create))
-
-    def _servers(self) -> list[Endpoint]:
-        """Without repeats, the most promising first."""
-        last = [self._answered_last] if self._answered_last is not None else []
-        return list(dict.fromkeys([*last, *self.view.brokers.values(), *self._bootstrap]))
-
 
 def made_credentials(security: Security) -> Credentials:
     """Commands on a plaintext port do not load what TLS and tokens need."""
     from heirlog.blocking.credentials import Credentials
 
     return Credentials(security)
-
-
-def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
-    """Raises ValueError naming what is not host:port."""
-    texts = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
-    return [endpoint_from_text(text.strip()) for text in texts]

@@ -175,7 +175,7 @@ class BatchProducer:
         """None: not now, try again. Raises KafkaError."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
         try:
-            response: InitProducerIdResponse = self._peers.ask_any(request, ASK_TIMEOUT_S)
+            response: InitProducerIdResponse = self._peers.run(self._peers.cluster.ask_any(request, ASK_TIMEOUT_S))
         except Unsupported:
             raise
         except OSError as error:
@@ -196,13 +196,13 @@ class BatchProducer:
     def _find_leaders(self) -> None:
         now_s = time.monotonic()
         topics = sorted({batch.partition[0] for batch in self._outbox.sendable(now_s)})
-        unknown = [topic for topic in topics if topic not in self._peers.view.topics]
+        unknown = [topic for topic in topics if topic not in self._peers.cluster.view.topics]
         if not topics or not (unknown or self._view_is_old) or now_s < self._look_at_s:
             return
         self._look_at_s = now_s + LOOK_PAUSE_S
         try:
             # as Kafka's producers do: a broker that creates topics by itself may create this one
-            refused = self._peers.look_elsewhere(topics, ASK_TIMEOUT_S, create=True)
+            refused = self._peers.run(self._peers.cluster.look_elsewhere(topics, ASK_TIMEOUT_S, create=True))
         except OSError as error:
             self._failed(error)
             return
@@ -225,7 +225,7 @@ class BatchProducer:
         by_leader: dict[Endpoint, list[Batch]] = {}
         for batch in self._outbox.sendable(now_s):
             try:
-                leader = self._peers.view.leader(*batch.partition)
+                leader = self._peers.cluster.view.leader(*batch.partition)
             except KafkaError as error:
                 self._failed(error)
                 continue
@@ -288,7 +288,7 @@ class BatchProducer:
         return True
 
     def _topic_id(self, batch: Batch) -> bytes | None:
-        known = self._peers.view.topics.get(batch.partition[0])
+        known = self._peers.cluster.view.topics.get(batch.partition[0])
         return None if known is None else known.topic_id
 
     def _line(self, endpoint: Endpoint) -> Line:

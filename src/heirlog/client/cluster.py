@@ -1,0 +1,185 @@
+"""A cluster as one peer: which server is asked, what is asked again, when metadata are renewed, when a call gives up.
+
+    any broker       the last one that answered, then the known ones, then the bootstrap servers, round after round
+    the controller   the broker that Metadata names; without an answer Metadata again, from another broker
+    one broker       where Metadata says that it listens
+
+Everything here is a `Call` (`call.py`): it does no I/O, and a driver runs it. Each ends within its timeout, with the
+result, a `KafkaError`, or the last OSError. `leaders.py` and `coordinators.py` build on this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from heirlog.client.call import Ask, Call, Clock, Conversation, Send, To
+from heirlog.client.cluster_view import ClusterView
+from heirlog.client.errors import Unsupported
+from heirlog.client.patience import Patience
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages import MetadataRequest, MetadataResponse
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint, endpoint_from_text
+
+R = TypeVar("R")
+
+METADATA_TRY_SHARE = 1 / 4
+"""Of the time of a call, for one Metadata answer: a broker that hangs must not take all of it."""
+SHORTEST_METADATA_TRY_S = 1.0
+TOPIC_MAY_COME = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+
+
+class Cluster:
+    """bootstrap: servers to start from."""
+
+    def __init__(self, bootstrap: Sequence[Endpoint], clock: Clock) -> None:
+        self.view = ClusterView()
+        self.clock = clock
+        self.coordinators: dict[str, Endpoint] = {}
+        """Of groups, where they were last found."""
+        self._bootstrap = list(bootstrap)
+        self._answered_last: Endpoint | None = None
+
+    def patience(self, timeout_s: float) -> Patience:
+        return Patience(timeout_s, self.clock)
+
+    # any broker
+
+    def ask_any(self, message: Message, timeout_s: float, try_s: float | None = None) -> Call[Any]:
+        """The answer of the first broker that gives one. try_s: wait no longer for each. Raises OSError when none did
+        in time."""
+        patience = self.patience(timeout_s)
+        failure: OSError | None = None
+        while True:
+            for endpoint in self._servers():
+                try:
+                    response = yield Send(endpoint, message, min(patience.left_s(), try_s or timeout_s))
+                except Unsupported:
+                    raise
+                except OSError as error:
+                    # a try that the deadline cut short says less than what failed before
+                    if failure is None or not isinstance(error, TimeoutError):
+                        failure = error
+                else:
+                    self._answered_last = endpoint
+                    return response
+            yield from patience.again(failure or TimeoutError("no server to ask"))
+
+    def metadata(self, topics: Sequence[str] | None, timeout_s: float) -> Call[MetadataResponse]:
+        """Brokers, and these topics (None: all); `view` learns it. Creates no topic."""
+        response = yield from self._ask_metadata(topics, timeout_s, False)
+        self.view.learn(response, of_all=topics is None)
+        return response
+
+    def look(
+        self, topics: Sequence[str] | None, timeout_s: float, *, create: bool = False
+    ) -> Call[dict[str, ErrorCode]]:
+        """Renew `view`; the topics that were refused, and why.
+
+        create: a broker that creates topics by itself may do so.
+        """
+        response = yield from self._ask_metadata(topics, timeout_s, create)
+        return self.view.learn(response, of_all=topics is None)
+
+    def _ask_metadata(self, topics: Sequence[str] | None, timeout_s: float, create: bool) -> Call[MetadataResponse]:
+        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        try_s = max(timeout_s * METADATA_TRY_SHARE, SHORTEST_METADATA_TRY_S)
+        response: MetadataResponse = yield from self.ask_any(request, timeout_s, try_s)
+        return response
+
+    def look_elsewhere(
+        self, topics: Sequence[str], timeout_s: float, *, create: bool = False
+    ) -> Call[dict[str, ErrorCode]]:
+        """`look`, but ask another broker than last time if there is one: that one may be behind."""
+        others = [endpoint for endpoint in self._servers() if endpoint != self._answered_last]
+        self._answered_last = others[0] if others else self._answered_last
+        return (yield from self.look(topics, timeout_s, create=create))
+
+    def find_topics(self, names: Sequence[str], timeout_s: float, *, create: bool = False) -> Call[None]:
+        """Renew what `view` knows of these topics. Raises KafkaError for one that does not exist or is refused.
+
+        create: where brokers create topics by themselves they do so now; one that does not exist is waited for.
+        """
+        patience = self.patience(timeout_s)
+        refused = (yield from self.look(names, timeout_s)) if names else {}
+        if not create and any(code in TOPIC_MAY_COME for code in refused.values()):
+            # a broker that has not yet read of a new topic answers as if it did not exist: one more is asked
+            refused = yield from self.look_elsewhere(names, patience.left_s())
+        while refused:
+            name, code = min(refused.items())
+            failure = KafkaError(code, f"topic {name!r} cannot be used")
+            if not create or code not in TOPIC_MAY_COME:
+                raise failure
+            yield from patience.again(failure)
+            with patience.explained():
+                refused = yield from self.look_elsewhere(names, patience.left_s(), create=True)
+
+    def _servers(self) -> list[Endpoint]:
+        """Without repeats, the most promising first."""
+        last = [self._answered_last] if self._answered_last is not None else []
+        return list(dict.fromkeys([*last, *self.view.brokers.values(), *self._bootstrap]))
+
+    # one broker
+
+    def ask_broker(self, broker_id: int, message: Message, timeout_s: float) -> Call[Any]:
+        """The response of this broker. Raises KafkaError if no such broker runs now, OSError."""
+        patience = self.patience(timeout_s)
+        yield from self.metadata([], timeout_s)
+        endpoint = self.view.brokers.get(broker_id)
+        if endpoint is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no live broker {broker_id}")
+        return (yield Send(endpoint, message, patience.left_s()))
+
+    # conversations
+
+    def converse(self, conversation: Conversation[R], timeout_s: float) -> Call[R]:
+        """The result of a conversation such as those of `admin.py`. timeout_s: without any progress.
+
+        Raises KafkaError where the conversation does or when there is no time to ask again, OSError without an answer.
+        """
+        patience = self.patience(timeout_s)
+        try:
+            ask = next(conversation)
+            while True:
+                if ask.failure is not None:
+                    yield from patience.again(ask.failure)
+                answer = yield from self._answer(ask, patience)
+                ask = conversation.send(answer)
+                if ask.failure is None:
+                    patience.progress()
+        except StopIteration as end:
+            result: R = end.value
+            return result
+
+    def _answer(self, ask: Ask, patience: Patience) -> Call[Any]:
+        if ask.to is To.CONTROLLER:
+            return (yield from self._ask_controller(ask, patience))
+        with patience.explained():
+            if ask.failure is not None:
+                # another broker may reach whom that one did not
+                yield from self.look_elsewhere([], patience.left_s())
+            return (yield from self.ask_any(ask.message, patience.left_s()))
+
+    def _ask_controller(self, ask: Ask, patience: Patience) -> Call[Any]:
+        while True:
+            if ask.failure is not None or self.view.controller_id not in self.view.brokers:
+                yield from self.look_elsewhere([], patience.left_s())
+            endpoint = self.view.brokers.get(self.view.controller_id)
+            if endpoint is None:
+                yield from patience.again(KafkaError(ErrorCode.NOT_CONTROLLER, "no broker names a controller"))
+                continue
+            try:
+                return (yield Send(endpoint, ask.message, patience.left_s()))
+            except Unsupported:
+                raise
+            except OSError as error:
+                self.view.controller_id = -1
+                yield from patience.again(error)
+
+
+def parse_bootstrap(bootstrap: str | Sequence[str]) -> list[Endpoint]:
+    """Raises ValueError naming what is not host:port."""
+    texts = bootstrap.split(",") if isinstance(bootstrap, str) else bootstrap
+    return [endpoint_from_text(text.strip()) for text in texts]

@@ -1,0 +1,127 @@
+"""Calls to the coordinator of a group: found by any broker, remembered, and looked up again when it has moved.
+
+    FindCoordinator --> request --> answer --> done
+          ^                           |
+          +---- pause, forget it <----+   no answer, or a code in FIND_COORDINATOR_AGAIN
+
+Source: KIP-447 (stable offsets), KIP-699 (FindCoordinator for several groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from heirlog.client import offsets
+from heirlog.client.call import Call, Send
+from heirlog.client.cluster import Cluster
+from heirlog.client.errors import Unsupported
+from heirlog.client.offsets import CommittedOffset, TopicPartition
+from heirlog.client.patience import Patience
+from heirlog.client.retriable import FIND_COORDINATOR_AGAIN
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint
+
+
+def ask_coordinator(
+    cluster: Cluster,
+    group: str,
+    message: Message,
+    timeout_s: float,
+    *,
+    code_of: Callable[[Any], int],
+    newest: int | None = None,
+    try_s: float | None = None,
+) -> Call[Any]:
+    """The response of the group's coordinator; asked again while the code in it may pass.
+
+    newest: the newest version to use. try_s: wait no longer for each answer. The last response is returned when the
+    time is over. Raises KafkaError where the group has no coordinator, OSError.
+    """
+    patience = cluster.patience(timeout_s)
+    while True:
+        failure: Exception
+        endpoint = yield from find_coordinator(cluster, group, patience)
+        try:
+            response = yield Send(endpoint, message, min(patience.left_s(), try_s or timeout_s), newest)
+        except Unsupported:
+            raise
+        except OSError as error:
+            failure = error
+        else:
+            code = code_of(response)
+            if code not in FIND_COORDINATOR_AGAIN or patience.over:
+                return response
+            failure = KafkaError(error_code(code), f"the coordinator of group {group} refused the request")
+        cluster.coordinators.pop(group, None)
+        yield from patience.again(failure)
+
+
+def find_coordinator(cluster: Cluster, group: str, patience: Patience) -> Call[Endpoint]:
+    """Where the coordinator of this group is, as far as known. Raises KafkaError, OSError."""
+    while group not in cluster.coordinators:
+        with patience.explained():
+            response = yield from cluster.ask_any(offsets.find_coordinator(group), patience.left_s(), patience.try_s())
+        code, message, endpoint = offsets.found_coordinator(response)
+        if not code:
+            cluster.coordinators[group] = endpoint
+            break
+        failure = KafkaError(error_code(code), f"group {group} has no coordinator now: {message or ''}")
+        if code not in FIND_COORDINATOR_AGAIN:
+            raise failure
+        yield from patience.again(failure)
+    return cluster.coordinators[group]
+
+
+def committed(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition], timeout_s: float
+) -> Call[dict[TopicPartition, CommittedOffset]]:
+    """What the group has committed, without partitions for which it has nothing. Raises KafkaError."""
+
+    def code_of(response: Any) -> int:
+        code, found = offsets.found_committed(response)
+        return code or next((failed for _, failed, _ in found if failed), 0)
+
+    response = yield from ask_coordinator(
+        cluster,
+        group,
+        offsets.committed(group, partitions),
+        timeout_s,
+        code_of=code_of,
+        newest=offsets.NEWEST_OFFSET_FETCH_BY_NAME,
+        try_s=cluster.patience(timeout_s).try_s(),
+    )
+    _raise_refusal(group, code_of(response))
+    return {key: offset for key, _, offset in offsets.found_committed(response)[1] if offset.offset >= 0}
+
+
+def commit(
+    cluster: Cluster, group: str, committing: Mapping[TopicPartition, CommittedOffset], timeout_s: float
+) -> Call[None]:
+    """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
+
+    def code_of(response: Any) -> int:
+        return next((code for _, code, _ in offsets.commit_codes(response) if code), 0)
+
+    if not committing:
+        return
+    response = yield from ask_coordinator(
+        cluster,
+        group,
+        offsets.commit(group, committing),
+        timeout_s,
+        code_of=code_of,
+        newest=offsets.NEWEST_COMMIT_BY_NAME,
+        try_s=cluster.patience(timeout_s).try_s(),
+    )
+    _raise_refusal(group, code_of(response))
+
+
+def _raise_refusal(group: str, code: int) -> None:
+    if code == ErrorCode.UNKNOWN_MEMBER_ID:
+        reason = "it has members now, and only they commit; use another group or stop them"
+    else:
+        reason = "were refused"
+    if code:
+        raise KafkaError(error_code(code), f"the offsets of group {group}: {reason}")
