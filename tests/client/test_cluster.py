@@ -51,6 +51,24 @@ def test_a_server_that_hangs_takes_no_more_than_its_try() -> None:
     assert world.now == 4
 
 
+def test_a_server_that_hangs_is_not_the_first_of_the_next_call() -> None:
+    hanging = {ONE}
+
+    def answer(server: Endpoint, _: Message) -> Any:
+        return TimeoutError("hangs") if server in hanging else DescribeClusterResponse()
+
+    world = World(answer)
+    cluster = world.cluster()
+    with pytest.raises(TimeoutError):
+        world.run(cluster.ask_any(DescribeClusterRequest(), 5))
+    world.run(cluster.ask_any(DescribeClusterRequest(), 5))
+    assert world.now == pytest.approx(5, abs=0.1), "the second call lost no time"
+    hanging.add(TWO)
+    hanging.remove(ONE)
+    world.run(cluster.ask_any(DescribeClusterRequest(), 50, try_s=1))
+    assert world.servers(DescribeClusterRequest)[-2:] == [TWO, THREE]
+
+
 @pytest.mark.parametrize("failure", [Unsupported("too old"), AuthenticationFailed("who are you")])
 def test_what_another_server_would_not_change_is_raised_at_once(failure: Exception) -> None:
     world = World(lambda _, __: failure)

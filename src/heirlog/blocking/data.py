@@ -37,6 +37,7 @@ from heirlog.client.errors import (
 from heirlog.client.fetching import Fetched, PartitionFetch
 from heirlog.client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAt, TopicPartition
 from heirlog.client.security import PLAINTEXT, Security, SecurityError, security_from_properties
+from heirlog.client.sender import Sender
 
 __all__ = [
     "EARLIEST",
@@ -202,15 +203,15 @@ class DataClient:
         delivery_timeout_s: float = 120.0,
     ) -> BatchProducer:
         """acks: -1 all in-sync replicas, 1 the leader, 0 none. See `BatchProducer` for the rest."""
-        return BatchProducer(
-            self._peers,
+        sender = Sender(
+            self._cluster,
             idempotent=idempotent,
             acks=acks,
             max_in_flight=max_in_flight,
             request_bytes=request_bytes,
-            buffer_bytes=buffer_bytes,
             delivery_timeout_s=delivery_timeout_s,
         )
+        return BatchProducer(self._peers, sender, buffer_bytes)
 
     # offsets of groups
 

@@ -1,6 +1,7 @@
 """A cluster as one peer: which server is asked, what is asked again, when metadata are renewed, when a call gives up.
 
-    any broker       the last one that answered, then the known ones, then the bootstrap servers, round after round
+    any broker       the last one that answered, then the known ones, then the bootstrap servers, round after round;
+                     those that did not answer last time come last
     the controller   the broker that Metadata names; without an answer Metadata again, from another broker
     one broker       where Metadata says that it listens
 
@@ -40,6 +41,8 @@ class Cluster:
         """Of groups, where they were last found."""
         self._bootstrap = list(bootstrap)
         self._answered_last: Endpoint | None = None
+        self._unanswered: dict[Endpoint, None] = {}
+        """Servers whose last request of a call to any broker had no answer, the latest failure last."""
 
     def patience(self, timeout_s: float) -> Patience:
         return Patience(timeout_s, self.clock)
@@ -53,16 +56,21 @@ class Cluster:
         failure: OSError | None = None
         while True:
             for endpoint in self._servers():
+                if patience.over:
+                    break
                 try:
                     response = yield Send(endpoint, message, min(patience.left_s(), try_s or timeout_s))
                 except Unsupported:
                     raise
                 except OSError as error:
+                    self._unanswered.pop(endpoint, None)
+                    self._unanswered[endpoint] = None
                     # a try that the deadline cut short says less than what failed before
                     if failure is None or not isinstance(error, TimeoutError):
                         failure = error
                 else:
                     self._answered_last = endpoint
+                    self._unanswered.pop(endpoint, None)
                     return response
             yield from patience.again(failure or TimeoutError("no server to ask"))
 
@@ -117,9 +125,11 @@ class Cluster:
                 refused = yield from self.look_elsewhere(names, patience.left_s(), create=True)
 
     def _servers(self) -> list[Endpoint]:
-        """Without repeats, the most promising first."""
+        """Without repeats, the most promising first: one that hangs must not be the first of each call."""
         last = [self._answered_last] if self._answered_last is not None else []
-        return list(dict.fromkeys([*last, *self.view.brokers.values(), *self._bootstrap]))
+        servers = dict.fromkeys([*last, *self.view.brokers.values(), *self._bootstrap])
+        self._unanswered = {endpoint: None for endpoint in self._unanswered if endpoint in servers}
+        return [endpoint for endpoint in servers if endpoint not in self._unanswered] + list(self._unanswered)
 
     # one broker
 

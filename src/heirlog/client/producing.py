@@ -120,15 +120,17 @@ class Outbox:
     def empty(self) -> bool:
         return not self.bytes
 
-    def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> None:
+    def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> Batch:
         """Raises InvalidBatch for what is not exactly one record batch."""
         header = one_batch(data)
         lane = self._lanes.get(partition)
         if lane is None:
             lane = self._lanes[partition] = Lane(identity=None if self._idempotent else NOBODY)
         self._busy[partition] = lane
-        lane.batches.append(Batch(partition, data, header.last_offset_delta, now_s + self._delivery_timeout_s))
+        batch = Batch(partition, data, header.last_offset_delta, now_s + self._delivery_timeout_s)
+        lane.batches.append(batch)
         self.bytes += len(data)
+        return batch
 
     def strangers(self) -> tuple[list[TopicPartition], bool]:
         """Partitions that need a producer id before they can go on (`identify` them), and whether it must be new."""
@@ -163,14 +165,14 @@ class Outbox:
         batch.tries += 1
         lane.sent += 1
 
-    def answered(self, batch: Batch, code: int, message: str | None, retry_at_s: float) -> None:
-        """The broker's word on a batch that was sent."""
+    def answered(self, batch: Batch, code: int, message: str | None, retry_at_s: float) -> bool:
+        """What the broker answered about a batch that was sent. Whether that acknowledges it."""
         if self.failure is not None:
-            return
+            return False
         lane = self._lanes[batch.partition]
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._delivered(lane, batch)
-            return
+            return True
         named = error_code(code)
         if named in RETRIED:
             self.unanswered(batch, retry_at_s)
@@ -181,6 +183,7 @@ class Outbox:
         else:
             topic, partition = batch.partition
             self.fail(KafkaError(named, f"{topic}-{partition} refused {batch.size} bytes: {message or named.name}"))
+        return False
 
     def _delivered(self, lane: Lane, batch: Batch) -> None:
         lane.sent -= 1
