@@ -213,3 +213,34 @@ def test_every_batch_is_there_once_and_in_order_whatever_gets_lost(seed: int) ->
             else:
                 box.answered(one, leader.append(one.data), None, 0)
     assert leader.log == wanted
+
+
+def test_a_batch_that_is_sealed_again_leaves_the_bytes_of_its_earlier_request_alone() -> None:
+    box = identified("a")
+    (sent,) = send_all(box)
+    earlier, before = sent.data, bytes(sent.data)
+    box.answered(sent, ErrorCode.UNKNOWN_PRODUCER_ID, None, 0)
+    box.identify(P, ProducerIdentity(8, 0))
+    (again,) = send_all(box)
+    assert bytes(earlier) == before
+    assert read_header(again.data).producer_id == 8
+
+
+def test_a_batch_that_is_given_up_is_not_sent_again_and_the_next_one_goes() -> None:
+    box = outbox(idempotent=False)
+    for text in ("a", "b"):
+        box.add(P, batch(text), 0)
+    first, second = send_all(box)
+    box.unanswered(first, 0)
+    box.give_up(first)
+    box.give_up(second)
+    assert box.empty
+    box.add(P, batch("c"), 0)
+    assert texts(send_all(box)) == ["c"]
+
+
+def test_an_idempotent_producer_gives_nothing_up() -> None:
+    box = identified("a")
+    (sent,) = send_all(box)
+    with pytest.raises(AssertionError, match="sent again"):
+        box.give_up(sent)

@@ -23,6 +23,7 @@ class Echo:
     def __init__(self, env: SimEnv) -> None:
         self.env = env
         self.seen: list[Any] = []
+        self.versions: list[int] = []
         self.closed = 0
         self.silent = False
         self.answer: Callable[[Any], Any] = lambda request: MetadataResponse(controller_id=len(self.seen))
@@ -42,6 +43,7 @@ class EchoConnection:
 
     def received(self, header: RequestHeader, request: Any) -> None:
         self.node.seen.append(request)
+        self.node.versions.append(header.api_version)
         if not self.node.silent:
             self.transport.send(header, self.node.answer(request))
 

@@ -69,7 +69,7 @@ class Step(Enum):
 
     SEND = "send the next request at once"
     PAUSE = "send the next request after a pause"
-    FIND = "find the coordinator, then send the next request"
+    FIND = "after a pause find the coordinator, then send the next request"
     BEAT = "in the group: the next request is a heartbeat, after the heartbeat interval"
 
 

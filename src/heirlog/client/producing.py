@@ -121,7 +121,7 @@ class Outbox:
         return not self.bytes
 
     def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> Batch:
-        """Raises InvalidBatch for what is not exactly one record batch."""
+        """The batch as it waits. Raises InvalidBatch for what is not exactly one record batch."""
         header = one_batch(data)
         lane = self._lanes.get(partition)
         if lane is None:
@@ -160,6 +160,9 @@ class Outbox:
             if self._idempotent:
                 batch.sequence = lane.next_sequence
                 lane.next_sequence = advance_sequence(batch.sequence, batch.last_offset_delta + 1)
+            if batch.tries:
+                # the request of an earlier try may still be on its way, and holds the same bytes
+                batch.data = bytearray(batch.data)
             seal(batch.data, lane.identity, batch.sequence)
         batch.sent = True
         batch.tries += 1
@@ -187,6 +190,9 @@ class Outbox:
 
     def _delivered(self, lane: Lane, batch: Batch) -> None:
         lane.sent -= 1
+        self._remove(lane, batch)
+
+    def _remove(self, lane: Lane, batch: Batch) -> None:
         lane.batches.remove(batch)
         self.bytes -= batch.size
         if not lane.batches:
@@ -200,6 +206,19 @@ class Outbox:
         lane.not_before_s = retry_at_s
         lane.sent -= 1
         batch.sent = False
+
+    def give_up(self, batch: Batch) -> None:
+        """Drop a batch that was sent, has no answer or a refusal, and may be there or not: it is not sent again.
+
+        For producers that must not append twice and have no idempotence. With it, the batches behind would leave a gap.
+        """
+        assert not self._idempotent, "a batch of an idempotent producer is sent again until it is acknowledged"
+        if self.failure is not None:
+            return
+        lane = self._lanes[batch.partition]
+        if batch.sent:
+            lane.sent -= 1
+        self._remove(lane, batch)
 
     def put_off(self, batch: Batch, until_s: float) -> None:
         """`batch` could not be sent."""

@@ -118,7 +118,7 @@ class Connection:
 
     # the client's end
 
-    def submit(self, request: Any, on_result: OnResult, timeout_us: int) -> None:
+    def submit(self, request: Any, on_result: OnResult, timeout_us: int, newest: int | None = None) -> None:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         client = self.client
@@ -127,7 +127,8 @@ class Connection:
             timeout_us, client, f"timeout {name}", lambda: self._timed_out(correlation_id, name)
         )
         self.calls[correlation_id] = _Call(request, on_result, timer)
-        header = RequestHeader(request.API_KEY, request.MAX_VERSION, correlation_id, client.host.name)
+        version = request.MAX_VERSION if newest is None else min(newest, request.MAX_VERSION)
+        header = RequestHeader(request.API_KEY, version, correlation_id, client.host.name)
         hand_over = self._network.hand_over_request(header, request)
         label = f"{client.host.name}>{name}"
         server = self.server

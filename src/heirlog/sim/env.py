@@ -37,8 +37,18 @@ class SimEnv:
     def wall_ms(self) -> int:
         return self._host.wall_ms()
 
-    def send(self, to: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_ms: int) -> None:
-        self._network.send(self._process, to, channel, request, on_result, self._host.true_delay_us(timeout_ms))
+    def send(
+        self,
+        to: Endpoint,
+        channel: str,
+        request: Any,
+        on_result: OnResult,
+        timeout_ms: int,
+        newest: int | None = None,
+    ) -> None:
+        """newest: the newest version to use, for clients that speak an older one of an API."""
+        timeout_us = self._host.true_delay_us(timeout_ms)
+        self._network.send(self._process, to, channel, request, on_result, timeout_us, newest)
 
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel:
         return self._world.schedule(

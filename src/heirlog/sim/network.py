@@ -92,14 +92,22 @@ class Network:
     # sending
 
     def send(
-        self, client: Process, endpoint: Endpoint, channel: str, request: Any, on_result: OnResult, timeout_us: int
+        self,
+        client: Process,
+        endpoint: Endpoint,
+        channel: str,
+        request: Any,
+        on_result: OnResult,
+        timeout_us: int,
+        newest: int | None = None,
     ) -> None:
+        """newest: the newest version to use; None: the newest that there is."""
         self.sent[type(request)] += 1
         opened = self._opened.setdefault(client, {})
         connection = opened.get((endpoint, channel))
         if connection is None:
             connection = opened[endpoint, channel] = Connection(self, client, endpoint, channel)
-        connection.submit(request, on_result, timeout_us)
+        connection.submit(request, on_result, timeout_us, newest)
 
     def put(self, stream: Stream, item: Item, connection: Connection) -> None:
         """Send one item down a stream."""

@@ -15,8 +15,7 @@ from random import Random
 
 from heirlog.broker.partition import Partition
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.clients.admin import PREFERRED, Operator, election
-from heirlog.sim.clients.mover import reassignment
+from heirlog.sim.clients.admin import PREFERRED, Operator, reassignment
 from heirlog.sim.plan import Plan
 from heirlog.sim.script import KILL, Script
 from heirlog.sim.stage import TOPIC, Stage
@@ -124,7 +123,7 @@ def _lead(script: Script, operator: Operator, order: tuple[BrokerId, ...]) -> No
     answers: list[object] = []
     operator.ask(reassignment(TOPIC, 0, order), answers.append)
     script.until("the order is another one", lambda: script.state.replicas == order and bool(answers))
-    operator.ask(election(PREFERRED, {TOPIC: [0]}), answers.append)
+    operator.elect(PREFERRED, [(TOPIC, 0)], answers.append)
     script.until("the preferred one leads", lambda: script.state.leader == order[0])
 
 

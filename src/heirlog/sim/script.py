@@ -18,7 +18,7 @@ from heirlog.metadata.state import PartitionState
 from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.bystander import Key, Violation
-from heirlog.sim.clients.admin import Operator, election
+from heirlog.sim.clients.admin import Operator
 from heirlog.sim.stage import TOPIC, Stage
 
 STEP_LIMIT_MS = 30_000
@@ -81,10 +81,10 @@ class Script:
 
     def elect(self, kind: int, desired: int | None = None) -> int:
         """The error code of the first partition."""
-        response = self.ask(election(kind, {TOPIC: [0]}, None if desired is None else [desired]))
-        if response.error_code:
-            return int(response.error_code)
-        return int(response.replica_election_results[0].partition_result[0].error_code)
+        codes: list[int] = []
+        self.operator.elect(kind, [(TOPIC, 0)], codes.append, desired)
+        self.until("the election is answered", lambda: bool(codes))
+        return codes[0]
 
     # acting
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from heirlog.client.offsets import TopicPartition
 from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
 from heirlog.metadata.state import PartitionState
 from heirlog.protocol.types import BrokerId
@@ -309,7 +310,7 @@ class Stage:
                 return
             self.cluster.say(f"an operator elects leaders of {forgotten}")
             self.checker.bystander.operator_elects = True
-            operator.elect(forgotten)
+            operator.elect_once(forgotten)
 
     def _all_registered(self) -> bool:
         """Every broker; one that has just been started does not count as running yet."""
@@ -321,15 +322,13 @@ class Stage:
             and all(bystander.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
         )
 
-    def _forgotten(self) -> dict[str, list[int]]:
-        """Per topic, the partitions that wait for an operator."""
+    def _forgotten(self) -> list[TopicPartition]:
+        """The partitions that wait for an operator."""
         image = self.checker.truth.image
-        found: dict[str, list[int]] = {}
+        found: list[TopicPartition] = []
         for topic_id, partitions in sorted(image.partitions.items()):
             topic = image.topics[topic_id].name
-            indexes = [index for index, state in sorted(partitions.items()) if self._is_forgotten(topic, state)]
-            if indexes:
-                found[topic] = indexes
+            found += [(topic, index) for index, state in sorted(partitions.items()) if self._is_forgotten(topic, state)]
         return found
 
     def _is_forgotten(self, topic: str, state: PartitionState) -> bool:
@@ -349,8 +348,10 @@ class Stage:
 
     def audit(self) -> None:
         """Producers end; a fresh consumer reads everything."""
-        for client in [*self.producers, *self._admins]:
-            client.stop()
+        for producer in self.producers:
+            producer.stop()
+        for admin in self._admins:
+            admin.stop()
         churn = self.churn
         if churn is not None:
             # a broker whose registration was refused, while the session of its last process was live, may have given up

@@ -1,24 +1,34 @@
-"""Clients that change topics: create them once, delete and create one again and again, change its configuration; and
-an operator, who does what a script says.
+"""Clients that change topics and features, and an operator, who does what a script says.
+
+What they ask goes through the product's client: as its commands do, each request is made by a client of its own, which
+knows nothing but the bootstrap servers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from heirlog.client.admin import Elected, elect_leaders, to_controller
+from heirlog.client.call import Call, Conversation
+from heirlog.client.cluster import Cluster
+from heirlog.client.offsets import TopicPartition
 from heirlog.controller.update_features import SAFE_DOWNGRADE, UPGRADE
-from heirlog.env import Env, SendFailure
-from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
-    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     UpdateFeaturesRequest,
 )
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, RETRY_MS, Client
+from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_S, RETRY_MS, Client
+from heirlog.sim.clients.driver import Driver
+from heirlog.sim.env import SimEnv
+
+R = TypeVar("R")
 
 TOPIC_RESOURCE = 2
 PREFERRED = 0
@@ -26,10 +36,40 @@ UNCLEAN = 1
 LONGEST_LOG_BALANCED = 2
 LONGEST_LOG_AGGRESSIVE = 3
 DESIGNATION = 4
+ELECTION_MS = 1000
 STRATEGY = "unclean.recovery.strategy"
 BALANCED, AGGRESSIVE, NONE = "Balanced", "Aggressive", "None"
 STRATEGIES = (BALANCED, AGGRESSIVE, NONE)
-_NO_CONTROLLER = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
+_ASKED_AGAIN = (ErrorCode.NOT_CONTROLLER, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+class Admin(Client):
+    """Each request is a command: a client of its own makes it, within `REQUEST_TIMEOUT_S`, its retries included."""
+
+    def __init__(self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topics: Sequence[str]) -> None:
+        super().__init__(env, name, bootstrap, topics)
+        self._bootstrap = list(bootstrap)
+
+    def command(
+        self, call: Callable[[Cluster], Call[R]], done: Callable[[R], None], failed: Callable[[Exception], None]
+    ) -> None:
+        driver = Driver(self.env, self._bootstrap)
+        driver.run(call(driver.cluster), done, failed)
+
+    def ask_any(self, request: Message, done: Callable[[Any], None], failed: Callable[[Exception], None]) -> None:
+        self.command(lambda cluster: cluster.ask_any(request, REQUEST_TIMEOUT_S), done, failed)
+
+    def converse(
+        self, conversation: Conversation[R], done: Callable[[R], None], failed: Callable[[Exception], None]
+    ) -> None:
+        self.command(lambda cluster: cluster.converse(conversation, REQUEST_TIMEOUT_S), done, failed)
+
+    def once(self, call: Conversation[Any] | Message, then: Callable[[], None]) -> None:
+        """Whatever becomes of it."""
+        if isinstance(call, Message):
+            self.ask_any(call, lambda _: then(), lambda _: then())
+        else:
+            self.converse(call, lambda _: then(), lambda _: then())
 
 
 def topic_of(name: str, partitions: list[list[int]], configs: Mapping[str, str]) -> CreateTopicsRequest.CreatableTopic:
@@ -46,12 +86,12 @@ def topic_of(name: str, partitions: list[list[int]], configs: Mapping[str, str])
     )
 
 
-class TopicMaker(Client):
+class TopicMaker(Admin):
     """Creates topics, until the cluster says that they exist."""
 
     def __init__(
         self,
-        env: Env,
+        env: SimEnv,
         name: str,
         bootstrap: Sequence[Endpoint],
         assignments: dict[str, list[list[int]]],
@@ -68,21 +108,20 @@ class TopicMaker(Client):
             topic_of(name, partitions, self._configs.get(name, {})) for name, partitions in self._assignments.items()
         ]
         request = CreateTopicsRequest(topics=topics, timeout_ms=1000)
-        self.env.send(self.any_endpoint(), "admin", request, self._created, REQUEST_TIMEOUT_MS)
+        self.ask_any(request, self._created, lambda _: self._later(self.start))
 
     def _created(self, response: Any) -> None:
         fine = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-        if not isinstance(response, SendFailure) and all(topic.error_code in fine for topic in response.topics):
-            self.done = True
-            return
-        self.env.call_later(RETRY_MS, self.start)
+        self.done = all(topic.error_code in fine for topic in response.topics)
+        if not self.done:
+            self._later(self.start)
 
 
-class TopicChurn(Client):
+class TopicChurn(Admin):
     """Deletes a topic and makes it again under the same name, until it is stopped; then it stays."""
 
     def __init__(
-        self, env: Env, name: str, bootstrap: Sequence[Endpoint], topic: str, partitions: list[list[int]]
+        self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, partitions: list[list[int]]
     ) -> None:
         """partitions: the replicas of each."""
         super().__init__(env, name, bootstrap, [topic])
@@ -104,7 +143,7 @@ class TopicChurn(Client):
             self.env.call_later(2 * REQUEST_TIMEOUT_MS, self._create)
             return
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=self.topic)], timeout_ms=1000)
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: self._soon(), REQUEST_TIMEOUT_MS)
+        self.once(request, self._soon)
 
     def _soon(self) -> None:
         """A moment without the topic, or none."""
@@ -112,12 +151,12 @@ class TopicChurn(Client):
 
     def _create(self) -> None:
         request = CreateTopicsRequest(topics=[topic_of(self.topic, self._partitions, {})], timeout_ms=1000)
-        self.env.send(self.any_endpoint(), "admin", request, self._created, REQUEST_TIMEOUT_MS)
+        self.ask_any(request, self._created, lambda _: self._later(self._create))
 
     def _created(self, response: Any) -> None:
-        code = None if isinstance(response, SendFailure) else response.topics[0].error_code
+        code = response.topics[0].error_code
         if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            self.env.call_later(RETRY_MS, self._create)
+            self._later(self._create)
             return
         self.made += code == ErrorCode.NONE
         if self.stopped:
@@ -127,7 +166,7 @@ class TopicChurn(Client):
             self._pause()
 
 
-class TopicSower(Client):
+class TopicSower(Admin):
     """Creates a topic now and then, whose replicas the controller places."""
 
     def start(self) -> None:
@@ -146,11 +185,10 @@ class TopicSower(Client):
             num_partitions=self.env.random.randrange(1, 5),
             replication_factor=self.env.random.randrange(2, 4),
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: self._pause(), REQUEST_TIMEOUT_MS)
+        self.once(CreateTopicsRequest(topics=[topic], timeout_ms=1000), self._pause)
 
 
-class MinIsrChanger(Client):
+class MinIsrChanger(Admin):
     """Sets min.insync.replicas of a topic to something else, again and again."""
 
     def start(self) -> None:
@@ -160,11 +198,10 @@ class MinIsrChanger(Client):
         if self.stopped:
             return
         value = str(self.env.random.randrange(1, 4))
-        request = topic_config(self.topics[0], "min.insync.replicas", value)
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
+        self.once(topic_config(self.topics[0], "min.insync.replicas", value), self.start)
 
 
-class StrategyChanger(Client):
+class StrategyChanger(Admin):
     """Sets unclean.recovery.strategy of a topic to something else, again and again, and in the end to Balanced."""
 
     def start(self) -> None:
@@ -180,22 +217,24 @@ class StrategyChanger(Client):
         self.env.call_later(2 * REQUEST_TIMEOUT_MS, lambda: self._set(BALANCED, lambda: None))
 
     def _set(self, value: str, then: Callable[[], None]) -> None:
+        def again() -> None:
+            self._later(lambda: self._set(value, then))
+
         def answered(response: Any) -> None:
-            if isinstance(response, SendFailure) or response.responses[0].error_code != ErrorCode.NONE:
-                self.env.call_later(RETRY_MS, lambda: self._set(value, then))
-            else:
+            if response.responses[0].error_code == ErrorCode.NONE:
                 then()
+            else:
+                again()
 
-        request = topic_config(self.topics[0], STRATEGY, value)
-        self.env.send(self.any_endpoint(), "admin", request, answered, REQUEST_TIMEOUT_MS)
+        self.ask_any(topic_config(self.topics[0], STRATEGY, value), answered, lambda _: again())
 
 
-class FeatureChanger(Client):
+class FeatureChanger(Admin):
     """Switches features off and on, again and again; leaves those of `ends_on` on."""
 
     def __init__(
         self,
-        env: Env,
+        env: SimEnv,
         name: str,
         bootstrap: Sequence[Endpoint],
         features: Sequence[str],
@@ -215,8 +254,7 @@ class FeatureChanger(Client):
         random = self.env.random
         level = random.randrange(0, 2)
         feature = self._features[random.randrange(0, len(self._features))] if self._features[1:] else self._features[0]
-        request = feature_level(feature, level)
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
+        self.once(_at_controller(feature_level(feature, level)), self.start)
 
     def stop(self) -> None:
         super().stop()
@@ -225,11 +263,18 @@ class FeatureChanger(Client):
             self.env.call_later(2 * REQUEST_TIMEOUT_MS, lambda feature=feature: self._set_on(feature))  # type: ignore[misc]
 
     def _set_on(self, feature: str) -> None:
-        def answered(response: Any) -> None:
-            if isinstance(response, SendFailure) or response.error_code != ErrorCode.NONE:
-                self.env.call_later(RETRY_MS, lambda: self._set_on(feature))
+        def again() -> None:
+            self._later(lambda: self._set_on(feature))
 
-        self.env.send(self.any_endpoint(), "admin", feature_level(feature, 1), answered, REQUEST_TIMEOUT_MS)
+        def answered(response: Any) -> None:
+            if response.error_code != ErrorCode.NONE:
+                again()
+
+        self.converse(_at_controller(feature_level(feature, 1)), answered, lambda _: again())
+
+
+def _at_controller(request: Message) -> Conversation[Any]:
+    return to_controller(request, lambda response: [response.error_code])
 
 
 def feature_level(feature: str, level: int) -> UpdateFeaturesRequest:
@@ -240,39 +285,66 @@ def feature_level(feature: str, level: int) -> UpdateFeaturesRequest:
     return UpdateFeaturesRequest(feature_updates=[update], timeout_ms=1000)
 
 
-class Operator(Client):
+class Operator(Admin):
     """Asks for what the caller thinks fit."""
 
     def start(self) -> None:
         """Nothing to do until somebody calls."""
 
-    def ask(self, request: Any, told: Callable[[Any], None]) -> None:
+    def ask(self, request: Message, told: Callable[[Any], None]) -> None:
         """Of any broker; once more where none answered, or the controller could not be reached."""
 
+        def again() -> None:
+            self._later(lambda: self.ask(request, told))
+
         def answered(response: Any) -> None:
-            if isinstance(response, SendFailure) or getattr(response, "error_code", 0) in _NO_CONTROLLER:
-                self.env.call_later(RETRY_MS, lambda: self.ask(request, told))
+            if getattr(response, "error_code", 0) in _ASKED_AGAIN:
+                again()
             else:
                 told(response)
 
-        self.env.send(self.any_endpoint(), "admin", request, answered, REQUEST_TIMEOUT_MS)
+        self.ask_any(request, answered, lambda _: again())
 
-    def elect(self, partitions: Mapping[str, Sequence[int]]) -> None:
-        """Leaders at any price, per topic. One attempt; whatever is answered."""
-        self.env.send(self.any_endpoint(), "admin", election(UNCLEAN, partitions), lambda _: None, REQUEST_TIMEOUT_MS)
+    def elect(
+        self, kind: int, partitions: Iterable[TopicPartition], told: Callable[[int], None], desired: int | None = None
+    ) -> None:
+        """told: the error code of the request, or of its first partition. Again where the controller is not reached.
+
+        kind: UNCLEAN, ...; desired: the leader of every partition, for DESIGNATION.
+        """
+        wanted = list(partitions)
+
+        def answered(elected: Mapping[TopicPartition, Elected]) -> None:
+            told(elected[wanted[0]].code)
+
+        def failed(error: Exception) -> None:
+            if isinstance(error, KafkaError) and error.code not in _ASKED_AGAIN:
+                told(error.code)
+            else:
+                self._later(lambda: self.elect(kind, wanted, told, desired))
+
+        self.converse(election(kind, wanted, desired), answered, failed)
+
+    def elect_once(self, partitions: Iterable[TopicPartition]) -> None:
+        """Leaders at any price. One command; whatever is answered."""
+        self.once(election(UNCLEAN, partitions), lambda: None)
 
 
 def election(
-    kind: int, partitions: Mapping[str, Sequence[int]], desired: Sequence[int] | None = None
-) -> ElectLeadersRequest:
-    """kind: UNCLEAN, ...; desired: one leader per partition, for DESIGNATION."""
-    topics = [
-        ElectLeadersRequest.TopicPartitions(
-            topic=topic, partitions=list(indexes), desired_leaders=None if desired is None else list(desired)
-        )
-        for topic, indexes in partitions.items()
-    ]
-    return ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=1000)
+    kind: int, partitions: Iterable[TopicPartition], desired: int | None = None
+) -> Conversation[dict[TopicPartition, Elected]]:
+    wanted = list(partitions)
+    leaders = None if desired is None else dict.fromkeys(wanted, desired)
+    return elect_leaders(kind, wanted, ELECTION_MS, desired=leaders)
+
+
+def reassignment(topic: str, index: int, replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
+    """replicas: None cancels what is under way."""
+    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(
+        partition_index=index, replicas=None if replicas is None else list(replicas)
+    )
+    moved = AlterPartitionReassignmentsRequest.ReassignableTopic(name=topic, partitions=[partition])
+    return AlterPartitionReassignmentsRequest(topics=[moved], timeout_ms=1000)
 
 
 def topic_config(topic: str, name: str, value: str) -> IncrementalAlterConfigsRequest:

@@ -1,28 +1,48 @@
 """A consumer: reads every partition of its topics from the start, and asks for their ends.
 
-Each fetch names the leader epoch of the record before its position (KIP-320), so that a leader whose log has left the
-one that was read before that position says so, also where its own log is longer by now. The consumer goes back to where
-they part, and remembers that it was told (`History.rewound`): what an election has given up is never skipped unseen.
+What is asked, and what an answer means, is the product's (`heirlog.client.fetching`, `heirlog.client.leaders`). What a
+reader does about a truncation is its own decision. This one goes back to where the leader's log and what was read part,
+reads again from there, and writes it down (`History.rewound`): what an election has given up is never skipped unseen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.env import Env, SendFailure
+from heirlog.client import leaders
+from heirlog.client.call import Send
+from heirlog.client.errors import LogTruncated, OffsetOutOfRange
+from heirlog.client.fetching import Fetched, PartitionFetch
+from heirlog.client.offsets import LATEST, OffsetAt, TopicPartition
 from heirlog.protocol.batch import Record, decode_records, walk
-from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import FetchRequest, ListOffsetsRequest
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.messages import ListOffsetsRequest
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client, Leader
+from heirlog.sim.clients.client import REQUEST_TIMEOUT_S, Client
 from heirlog.sim.compacted import number_in
+from heirlog.sim.env import SimEnv
 from heirlog.sim.history import History, Latest, Observed, Rewound
 
-LATEST_TIMESTAMP = -1
-CONSUMER = -1
-"""As a replica id: none."""
 NO_EPOCH = -1
+NEVER = 2**63 - 1
+"""The offset at which this reader stops."""
+MAX_WAIT_MS = 500
+MAX_BYTES = 1 << 20
+READ_UNCOMMITTED = 0
+
+
+@dataclass(slots=True)
+class _Read:
+    """One partition of one topic id: a topic that was recreated is another one."""
+
+    name: str
+    """As histories name it."""
+    fetch: PartitionFetch
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    """(leader epoch, first offset) of what was read below the position."""
 
 
 class Consumer(Client):
@@ -34,7 +54,7 @@ class Consumer(Client):
 
     def __init__(
         self,
-        env: Env,
+        env: SimEnv,
         name: str,
         bootstrap: Sequence[Endpoint],
         topics: Sequence[str],
@@ -49,77 +69,72 @@ class Consumer(Client):
         self.interval_ms = interval_ms
         self.latest_interval_ms = latest_interval_ms
         self.remade = remade
-        self.positions: dict[str, int] = {}
-        """Per partition as histories name it: the next offset to read."""
-        self._epochs: dict[str, list[tuple[int, int]]] = {}
-        """Per partition, (leader epoch, first offset) of what was read below the position."""
+        self._reads: dict[str, _Read] = {}
+        """By name."""
         self.last_of_key: dict[str, dict[int, int]] = {}
         """Per partition and key, the number of the last record that was read there."""
 
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """Per partition as histories name it: the next offset to read."""
+        return {name: read.fetch.position for name, read in self._reads.items()}
+
     def start(self) -> None:
-        self.refresh(self._begin)
+        self.find_topics(self._begin)
 
     def _begin(self) -> None:
-        if not self.knows_its_topics:
-            self.later(self._begin)
-            return
-        for name in sorted(self.leaders):
-            self._fetch(name)
-            if self.leaders[name].topic not in self.remade:
-                self._ask_latest(name)
+        for topic, known in sorted(self.cluster.view.topics.items()):
+            for index in sorted(known.partitions):
+                self._fetch((topic, index))
+                if topic not in self.remade:
+                    self._ask_latest((topic, index))
 
-    def _fetch(self, name: str) -> None:
+    def _fetch(self, partition: TopicPartition) -> None:
         if self.stopped:
             return
-        leader = self.leaders[name]
-        endpoint = self.endpoint_of(leader)
-        if endpoint is None:
-            self.later(lambda: self._fetch(name))
+        try:
+            leader = self.cluster.view.leader(*partition)
+        except KafkaError:
+            self.look_then(lambda: self._fetch(partition))
             return
-        partition = FetchRequest.FetchPartition(
-            partition=leader.index,
-            current_leader_epoch=leader.epoch,
-            fetch_offset=self.positions.setdefault(leader.partition, 0),
-            last_fetched_epoch=self._last_epoch(leader.partition),
-            partition_max_bytes=1 << 20,
-        )
-        topic = FetchRequest.FetchTopic(topic_id=leader.topic_id, topic=leader.topic, partitions=[partition])
-        request = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, topics=[topic])
-        self.env.send(
-            endpoint, f"fetch-{name}", request, lambda response: self._fetched(leader, response), REQUEST_TIMEOUT_MS
-        )
+        read = self._read_of(partition)
+        topic_id = self.cluster.view.topics[partition[0]].topic_id
+        send = Send(leader.endpoint, read.fetch.request(topic_id, leader.epoch), REQUEST_TIMEOUT_S)
+        self.driver.send(send, f"fetch-{partition[0]}-{partition[1]}", lambda got: self._fetched(partition, read, got))
 
-    def _fetched(self, leader: Leader, response: Any) -> None:
-        name = leader.name
-        if isinstance(response, SendFailure) or response.error_code != ErrorCode.NONE or not response.responses:
-            self.later(lambda: self._fetch(name))
-            return
-        answer = response.responses[0].partitions[0]
-        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._reset(leader)
-        elif answer.error_code != ErrorCode.NONE:
-            self.later(lambda: self._fetch(name))
-        elif answer.diverging_epoch.end_offset >= 0:
-            self._rewind(leader.partition, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
-            self.env.call_later(self.interval_ms, lambda: self._fetch(name))
+    def _read_of(self, partition: TopicPartition) -> _Read:
+        name = self.partition_name(*partition)
+        found = self._reads.get(name)
+        if found is None:
+            found = self._reads[name] = _Read(name, _fetch_from(partition, 0, NO_EPOCH))
+        return found
+
+    def _fetched(self, partition: TopicPartition, read: _Read, response: Any) -> None:
+        position = read.fetch.position
+        try:
+            got = ErrorCode.NETWORK_EXCEPTION if isinstance(response, OSError) else read.fetch.answered(response)
+        except LogTruncated as error:
+            self._rewind(partition, read, error)
+        except OffsetOutOfRange:
+            # the leader cannot say where its log and what was read part: everything again
+            read.epochs.clear()
+            self._go_to(partition, read, 0)
         else:
-            if answer.records:
-                self._read(leader.partition, answer.records)
-            self.env.call_later(self.interval_ms, lambda: self._fetch(name))
+            if isinstance(got, ErrorCode):
+                self.look_then(lambda: self._fetch(partition))
+                return
+            if got is not None:
+                self._take(read, position, got)
+        self.env.call_later(self.interval_ms, lambda: self._fetch(partition))
 
-    def _read(self, partition: str, records: Any) -> None:
-        position = self.positions[partition]
-        for start, header in walk(records, partial_tail=True):
-            if header.next_offset <= position:
-                continue
-            epochs = self._epochs.setdefault(partition, [])
-            if not epochs or epochs[-1][0] != header.leader_epoch:
-                epochs.append((header.leader_epoch, position))
-            for record in decode_records(records, start):
+    def _take(self, read: _Read, position: int, part: Fetched) -> None:
+        for start, header in walk(part.records):
+            if not read.epochs or read.epochs[-1][0] != header.leader_epoch:
+                read.epochs.append((header.leader_epoch, position))
+            for record in decode_records(part.records, start):
                 if record.offset >= position:
-                    self._observe(partition, record, header.leader_epoch)
+                    self._observe(read.name, record, header.leader_epoch)
             position = header.next_offset
-        self.positions[partition] = position
 
     def _observe(self, partition: str, record: Record, leader_epoch: int) -> None:
         number = number_in(record)
@@ -129,65 +144,52 @@ class Consumer(Client):
         if record.key is not None:
             self.last_of_key.setdefault(partition, {})[int(record.key)] = number
 
-    def _last_epoch(self, partition: str) -> int:
-        epochs = self._epochs.get(partition)
-        return epochs[-1][0] if epochs else NO_EPOCH
-
-    def _rewind(self, partition: str, epoch: int, end_offset: int) -> None:
-        """The leader's log parts from ours where its records of `epoch`, or of the next lower one that it has, end."""
-        epochs = self._epochs[partition]
-        end = self.positions[partition]
-        while epochs and (epochs[-1][0] > epoch or epochs[-1][1] >= end_offset):
+    def _rewind(self, partition: TopicPartition, read: _Read, error: LogTruncated) -> None:
+        """The leader's log parts from ours where its records of that epoch, or of the next lower one it has, end."""
+        epochs, end = read.epochs, error.offset
+        while epochs and (epochs[-1][0] > error.end.leader_epoch or epochs[-1][1] >= error.end.end_offset):
             end = epochs.pop()[1]
-        self._go_to(partition, min(end, end_offset))
+        self._go_to(partition, read, min(end, error.end.end_offset))
 
-    def _go_to(self, partition: str, position: int) -> None:
-        before = self.positions[partition]
-        self.positions[partition] = min(position, before)
+    def _go_to(self, partition: TopicPartition, read: _Read, position: int) -> None:
+        before = read.fetch.position
+        last_epoch = read.epochs[-1][0] if read.epochs else NO_EPOCH
+        read.fetch = _fetch_from(partition, min(position, before), last_epoch)
         if position < before:
-            self.history.rewound.append(Rewound(partition, self.name, before, position))
+            self.history.rewound.append(Rewound(read.name, self.name, before, position))
 
-    def _reset(self, leader: Leader) -> None:
-        """The leader cannot say where its log and what we read part: read everything again."""
-        self._epochs.pop(leader.partition, None)
-        self._go_to(leader.partition, 0)
-        self.env.call_later(self.interval_ms, lambda: self._fetch(leader.name))
-
-    def _ask_latest(self, name: str) -> None:
+    def _ask_latest(self, partition: TopicPartition) -> None:
         if self.stopped:
             return
+        if partition[0] not in self.cluster.view.topics:  # a broker that is behind answered last
+            self.look_then(lambda: self._ask_latest(partition))
+            return
+        name, asked_epoch = self.partition_name(*partition), NO_EPOCH
 
-        def told(offset: int, leader_epoch: int) -> None:
-            self.history.latest.append(Latest(self.leaders[name].partition, offset, leader_epoch, self.name))
+        def sending(message: Message) -> None:
+            nonlocal asked_epoch
+            if isinstance(message, ListOffsetsRequest):
+                # the leader answers because it is the current one in this epoch
+                asked_epoch = message.topics[0].partitions[0].current_leader_epoch
+
+        def answered(found: Mapping[TopicPartition, OffsetAt]) -> None:
+            self.history.latest.append(Latest(name, found[partition].offset, asked_epoch, self.name))
             again()
 
         def again() -> None:
-            self.env.call_later(self.latest_interval_ms, lambda: self._ask_latest(name))
+            self.env.call_later(self.latest_interval_ms, lambda: self._ask_latest(partition))
 
-        self._list_latest(name, told, again)
+        call = leaders.list_offsets(self.cluster, {partition: LATEST}, REQUEST_TIMEOUT_S)
+        self.driver.run(call, answered, lambda _: again(), sending)
 
-    def _list_latest(self, name: str, told: Callable[[int, int], None], failed: Callable[[], None]) -> None:
-        leader = self.leaders[name]
-        endpoint = self.endpoint_of(leader)
-        if endpoint is None:
-            failed()
-            return
-        partition = ListOffsetsRequest.ListOffsetsPartition(
-            partition_index=leader.index, current_leader_epoch=leader.epoch, timestamp=LATEST_TIMESTAMP
-        )
-        topic = ListOffsetsRequest.ListOffsetsTopic(name=leader.topic, partitions=[partition])
-        request = ListOffsetsRequest(replica_id=CONSUMER, topics=[topic])
-        asked_epoch = leader.epoch
 
-        def answered(response: Any) -> None:
-            if isinstance(response, SendFailure):
-                failed()
-                return
-            answer = response.topics[0].partitions[0]
-            if answer.error_code != ErrorCode.NONE:
-                failed()
-            else:
-                # the epoch we asked under: the leader answered because it was the current one there
-                told(answer.offset, asked_epoch)
-
-        self.env.send(endpoint, f"list-{name}", request, answered, REQUEST_TIMEOUT_MS)
+def _fetch_from(partition: TopicPartition, position: int, last_epoch: int) -> PartitionFetch:
+    return PartitionFetch(
+        *partition,
+        position,
+        NEVER,
+        isolation=READ_UNCOMMITTED,
+        max_bytes=MAX_BYTES,
+        max_wait_ms=MAX_WAIT_MS,
+        last_epoch=last_epoch,
+    )

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from heirlog.env import Env
-from heirlog.protocol.messages import AlterPartitionReassignmentsRequest
+from heirlog.client.admin import to_controller
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.clients.admin import PREFERRED, election
-from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client
+from heirlog.sim.clients.admin import PREFERRED, Admin, election, reassignment
+from heirlog.sim.env import SimEnv
 
 INDEXES = 3
 """Topics of a run have no more partitions; for one that is not there an error is answered."""
 REPLICAS_MIN, REPLICAS_MAX = 2, 4
 
 
-class Mover(Client):
+class Mover(Admin):
     """Begins something every second or so, until it is stopped. What is answered does not matter."""
 
     def __init__(
-        self, env: Env, name: str, bootstrap: Sequence[Endpoint], topics: Sequence[str], brokers: Sequence[int]
+        self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topics: Sequence[str], brokers: Sequence[int]
     ) -> None:
         super().__init__(env, name, bootstrap, topics)
         self._ids = list(brokers)
@@ -35,23 +33,12 @@ class Mover(Client):
         topic, index = self.topics[random.randrange(0, len(self.topics))], random.randrange(0, INDEXES)
         kind = random.randrange(0, 8)
         if kind == 0:
-            self._begin(election(PREFERRED, {topic: [index]}))
+            self.once(election(PREFERRED, [(topic, index)]), self.start)
         else:
-            self._begin(reassignment(topic, index, None if kind == 1 else self._some_brokers()))
-
-    def _begin(self, request: Any) -> None:
-        self.env.send(self.any_endpoint(), "admin", request, lambda _: self.start(), REQUEST_TIMEOUT_MS)
+            request = reassignment(topic, index, None if kind == 1 else self._some_brokers())
+            self.once(to_controller(request, lambda response: [response.error_code]), self.start)
 
     def _some_brokers(self) -> list[int]:
         shuffled = list(self._ids)
         self.env.random.shuffle(shuffled)
         return shuffled[: self.env.random.randrange(REPLICAS_MIN, min(REPLICAS_MAX, len(shuffled)) + 1)]
-
-
-def reassignment(topic: str, index: int, replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
-    """replicas: None cancels what is under way."""
-    partition = AlterPartitionReassignmentsRequest.ReassignablePartition(
-        partition_index=index, replicas=None if replicas is None else list(replicas)
-    )
-    moved = AlterPartitionReassignmentsRequest.ReassignableTopic(name=topic, partitions=[partition])
-    return AlterPartitionReassignmentsRequest(topics=[moved], timeout_ms=1000)

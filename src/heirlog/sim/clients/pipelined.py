@@ -14,7 +14,7 @@ from typing import Any
 from heirlog.env import SendFailure
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ProduceRequest
-from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS
+from heirlog.sim.clients.direct import REQUEST_TIMEOUT_MS
 from heirlog.sim.clients.producer import NEW_PRODUCER_ID, Batch, Producer
 
 IN_FLIGHT = 5

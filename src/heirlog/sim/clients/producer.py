@@ -11,7 +11,7 @@ from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, ProduceRequest
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.clients.client import REQUEST_TIMEOUT_MS, Client, Leader
+from heirlog.sim.clients.direct import REQUEST_TIMEOUT_MS, DirectClient, Leader
 from heirlog.sim.compacted import NUMBER_HEADER, is_tombstone, key_of
 from heirlog.sim.history import History
 
@@ -50,7 +50,7 @@ class Batch:
     """The last attempt."""
 
 
-class Producer(Client):
+class Producer(DirectClient):
     """Sends numbered values to every partition of its topics, one batch at a time to each.
 
     value_base: the first number; producers of a run have ranges of their own. interval_ms: between batches of one

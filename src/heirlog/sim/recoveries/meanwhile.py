@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from heirlog.protocol.messages import DeleteTopicsRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.clients.admin import TopicMaker
-from heirlog.sim.clients.mover import reassignment
+from heirlog.sim.clients.admin import TopicMaker, reassignment
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
