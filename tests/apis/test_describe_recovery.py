@@ -35,5 +35,5 @@ def test_a_broker_says_which_controllers_it_asked_before_its_client_gives_up() -
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert response.error_message == (
         f"no controller is active: broker 1 had no answer from controller-100:9093 within {WAIT_MS // 1000} s; "
-        "start the controllers there, or read their logs if they run, and ask again"
+        "start the controllers at these addresses; if they run, read their logs; then try again"
     )

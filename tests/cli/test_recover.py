@@ -64,7 +64,8 @@ def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.Ca
     told = [line.split() for line in capsys.readouterr().out.splitlines()]
     text = [" ".join(words) for words in told]
     assert text[0] == (
-        "orders-3: no leader, leader epoch 8; strategy Balanced: waits for replicas that may have everything: broker 2"
+        "orders-3: no leader, leader epoch 8; strategy Balanced: waits for replicas that may have every committed "
+        "record: broker 2"
     )
     assert text[1] == "quorum 2, 1: LastKnownELR names 2 replicas, min.insync.replicas is 2"
     assert "1 LastKnownELR can lead 5 2000 0.3 s ago" in text

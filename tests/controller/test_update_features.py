@@ -138,13 +138,16 @@ def test_who_lost_data_while_the_feature_was_off_is_not_eligible_after_the_upgra
 @pytest.mark.parametrize(
     ("config", "what"),
     [
-        ({}, "The best log leads once every replica has answered: foo-0."),
-        ({"unclean.recovery.strategy": "Aggressive"}, "The best log of the replicas that answer within seconds leads"),
+        ({}, "The replica with the best log leads once every replica has answered: foo-0."),
+        (
+            {"unclean.recovery.strategy": "Aggressive"},
+            "The replica with the best log among those that answer within seconds leads",
+        ),
         ({"unclean.recovery.strategy": "None"}, "An operator has to decide (heirlog recover plan): foo-0."),
         ({"unclean.recovery.manager.enabled": "false"}, "An operator has to decide (an unclean election): foo-0."),
         (
             {"unclean.recovery.manager.enabled": "false", "unclean.leader.election.enable": "true"},
-            "The first replica that is back leads, whatever it holds: foo-0.",
+            "The first replica that returns leads, whatever its log holds: foo-0.",
         ),
     ],
 )

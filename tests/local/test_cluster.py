@@ -51,7 +51,7 @@ def test_a_node_can_be_killed_stopped_and_started_again() -> None:
 
 @pytest.mark.heirlog(nodes=1, combined=True)
 def test_a_node_that_runs_cannot_be_started_again(heirlog_cluster: Cluster) -> None:
-    with pytest.raises(ClusterError, match="broker 1 runs already"):
+    with pytest.raises(ClusterError, match="broker 1 is already running"):
         heirlog_cluster.start(1)
     assert sorted(heirlog_cluster.pids) == [1]
 

@@ -56,7 +56,9 @@ def handle(node: Node, request: DescribeConfigsRequest, context: Context) -> Des
     unknown = next((kind for kind, _ in resources if kind not in KNOWN_RESOURCES), None)
     if unknown is not None:
         # as by Apache Kafka, which then describes nothing
-        refused = f"Unexpected resource type {unknown}; topics (2), brokers (4), loggers (8), groups (32) have some"
+        refused = (
+            f"Unexpected resource type {unknown}; topics (2), brokers (4), loggers (8), groups (32) have configurations"
+        )
         return DescribeConfigsResponse(
             results=[
                 Result(

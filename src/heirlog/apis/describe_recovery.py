@@ -50,7 +50,8 @@ def handle_on_broker(
             asked = ", ".join(map(str, node.controllers()))
             response.error_message = (
                 f"no controller is active: broker {node.config.node_id} had no answer from {asked} within "
-                f"{WAIT_MS // 1000} s; start the controllers there, or read their logs if they run, and ask again"
+                f"{WAIT_MS // 1000} s; start the controllers at these addresses; if they run, read their logs; then "
+                "try again"
             )
         return response
 

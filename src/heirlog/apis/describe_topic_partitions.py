@@ -96,7 +96,7 @@ def _start(image: Image, request: DescribeTopicPartitionsRequest) -> tuple[list[
     if cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition is negative")
     if request.topics and cursor.topic_name not in asked:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's topic is not among the topics asked for")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's topic is not among the requested topics")
     left = [name for name in asked if name >= cursor.topic_name]
     # a topic deleted between two pages: the next one starts from its beginning
     return left, cursor.partition_index if left and left[0] == cursor.topic_name else 0

@@ -97,7 +97,7 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> FindCoor
     if key_type == TRANSACTION:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            "transactions are not there yet: use an idempotent producer without a transactional id",
+            "transactions are not supported yet: use an idempotent producer without a transactional id",
         )
     if key_type != GROUP:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"coordinator key type {key_type} is unknown")

@@ -114,7 +114,7 @@ class DeleteRecordsHandler:
         partition = self._replicas.partitions_named(topic).get(asked.partition_index)
         try:
             if topic in INTERNAL_TOPICS:
-                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} belongs to its coordinators")
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is written by coordinators only")
             if partition is None:
                 raise self._replicas.no_partition(topic, asked.partition_index)
             offset = delete_on_leader(partition, asked.offset)
@@ -138,7 +138,8 @@ def delete_on_leader(partition: Partition, offset: int) -> int:
     name = f"{partition.topic}-{partition.index}"
     if not partition.log.config.delete_enabled:
         raise KafkaError(
-            ErrorCode.POLICY_VIOLATION, f"records of {name} cannot be deleted: its cleanup.policy does not say delete"
+            ErrorCode.POLICY_VIOLATION,
+            f"records of {name} cannot be deleted: its cleanup.policy does not include delete",
         )
     upto = partition.high_watermark if offset == UPTO_HIGH_WATERMARK else offset
     if upto < 0:
@@ -146,7 +147,7 @@ def delete_on_leader(partition: Partition, offset: int) -> int:
     if upto > partition.high_watermark:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"the log start of {name} cannot go to {upto}, above its high watermark {partition.high_watermark}",
+            f"the log start of {name} cannot move to {upto}, above its high watermark {partition.high_watermark}",
         )
     partition.log.increment_log_start(upto)
     return upto

@@ -321,7 +321,8 @@ class SessionCache:
             )
         if session.uses_topic_ids is not uses_topic_ids:
             raise KafkaError(
-                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session.id} began with another way of naming"
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {session.id} was created by a request that names topics in another way (names or ids)",
             )
         return session
 

@@ -42,7 +42,7 @@ from heirlog.protocol.messages import (
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, Endpoint, Uuid
 
 CHANNEL = "heartbeat"
-_NO_CONTROLLER = "no controller is known whose metadata are as new as this broker's copy"
+_NO_CONTROLLER = "no known controller has metadata as new as this broker's copy"
 STARTING_INTERVAL_MS = 10
 CONTROLLED_SHUTDOWN_INTERVAL_MS = 50
 LIMITS_PER_SESSION = 5

@@ -124,5 +124,5 @@ def _check_known(partition: Partition, for_follower: bool) -> None:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE,
             f"{partition.topic}-{partition.index}: the high watermark {partition.high_watermark} has not reached the "
-            f"start of leader epoch {partition.leader_epoch} at {partition.leader_epoch_start_offset}; ask again",
+            f"start of leader epoch {partition.leader_epoch} at {partition.leader_epoch_start_offset}; try again",
         )

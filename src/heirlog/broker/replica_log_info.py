@@ -43,7 +43,7 @@ def replica_log_info(
     """Answers in the order asked."""
     refusal = None
     if request.broker_id != peers.broker_id:
-        refusal = f"this is broker {peers.broker_id}, broker {request.broker_id} was asked; look up where it listens"
+        refusal = f"this is broker {peers.broker_id}, broker {request.broker_id} was asked; look up its address"
     left = PARTITIONS_MAX
     topics = []
     for asked in request.topic_partitions or ():
@@ -85,7 +85,7 @@ def _answers(
             yield Info(
                 partition=index,
                 error_code=ErrorCode.REQUEST_LIMIT_REACHED,
-                error_message=f"an answer holds {PARTITIONS_MAX} partitions; ask for the others again",
+                error_message=f"one answer holds {PARTITIONS_MAX} partitions; request the others separately",
             )
         elif refusal is not None:
             yield Info(partition=index, error_code=ErrorCode.INVALID_REQUEST, error_message=refusal)

@@ -127,7 +127,7 @@ class ReplicaManager:
         elif not was_named:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_text(topic)}")
         elif self._image.topic_named(was_named) is not None:
-            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{was_named} is another topic than {uuid_text(topic)}")
+            return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{was_named} is not the topic {uuid_text(topic)}")
         else:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {was_named} was deleted")
         if state is None:

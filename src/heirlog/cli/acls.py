@@ -31,25 +31,29 @@ app = typer.Typer(help="Show, add and remove access control lists.", no_args_is_
 ANY = "*"
 
 Names = list[str] | None
-Topics = Annotated[Names, typer.Option("--topic", help="A topic, or * for every one; may be repeated.")]
-Groups = Annotated[Names, typer.Option("--group", help="A consumer group, or *; may be repeated.")]
+Topics = Annotated[Names, typer.Option("--topic", help="A topic, or * for all topics. May be repeated.")]
+Groups = Annotated[Names, typer.Option("--group", help="A consumer group, or * for all groups. May be repeated.")]
 TransactionalIds = Annotated[Names, typer.Option("--transactional-id", help="May be repeated.")]
 DelegationTokens = Annotated[Names, typer.Option("--delegation-token", help="May be repeated.")]
-UserPrincipals = Annotated[Names, typer.Option("--user-principal", help="A user as a resource; may be repeated.")]
+UserPrincipals = Annotated[Names, typer.Option("--user-principal", help="A user as a resource. May be repeated.")]
 OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Pattern = Annotated[
     str, typer.Option("--resource-pattern-type", help="literal or prefixed; to list or remove also match or any.")
 ]
-Allowed = Annotated[Names, typer.Option("--allow-principal", help="type:name, as in User:alice; may be repeated.")]
-Denied = Annotated[Names, typer.Option("--deny-principal", help="type:name; may be repeated.")]
-AllowedHosts = Annotated[Names, typer.Option("--allow-host", help="An address; without one, from everywhere.")]
-DeniedHosts = Annotated[Names, typer.Option("--deny-host", help="An address; without one, from everywhere.")]
-Operations = Annotated[Names, typer.Option("--operation", help="Read, Write, ...; without one, All. May be repeated.")]
+Allowed = Annotated[
+    Names, typer.Option("--allow-principal", help="A principal as type:name, such as User:alice. May be repeated.")
+]
+Denied = Annotated[Names, typer.Option("--deny-principal", help="A principal as type:name. May be repeated.")]
+AllowedHosts = Annotated[Names, typer.Option("--allow-host", help="An IP address. Default: all addresses.")]
+DeniedHosts = Annotated[Names, typer.Option("--deny-host", help="An IP address. Default: all addresses.")]
+Operations = Annotated[
+    Names, typer.Option("--operation", help="An operation, such as Read or Write. Default: All. May be repeated.")
+]
 Producer = Annotated[bool, typer.Option("--producer", help="All operations that a producer to the topics needs.")]
 Consumer = Annotated[
     bool, typer.Option("--consumer", help="All operations that a consumer of the topics in the groups needs.")
 ]
-Idempotent = Annotated[bool, typer.Option("--idempotent", help="With --producer: idempotent writes as well.")]
+Idempotent = Annotated[bool, typer.Option("--idempotent", help="With --producer: also allow idempotent writes.")]
 
 COLUMNS = {
     "resource_type": "ResourceType",
@@ -126,7 +130,7 @@ def list_acls(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Show ACLs: of the resources that are named, or all of them."""
+    """Show the ACLs of the named resources, or all ACLs."""
     from heirlog.client.acls import describe_acls
     from heirlog.metadata.acls import AclFilter, Operation, Permission
 
@@ -164,7 +168,7 @@ def add(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Add ACLs, and show them. One that exists already stays."""
+    """Add ACLs, and show them. ACLs that already exist are kept."""
     from heirlog.client.acls import create_acls
     from heirlog.metadata.acls import PatternType
 
@@ -205,11 +209,12 @@ def remove(
     producer: Producer = False,
     consumer: Consumer = False,
     idempotent: Idempotent = False,
-    force: Annotated[bool, typer.Option("--force", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Do not ask for confirmation.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Remove ACLs, and show them: those that the options make, or all of the resources if no principal is named."""
+    """Remove the ACLs that the options describe, and show them. Without a principal, remove all ACLs of the
+    resources."""
     from heirlog.client.acls import delete_acls
     from heirlog.metadata.acls import AclFilter, Operation, Permission
 
@@ -224,7 +229,7 @@ def remove(
             AclFilter.of(acl) for acl in _acls(resources, entries, pattern, operation, producer, consumer, idempotent)
         ]
     elif operation or producer or consumer:
-        raise UsageError("whose ACLs? Name them by --allow-principal or --deny-principal")
+        raise UsageError("name the principal whose ACLs to remove, with --allow-principal or --deny-principal")
     else:
         filters = [
             AclFilter(kind, name, pattern, None, None, Operation.ANY, Permission.ANY) for kind, name in resources
@@ -265,7 +270,7 @@ def _acls(
 
     if producer or consumer:
         if operations:
-            raise UsageError("--producer and --consumer say which operations; leave --operation out")
+            raise UsageError("--producer and --consumer already choose the operations: remove --operation")
         places = list(_convenient(resources, producer, consumer, idempotent))
     else:
         places = [

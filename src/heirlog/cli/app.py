@@ -92,13 +92,13 @@ def heirlog(
 def node(
     config: Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")],
     ledger: Annotated[
-        str | None, typer.Option(help="Write a record of flushed file lengths to this file.", hidden=True)
+        str | None, typer.Option(help="Record in this file how many bytes of each file have been flushed.", hidden=True)
     ] = None,
     accept_older_metadata: Annotated[
         bool,
         typer.Option(
             "--accept-older-metadata",
-            help="For this start: follow a controller whose metadata are older than the broker's own copy.",
+            help="For this start only: follow a controller whose metadata are older than the broker's own copy.",
         ),
     ] = False,
     reuse_port: Annotated[bool, typer.Option("--reuse-port", hidden=True)] = False,

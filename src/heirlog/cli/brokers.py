@@ -16,12 +16,12 @@ from heirlog.protocol.errors import error_code
 if TYPE_CHECKING:
     from heirlog.blocking.cluster import BlockingClient
 
-app = typer.Typer(help="List brokers, and unregister those that are not coming back.", no_args_is_help=True)
+app = typer.Typer(help="List brokers, and unregister brokers that will not return.", no_args_is_help=True)
 
 
 @app.command("list")
 def list_brokers(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: Json = False) -> None:
-    """List registered brokers, also those that are fenced: registered, and not serving."""
+    """List the registered brokers, including fenced brokers, which serve no requests."""
     with connected(bootstrap_server) as client:
         rows = _registered(client)
     columns = {"broker": "Broker", "host": "Host", "port": "Port", "rack": "Rack", "state": "State"}
@@ -53,13 +53,14 @@ def unregister(
     broker_id: Annotated[int, typer.Option("--id", min=0, help="The broker's node id.")],
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Forget a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are moved."""
+    """Unregister a broker: it leaves every ISR, ELR and last known ELR. Its replicas stay assigned until they are
+    moved."""
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import UnregisterBrokerRequest
 
     with connected(bootstrap_server) as client:
         if any(row["broker"] == broker_id and row["state"] == "active" for row in _registered(client)):
-            warn(f"broker {broker_id} is running and will register again; stop it first if it is to be gone")
+            warn(f"broker {broker_id} is running and would register again: stop it first")
         warn_of_cleared_elr(client, f"unregistering broker {broker_id}", only=[broker_id])
         answer = client.run(to_controller(UnregisterBrokerRequest(broker_id=broker_id), lambda got: [got.error_code]))
     if answer.error_code:

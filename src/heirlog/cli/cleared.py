@@ -41,8 +41,8 @@ def warn_of_cleared_elr(
     if leaderless:
         names = ", ".join(str(broker) for broker in sorted(heirs))
         warn(
-            f"{counted(leaderless)} without a leader may then need an unclean election, which loses records: better "
-            f"start broker {names} first and wait until each has a leader (heirlog topics describe "
+            f"{counted(leaderless)} without a leader may then need an unclean election, which loses records. First "
+            f"start broker {names} and wait until each has a leader (heirlog topics describe "
             f"--unavailable-partitions)"
         )
 

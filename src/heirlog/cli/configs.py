@@ -69,8 +69,12 @@ Name = Annotated[str | None, typer.Option("--entity-name", help="A topic, a grou
 Default = Annotated[bool, typer.Option("--entity-default", help="The values that apply to all brokers.")]
 Topic = Annotated[str | None, typer.Option("--topic", help="Short for --entity-type topics --entity-name.")]
 Broker = Annotated[str | None, typer.Option("--broker", help="Short for --entity-type brokers --entity-name.")]
-BrokerDefaults = Annotated[bool, typer.Option("--broker-defaults", help="Short: brokers, --entity-default.")]
-BrokerLogger = Annotated[str | None, typer.Option("--broker-logger", help="Short: broker-loggers, --entity-name.")]
+BrokerDefaults = Annotated[
+    bool, typer.Option("--broker-defaults", help="Short for --entity-type brokers --entity-default.")
+]
+BrokerLogger = Annotated[
+    str | None, typer.Option("--broker-logger", help="Short for --entity-type broker-loggers --entity-name.")
+]
 
 
 class Entity(NamedTuple):
@@ -105,7 +109,7 @@ def _entity(
     at_length = kind is not None or name is not None or default
     if len(short) + at_length != 1:
         raise UsageError(
-            "say whose: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
+            "name the entity: --entity-type with --entity-name or --entity-default, or one of --topic, --broker, "
             "--broker-defaults, --broker-logger"
         )
     if short:
@@ -127,7 +131,7 @@ def describe(
     broker_defaults: BrokerDefaults = False,
     broker_logger: BrokerLogger = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also values that were not set for this entity itself.")
+        bool, typer.Option("--all", help="Also show values that are not set on this entity itself, such as defaults.")
     ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -166,7 +170,7 @@ def _one(kind: EntityType, name: str | None, default: bool) -> str:
     if default and kind is not EntityType.BROKERS:
         raise UsageError("--entity-default is for brokers")
     if name is None and not default:
-        raise UsageError("say which one: --entity-name, or --entity-default for all brokers")
+        raise UsageError("name the entity with --entity-name, or use --entity-default for all brokers")
     if name is not None and kind.is_of_a_node and not name.isdecimal():
         raise UsageError(f"--entity-name {name}: brokers and their loggers are named by a node id")
     return name or ""
@@ -222,7 +226,7 @@ def alter(
     delete_config: Annotated[str | None, typer.Option(metavar="NAME,...")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
 ) -> None:
-    """Set or delete single values; others stay as they are."""
+    """Set or delete single values. Other values do not change."""
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
     entity = _entity(entity_type, entity_name, entity_default, topic, broker, broker_defaults, broker_logger)

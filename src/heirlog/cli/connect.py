@@ -44,7 +44,7 @@ def connected(bootstrap_servers: str) -> Iterator[BlockingClient]:
             client.metadata([], timeout_s=REACH_TIMEOUT_S)
         except OSError as error:
             raise CommandError(
-                f"{error}; no broker answers: start the brokers of that cluster, or name one that runs with "
+                f"{error}; no broker answers: start the cluster, or give the address of a running broker with "
                 "--bootstrap-server (heirlog up starts a new cluster on this machine)"
             ) from error
         yield client

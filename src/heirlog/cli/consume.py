@@ -29,9 +29,9 @@ def consume(
         bool,
         typer.Option("--from-beginning", help="Start at the earliest offset. Without it, only new records are read."),
     ] = False,
-    max_records: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many records.")] = None,
+    max_records: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many records.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition.")] = None,
-    print_key: Annotated[bool, typer.Option("--print-key", help="key TAB value")] = False,
+    print_key: Annotated[bool, typer.Option("--print-key", help="Print each key and a tab before the value.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per record.")] = False,
 ) -> None:
@@ -59,7 +59,7 @@ class Reader:
         self._topic = topic
         count = partition_count(client, topic)
         if partition is not None and partition >= count:
-            raise CommandError(f"{topic} has partitions 0 to {count - 1}, but no {partition}")
+            raise CommandError(f"{topic} has partitions 0 to {count - 1}, not {partition}")
         start = EARLIEST if from_beginning else LATEST
         numbers = range(count) if partition is None else [partition]
         self._next = {number: client.offset(topic, number, start) for number in numbers}

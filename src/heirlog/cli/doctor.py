@@ -29,7 +29,8 @@ REDRAW_S = 0.2
 Directories = Annotated[
     list[Path],
     typer.Argument(
-        help="Log directories, or folders that hold some, such as the data folder of a local cluster.", metavar="DIR..."
+        help="Log directories, or folders that contain some, such as the data folder of a local cluster.",
+        metavar="DIR...",
     ),
 ]
 
@@ -79,7 +80,7 @@ def locked(paths: list[Path]) -> Iterator[None]:
                     fcntl.flock(locks[-1], fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
                     raise UsageError(
-                        f"{path} is in use: a node is running on it (it holds {LOCK}); stop the node first"
+                        f"{path} is in use by a running node (which has locked {LOCK}): stop the node first"
                     ) from None
         yield
     finally:

@@ -86,15 +86,21 @@ def _needs() -> Iterator[None]:
 
 @app.command("last-replica-standing")
 def last_replica_standing(
-    elr: Annotated[Switch, typer.Option(help="off: without eligible leader replicas, to see the loss.")] = Switch.ON,
-    hold: Annotated[bool, typer.Option("--hold", help="Leave the cluster up after the verdict, until Ctrl-C.")] = False,
+    elr: Annotated[
+        Switch, typer.Option(help="off: run without eligible leader replicas, and see the loss.")
+    ] = Switch.ON,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="Keep the cluster running after the result, until Ctrl-C.")
+    ] = False,
     acknowledged: Annotated[
-        Path | None, typer.Option(help="Write each record acknowledged at acks=all here, as JSON lines.")
+        Path | None, typer.Option(help="File for the records acknowledged at acks=all, as JSON lines.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="How much of the unflushed tail survives; default: nothing.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """KIP-966's last replica standing: two clean stops, then the last leader dies and loses its unflushed tail."""
+    """Play KIP-966's "last replica standing": two replicas stop, then the last leader loses its unflushed records."""
 
     def drill(stage: Stage[Result]) -> Result:
         from heirlog.drill.last_replica_standing import run, write_acknowledged
@@ -119,21 +125,26 @@ def unclean_recovery(
         RecoveryScenario,
         typer.Option(
             case_sensitive=False,
-            help="U1: an old epoch has the longest log. U2: a last member is away. U3: a replica answers, then loses "
-            "what it had. U11: the last leader lost its tail. U16: an operator names a leader that has less.",
+            help="What goes wrong. U1: an old leader epoch has the longest log. U2: a replica does not return. U3: a "
+            "replica loses records after it has answered. U11: the last leader lost its unflushed records. U16: an "
+            "operator "
+            "chooses a leader that has fewer records.",
         ),
     ] = RecoveryScenario.U11,
     manager: Annotated[
-        Switch, typer.Option(help="off: without the recovery manager, by the rules that Apache Kafka ships.")
+        Switch, typer.Option(help="off: elect without the recovery manager, as Apache Kafka does.")
     ] = Switch.ON,
-    hold: Annotated[bool, typer.Option("--hold", help="Leave the cluster up after the verdict, until Ctrl-C.")] = False,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="Keep the cluster running after the result, until Ctrl-C.")
+    ] = False,
     acknowledged: Annotated[
-        Path | None, typer.Option(help="Write each record acknowledged at acks=all here, as JSON lines.")
+        Path | None, typer.Option(help="File for the records acknowledged at acks=all, as JSON lines.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="How much of an unflushed tail survives a power cut.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of how many unflushed bytes survive a power cut.")] = None,
     as_json: Json = False,
 ) -> None:
-    """KIP-966's unclean recovery: the last two replicas stop uncleanly, and the one with the most must lead."""
+    """Play KIP-966's unclean recovery: the last replicas stop uncleanly, and the one with the most records must
+    lead."""
 
     def drill(stage: Stage[Result]) -> Result:
         from heirlog.drill.play import write_acknowledged
@@ -156,7 +167,9 @@ def unclean_recovery(
 
 @app.command("rack")
 def rack(
-    seed: Annotated[int | None, typer.Option(help="How much of an unflushed tail survives; default: nothing.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of how many unflushed bytes survive. Default: none survive.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
@@ -176,7 +189,7 @@ def stdlib(
     records: Annotated[int | None, typer.Option(min=1, help="How many records; default 800,000.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Every line of Python's standard library through three replicas, a broker killed on the way, byte for byte."""
+    """Write every line of Python's standard library, kill a broker meanwhile, and compare what is read byte by byte."""
 
     def drill(_: Stage[Result]) -> Result:
         from heirlog.drill.stdlib import run
@@ -214,10 +227,12 @@ def soak(
 @app.command("pipeline")
 def pipeline(
     records: Annotated[int | None, typer.Option(min=1000, help="How many lines; default: every one.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Kill the driver once and workers twice: two JVMs.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Kill the driver once and workers twice; starts two JVMs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Python's standard library from files through a topic and SQL into Parquet, the job killed three times."""
+    """Move Python's standard library from files through a topic and SQL into Parquet, and kill the job three times."""
 
     def drill(stage: Stage[Result]) -> Result:
         from heirlog.drill.pipeline import run

@@ -23,7 +23,9 @@ def dump(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     deep: Annotated[bool, typer.Option("--deep", help="Also the records of each batch, with their contents.")] = False,
     offset: Annotated[int, typer.Option(min=0, help="Skip records below this offset.")] = 0,
-    max_rows: Annotated[int | None, typer.Option("--max", min=1, help="Print so many rows of each file.")] = None,
+    max_rows: Annotated[
+        int | None, typer.Option("--max", min=1, help="Print at most this many rows of each file.")
+    ] = None,
     metadata: Annotated[
         bool, typer.Option("--cluster-metadata-decoder", help="Decode the records as metadata, in any folder.")
     ] = False,
@@ -50,7 +52,7 @@ def dump(
         try:
             decoder = Decoder(str(path), deep=deep, records_of=topic, from_offset=offset)
         except UnknownFile:
-            raise UsageError(f"{path} is none of the files that can be read: {READABLE}") from None
+            raise UsageError(f"{path} is not a file that this command can read; it reads {READABLE}") from None
         if len(files) > 1 and not as_json:
             print(f"{path}:")
         whole = _print(decoder, max_rows, as_json) and whole

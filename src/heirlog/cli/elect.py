@@ -46,7 +46,7 @@ def elect(
     wait: Annotated[
         float,
         typer.Option(
-            min=0, metavar="SECONDS", help="Longest log: how long to wait for partitions whose election has to wait."
+            min=0, metavar="SECONDS", help="Longest log: how long to wait for elections that cannot finish at once."
         ),
     ] = 30.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
@@ -94,7 +94,7 @@ def _wanted(
         raise UsageError("name partitions by --topic and --partition, --all-topic-partitions or --path-to-json-file")
     designates = kind is ElectionType.DESIGNATION
     if desired_leader is not None and not (designates and by_name):
-        raise UsageError("--desired-leader goes with --election-type designation, --topic and --partition")
+        raise UsageError("--desired-leader needs --election-type designation, --topic and --partition")
     if everything:
         if designates:
             raise UsageError("a designation names a leader for each partition; --all-topic-partitions does not")

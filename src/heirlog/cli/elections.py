@@ -122,7 +122,7 @@ def _watch(
             if found is None or found.leader_id != NO_LEADER:
                 del left[partition]
                 done[partition] = (
-                    Elected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it is no more")
+                    Elected(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it was deleted")
                     if found is None
                     else Elected(0, f"broker {found.leader_id}")
                 )
@@ -198,9 +198,9 @@ def state_sentence(partition: RecoveryPartition) -> str:
 
 _STATES = {
     "Led": "has a leader",
-    "CleanElection": "is about to be led without loss",
-    "WaitingForEligible": "waits for a replica that has everything",
-    "WaitingForQuorum": "waits for replicas that may have everything",
+    "CleanElection": "will soon have a leader, without loss",
+    "WaitingForEligible": "waits for a replica that has every committed record",
+    "WaitingForQuorum": "waits for replicas that may have every committed record",
     "Recovering": "compares the logs of its replicas",
     "ManualElectionRequired": "waits for an operator",
     "WaitingForLastKnownLeader": "waits for its last leader",

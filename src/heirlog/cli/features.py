@@ -31,8 +31,8 @@ ELR_WITH_A_NEW_CLUSTER = 26
 Feature = Annotated[list[str] | None, typer.Option("--feature", metavar="NAME=LEVEL", help="Repeatable.")]
 Metadata = Annotated[str | None, typer.Option("--metadata", help="Deprecated: --feature metadata.version=LEVEL.")]
 Release = Annotated[str | None, typer.Option("--release-version", help="All levels of a release: 4.1, 4.2-IV1.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Check whether it would work; changes nothing.")]
-Unsafe = Annotated[bool, typer.Option("--unsafe", help="Allow it even if metadata may be lost.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Check the change, and do not make it.")]
+Unsafe = Annotated[bool, typer.Option("--unsafe", help="Allow the change even if metadata may be lost.")]
 
 
 @app.command("describe")
@@ -128,7 +128,7 @@ def _levels(
 ) -> dict[str, int]:
     """The levels wanted. Raises UsageError."""
     if sum(way is not None for way in (features or None, release, metadata)) != 1:
-        raise UsageError("say which levels: --feature NAME=LEVEL, or --release-version")
+        raise UsageError("give the levels with --feature NAME=LEVEL, or --release-version")
     if features:
         return dict(map(_pair, features))
     try:

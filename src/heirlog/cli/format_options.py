@@ -44,11 +44,11 @@ def voters_wanted(
         raise CommandError("only one of --standalone, --initial-controllers and --no-initial-controllers can be given")
     if not config.is_controller:
         if standalone or initial_controllers is not None:
-            raise CommandError("this node is no controller, so it is formatted without --standalone or initial voters")
+            raise CommandError("this node is not a controller: remove --standalone and --initial-controllers")
         return []
     if ways == 0:
         raise CommandError(
-            "this node is a controller: say --standalone (it is the only voter of a new quorum), "
+            "this node is a controller: give --standalone (it is the only voter of a new quorum), "
             "--initial-controllers (the voters of a new quorum) or --no-initial-controllers (it joins one)"
         )
     if initial_controllers is not None:

@@ -73,7 +73,9 @@ def describe(
     offsets: Annotated[bool, typer.Option("--offsets", help="Show offsets and lag. This is the default.")] = False,
     members: Annotated[bool, typer.Option("--members", help="Show members instead of offsets.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the groups' states instead of offsets.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each is assigned.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --members: show the partitions assigned to each member.")
+    ] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
@@ -112,7 +114,7 @@ def _described(client: BlockingClient, group: str) -> Any:
     request = DescribeGroupsRequest(groups=[group])
     answer = client.send_to_coordinator(group, request, error_code=lambda got: int(got.groups[0].error_code)).groups[0]
     if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not answer.error_code and answer.group_state == DEAD):
-        raise CommandError(f"there is no group {group}; heirlog groups list shows which there are")
+        raise CommandError(f"group {group} does not exist; heirlog groups list shows all groups")
     if answer.error_code:
         failure = error_code(answer.error_code)
         raise CommandError(with_next_step(f"cannot describe group {group}: {failure.name}", failure))
@@ -204,7 +206,7 @@ def delete(
     from heirlog.protocol.messages import DeleteGroupsRequest
 
     if bool(group) == all_groups:
-        raise UsageError("name groups with --group, or say --all-groups")
+        raise UsageError("name groups with --group, or use --all-groups")
     failed = 0
     with connected(bootstrap_server) as client:
         for name in group or [row["group"] for row in _listed(client, [])]:
@@ -224,7 +226,7 @@ def delete_offsets(
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Forget a group's committed offsets of topics that none of its members reads."""
+    """Delete a group's committed offsets of topics that none of its members reads."""
     from heirlog.protocol.messages import OffsetDeleteRequest
 
     if not topic:

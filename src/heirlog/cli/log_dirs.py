@@ -64,7 +64,7 @@ def _replicas(client: BlockingClient, broker: int, topics: list[str] | None) -> 
     answer = client.send_to_broker(broker, DescribeLogDirsRequest(topics=wanted))
     if answer.error_code:
         code = error_code(answer.error_code)
-        raise CommandError(with_next_step(f"broker {broker} refuses: {code.name}", code))
+        raise CommandError(with_next_step(f"broker {broker} refused the request: {code.name}", code))
     for directory in answer.results:
         row = {"broker": broker, "log_dir": directory.log_dir, "topic": None, "partition": None}
         row |= {"size_bytes": None, "offset_lag": None, "error": error_code(directory.error_code).name}

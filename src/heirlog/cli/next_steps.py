@@ -8,16 +8,18 @@ from heirlog.protocol.errors import ErrorCode
 
 _ACLS: Final = "an administrator can allow it (heirlog acls add --help); heirlog acls list shows what is allowed"
 _CONFIGS: Final = "heirlog configs describe --topic TOPIC --all (or --broker ID --all) shows names and values"
-_BROKERS: Final = "heirlog broker list shows which brokers there are and which of them run"
+_BROKERS: Final = "heirlog broker list shows the brokers and which of them run"
 _LEADERS: Final = (
     "heirlog topics describe --unavailable-partitions shows which partitions have no leader; start the brokers it names"
 )
-_MIN_ISR: Final = "heirlog topics describe --under-min-isr-partitions shows who is missing; start those brokers"
-_AGAIN: Final = "ask again; if it stays so, look whether a controller runs"
+_MIN_ISR: Final = (
+    "heirlog topics describe --under-min-isr-partitions shows which replicas are missing; start their brokers"
+)
+_AGAIN: Final = "try again; if the error stays, check that a controller runs"
 
 NEXT_STEPS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "heirlog topics list shows what there is",
-    ErrorCode.UNKNOWN_TOPIC_ID: "heirlog topics list shows what there is",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "heirlog topics list shows all topics",
+    ErrorCode.UNKNOWN_TOPIC_ID: "heirlog topics list shows all topics",
     ErrorCode.TOPIC_ALREADY_EXISTS: (
         "heirlog topics describe TOPIC shows it, heirlog topics alter TOPIC --partitions COUNT gives it more partitions"
     ),
@@ -30,7 +32,7 @@ NEXT_STEPS: Final = {
     ErrorCode.INVALID_CONFIG: _CONFIGS,
     ErrorCode.LEADER_NOT_AVAILABLE: _LEADERS,
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: _BROKERS,
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "heirlog recover plan shows whom they wait for",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "heirlog recover plan shows for which replicas the partitions wait",
     ErrorCode.NOT_LEADER_OR_FOLLOWER: _AGAIN,
     ErrorCode.NOT_ENOUGH_REPLICAS: _MIN_ISR,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _MIN_ISR,
@@ -40,7 +42,7 @@ NEXT_STEPS: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: _AGAIN,
     ErrorCode.NOT_COORDINATOR: _AGAIN,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: _AGAIN,
-    ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows which groups there are",
+    ErrorCode.GROUP_ID_NOT_FOUND: "heirlog groups list shows all groups",
     ErrorCode.NON_EMPTY_GROUP: "stop its consumers first (heirlog groups describe --group GROUP --members)",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "stop its consumers first (heirlog groups describe --group GROUP --members)",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACLS,
@@ -48,13 +50,13 @@ NEXT_STEPS: Final = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACLS,
     ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/guides/secure.md)",
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "an offset between the log start and the high watermark can be named, or -1",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset from the log start to the high watermark, or -1",
     ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)",
-    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows which there are",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows the reassignments in progress",
     ErrorCode.REASSIGNMENT_IN_PROGRESS: (
         "wait for it, or stop it with heirlog reassign --cancel --reassignment-json-file FILE"
     ),
-    ErrorCode.UNSUPPORTED_VERSION: "this cluster does not know that request; an older or newer one might",
+    ErrorCode.UNSUPPORTED_VERSION: "this cluster does not support the request; use a command of the cluster's version",
 }
 
 

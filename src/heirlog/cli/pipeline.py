@@ -62,7 +62,10 @@ def run(
     master: Master = "local[*]",
     conf: Conf = None,
     metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", help="Serve Prometheus metrics on loopback meanwhile; 0: any port.")
+        int | None,
+        typer.Option(
+            "--metrics-port", help="Serve Prometheus metrics on this port of localhost meanwhile; 0: any port."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -170,7 +173,7 @@ def check(
 @app.command("status")
 def status(
     file: File,
-    once: Annotated[bool, typer.Option("--once", help="Print it once instead of a live view.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the progress once instead of a live view.")] = False,
     json: Json = False,
 ) -> None:
     """Show the progress of a pipeline: positions, latest offsets, lag, rate and batch times."""
@@ -242,7 +245,7 @@ def compact(
     target_mib: Annotated[int, typer.Option("--target-mib", min=1, help="Size of the files to write.")] = 128,
     json: Json = False,
 ) -> None:
-    """Merge the small files of finished batches; readers of the bare directory see each row once throughout."""
+    """Merge the small files of finished batches. Meanwhile, readers of the directory see each row exactly once."""
     with _needs_spark():
         from dataclasses import asdict
 
@@ -254,7 +257,7 @@ def compact(
         show_json({"tables": [asdict(table) for table in done]})
         return
     if not done:
-        print("nothing to compact: no table of this pipeline has been begun")
+        print("nothing to compact: this pipeline has not written a table yet")
     for table in done:
         print(f"{table.table}: {table.batches} batches, {table.files_before} files before, {table.files_after} after")
 

@@ -77,7 +77,9 @@ def produce(
     key_separator: Annotated[
         str | None, typer.Option(help="Text between key and value: the part of a line before it is the record's key.")
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Default: by key, or one after the other.")] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="Default: by key; records without a key go to all partitions in turn.")
+    ] = None,
     compression: Annotated[Compression, typer.Option()] = Compression.NONE,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -132,7 +134,7 @@ def chunks_of_lines(descriptor: int) -> Iterator[list[bytes]]:
             yield lines
         rest += last
         if len(rest) > LINE_BYTES_MAX:
-            raise CommandError(f"a line is longer than {LINE_BYTES_MAX} bytes: no record can be; split it")
+            raise CommandError(f"a line is longer than {LINE_BYTES_MAX} bytes, the largest size of a record: split it")
     if rest:
         yield [bytes(rest)]
 
@@ -166,7 +168,7 @@ class Writer:
         self._compression = compression
         self._partitions = partition_count(client, topic)
         if partition is not None and partition >= self._partitions:
-            raise CommandError(f"{topic} has partitions 0 to {self._partitions - 1}, but no {partition}")
+            raise CommandError(f"{topic} has partitions 0 to {self._partitions - 1}, not {partition}")
         identity = client.admin(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))
         if identity.error_code:
             raise CommandError(f"the cluster gave no producer id: {error_code(identity.error_code).name}")
@@ -237,7 +239,8 @@ def partition_count(client: BlockingClient, topic: str) -> int:
     found = client.metadata([topic]).topics[0]
     if found.error_code:
         raise CommandError(
-            f"there is no topic {topic} ({error_code(found.error_code).name}); heirlog topics create {topic} makes it"
+            f"topic {topic} cannot be used ({error_code(found.error_code).name}); to create it: heirlog topics "
+            f"create {topic}"
         )
     return len(found.partitions)
 

@@ -47,7 +47,10 @@ VERIFY_AT_THE_END = (
 )
 
 Throttle = Annotated[
-    int | None, typer.Option(min=1, help="Bytes per second and broker (Apache Kafka's brokers; ours do not slow down).")
+    int | None,
+    typer.Option(
+        min=1, help="Bytes per second and broker. Only Apache Kafka's brokers apply it; heirlog's copy at full speed."
+    ),
 ]
 
 
@@ -72,21 +75,21 @@ def reassign(
     ] = None,
     throttle: Throttle = None,
     additional: Annotated[
-        bool, typer.Option("--additional", help="Allow it while other reassignments are in progress.")
+        bool, typer.Option("--additional", help="Allow this reassignment while others are in progress.")
     ] = False,
     disallow_replication_factor_change: Annotated[
-        bool, typer.Option("--disallow-replication-factor-change", help="Refuse more or fewer replicas than now.")
+        bool, typer.Option("--disallow-replication-factor-change", help="Refuse to change the number of replicas.")
     ] = False,
     preserve_throttles: Annotated[
         bool, typer.Option("--preserve-throttles", help="With --verify and --cancel: leave throttles as they are.")
     ] = False,
-    timeout: Annotated[int, typer.Option(min=0, help="Milliseconds for the request.")] = 10_000,
+    timeout: Annotated[int, typer.Option(min=0, help="Timeout of the request, in milliseconds.")] = 10_000,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
     """Move replicas to other brokers."""
     if generate + execute + verify + list_ + cancel != 1:
-        raise UsageError("say what to do: one of --generate, --execute, --verify, --list, --cancel")
+        raise UsageError("choose an action: one of --generate, --execute, --verify, --list, --cancel")
     if generate:
         names, brokers = _generate_wanted(topics_to_move_json_file, broker_list)
         with connected(bootstrap_server) as client:
@@ -175,7 +178,7 @@ def _execute(
     moving = reassignments(client)
     if moving and not additional:
         raise CommandError(
-            "another reassignment is on its way: see it with --list, wait or stop it with --cancel, or add this one "
+            "another reassignment is in progress: show it with --list, wait or stop it with --cancel, or add this one "
             "with --additional"
         )
     print(f"Current partition replica assignment\n\n{assignment_json({key: current[key] for key in sorted(wanted)})}\n")

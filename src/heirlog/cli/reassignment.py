@@ -197,10 +197,10 @@ def proposed(
     known = {broker.broker_id: broker.rack for broker in client.run(describe_cluster(brokers)).brokers}
     unknown = sorted(set(brokers) - set(known))
     if unknown:
-        raise CommandError(f"broker {unknown[0]} does not run; heirlog broker list shows which do")
+        raise CommandError(f"broker {unknown[0]} does not run; heirlog broker list shows the running brokers")
     named = [broker for broker in brokers if known[broker] is not None]
     if racks and named and len(named) < len(brokers):
-        raise CommandError("not all of these brokers have a rack; say --disable-rack-aware to spread without racks")
+        raise CommandError("not all of these brokers have a rack; use --disable-rack-aware to spread without racks")
     states = [
         BrokerState(
             BrokerId(broker), BrokerEpoch(0), Uuid(bytes(16)), rack=known[broker] if racks else None, fenced=False

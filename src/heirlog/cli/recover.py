@@ -49,7 +49,7 @@ WAITING_REPORTS = (
 
 Topics = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.")]
 Partitions = Annotated[
-    list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC; repeatable.")
+    list[int] | None, typer.Option("--partition", min=0, help="Only this partition of the one TOPIC. May be repeated.")
 ]
 Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the replicas' answers.")]
 
@@ -157,10 +157,10 @@ def run(
     now: Annotated[
         bool, typer.Option("--now", help="Balanced: do not wait for replicas that are outside the quorum.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     wait: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="How long to wait for partitions whose election has to wait."),
+        typer.Option(min=0, metavar="SECONDS", help="How long to wait for elections that cannot finish at once."),
     ] = 60.0,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -209,7 +209,7 @@ def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None
             "topic": name,
             "partition": each.partition_index,
             **(
-                {"leader": None, "loss": "-", "note": "not among the choices"}
+                {"leader": None, "loss": "-", "note": "this choice is not possible"}
                 if choice is None
                 else {key: value for key, value in recovery_plan.choice_row(choice).items() if key != "choice"}
             ),

@@ -30,7 +30,7 @@ SEED_SUFFIX = ".seed"
 Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the controller that was lost.")]
 From = Annotated[
     list[Path],
-    typer.Option("--from", metavar="DIR", help="A stopped broker's log directory, or a folder that holds some."),
+    typer.Option("--from", metavar="DIR", help="A stopped broker's log directory, or a folder that contains some."),
 ]
 
 
@@ -40,7 +40,7 @@ def recover_controller(config: Config, from_: From) -> None:
 
     static = properties.read_static(config)
     if not static.is_controller:
-        raise CommandError(f"{config} is not a controller's: give the file of the controller that was lost")
+        raise CommandError(f"{config} does not configure a controller: give server.properties of the lost controller")
     sources = [path for given in from_ for path in log_directories(given)]
     targets = [path for path in dict.fromkeys([static.metadata_log_dir, *static.log_dirs]) if os.path.isdir(path)]
     with locked([*sources, *map(Path, targets)]):
@@ -149,7 +149,7 @@ class _Seeding:
             there = log.read_bytes(offset, len(data), log.end_offset) if offset < log.end_offset else b""
             if there[: len(data)] != data:
                 raise CommandError(
-                    f"{newest.directory} and {copy.directory} are of different histories: they differ at "
+                    f"{newest.directory} and {copy.directory} do not belong to one history: they differ at "
                     f"offset {offset}. Give only folders of brokers that followed the same controller"
                 )
         log.close()
@@ -207,7 +207,7 @@ class _Seeding:
             *lines,
             f"{directory} holds the metadata of {newest.directory} up to offset {seeded.copied_to_offset}: "
             f"{seeded.topics} topics, {seeded.partitions} partitions.",
-            "No partition has a leader before all of its replicas have said what they hold.",
+            "A partition gets a leader once all of its replicas have reported what their logs hold.",
             f"Next: heirlog node --config {self._config}, then start every broker; heirlog recover plan shows for "
             "which replicas partitions wait.",
         ]

@@ -83,7 +83,7 @@ def _answered(replica: Replica) -> str:
     if replica.answer_age_ms < 0:
         return replica.error_message or "no"
     age = f"{seconds(replica.answer_age_ms)} ago"
-    return age if replica.is_valid else f"{age}, does not count any more"
+    return age if replica.is_valid else f"{age}, no longer counts"
 
 
 def choice_row(choice: Choice) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def _cell(value: Any) -> str:
 def confirm(question: str) -> None:
     """Goes on only after a yes. Raises typer.Abort, and UsageError where nobody can be asked."""
     if not sys.stdin.isatty():
-        raise UsageError("this asks for a yes, and standard input is not a terminal: give --yes")
+        raise UsageError("this command asks for confirmation, and standard input is not a terminal: give --yes")
     typer.confirm(question, abort=True, err=True)
 
 

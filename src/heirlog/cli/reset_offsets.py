@@ -47,13 +47,15 @@ def reset_offsets(
     to_offset: Annotated[int | None, typer.Option("--to-offset", min=0)] = None,
     shift_by: Annotated[int | None, typer.Option("--shift-by")] = None,
     to_datetime: Annotated[
-        str | None, typer.Option("--to-datetime", help="2026-11-21T12:00:00.000, UTC unless it says otherwise.")
+        str | None, typer.Option("--to-datetime", help="Such as 2026-11-21T12:00:00.000; UTC if it has no time zone.")
     ] = None,
     by_duration: Annotated[
-        str | None, typer.Option("--by-duration", metavar="PnDTnHnMnS", help="That long before now: PT1H, P7D.")
+        str | None,
+        typer.Option("--by-duration", metavar="PnDTnHnMnS", help="How long before now, such as PT1H or P7D."),
     ] = None,
     from_file: Annotated[
-        Path | None, typer.Option("--from-file", help="Lines TOPIC,PARTITION,OFFSET, as --export prints them.")
+        Path | None,
+        typer.Option("--from-file", help="A file of lines TOPIC,PARTITION,OFFSET, as --export prints them."),
     ] = None,
     export: Annotated[bool, typer.Option("--export", help="Print the plan as lines TOPIC,PARTITION,OFFSET.")] = False,
     execute: Annotated[
@@ -67,7 +69,7 @@ def reset_offsets(
     values = (to_offset, shift_by, to_datetime, by_duration, from_file)
     if to_earliest + to_latest + to_current + sum(value is not None for value in values) != 1:
         raise UsageError(
-            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
+            "choose a target: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
             "--by-duration, --from-file"
         )
     if execute and dry_run:

@@ -34,14 +34,15 @@ from heirlog.protocol.batch import (
 from heirlog.storage.discarded import DIRECTORY, parse_file_name
 from heirlog.storage.log_directory import parse_directory_name
 
-app = typer.Typer(help="Records that an election gave up and a broker has kept.", no_args_is_help=True)
+app = typer.Typer(help="List and use records that an election gave up and a broker has kept.", no_args_is_help=True)
 
 STANDARD_OUTPUT = "-"
 
 Directories = Annotated[
     list[Path],
     typer.Argument(
-        help="Log directories, or folders that hold some, such as the data folder of a local cluster.", metavar="DIR..."
+        help="Log directories, or folders that contain some, such as the data folder of a local cluster.",
+        metavar="DIR...",
     ),
 ]
 Files = Annotated[list[Path], typer.Argument(help="Files that `salvage list` names.", metavar="FILE...")]
@@ -65,7 +66,7 @@ def list_kept(directories: Directories, as_json: Json = False) -> None:
     """List the ranges that a broker has kept."""
     rows = [_row(kept) for directory in directories for path in log_directories(directory) for kept in _kept_in(path)]
     if not rows and not as_json:
-        print("nothing is kept there")
+        print("no kept records found")
         return
     columns = {
         "topic": "Topic",
@@ -185,25 +186,25 @@ def _named(path: Path) -> KeptFile:
         raise CommandError(f"there is no file {path}")
     kept = _understood(path)
     if kept is None:
-        raise UsageError(f"{path} is no kept range: `heirlog recover salvage list DIR` names them")
+        raise UsageError(f"{path} is not a file of kept records: `heirlog recover salvage list DIR` lists those")
     return kept
 
 
 @app.command("produce")
 def produce(
     files: Files,
-    topic: Annotated[str | None, typer.Option(help="Append to this topic instead of the one they came from.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    topic: Annotated[str | None, typer.Option(help="Append to this topic instead of the original one.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
 ) -> None:
-    """Append kept records again, to the partition that they came from; keys, headers and timestamps stay."""
+    """Append kept records to the partition that they came from, with their keys, headers and timestamps."""
     kept = [_named(path) for path in files]
     with connected(bootstrap_server) as client:
         for each in kept:
             count = partition_count(client, topic or each.topic)
             if each.partition >= count:
-                raise CommandError(f"{topic or each.topic} has partitions 0 to {count - 1}, but no {each.partition}")
+                raise CommandError(f"{topic or each.topic} has partitions 0 to {count - 1}, not {each.partition}")
     if not yes:
         _ask(kept, topic)
     rows = _produce(bootstrap_server, kept, topic)

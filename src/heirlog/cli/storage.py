@@ -10,7 +10,7 @@ from heirlog.cli.errors import EXIT_FAILED
 from heirlog.cli.render import Json, show_json
 from heirlog.local import properties
 
-app = typer.Typer(help="Format a node's log directories, and look at them.", no_args_is_help=True)
+app = typer.Typer(help="Format a node's log directories, and inspect them.", no_args_is_help=True)
 
 Config = Annotated[str, typer.Option("--config", "-c", help="server.properties of the node.")]
 
@@ -41,7 +41,7 @@ def format_directories(
         typer.Option("--initial-controllers", "-I", help="Voters of a new quorum: id@host:port:directory-id,..."),
     ] = None,
     no_initial_controllers: Annotated[
-        bool, typer.Option("--no-initial-controllers", "-N", help="This controller joins a quorum that exists.")
+        bool, typer.Option("--no-initial-controllers", "-N", help="This controller joins an existing quorum.")
     ] = False,
     release_version: Annotated[
         str | None, typer.Option("--release-version", "-r", help="metadata.version, such as 4.1 or 4.1-IV1.")
@@ -63,7 +63,7 @@ def format_directories(
 
 @app.command("info")
 def info(config: Config, as_json: Json = False) -> None:
-    """Show what the log directories of one node say; exit code 1 if something is wrong with them."""
+    """Show the state of one node's log directories; exit code 1 if there is a problem."""
     from heirlog.local.format import inspect
 
     found, problems = inspect(properties.read_static(config))

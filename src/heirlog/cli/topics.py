@@ -122,7 +122,7 @@ def describe(
     ] = False,
     exclude_internal: Annotated[bool, typer.Option("--exclude-internal", help="Exclude internal topics.")] = False,
     partition_size_limit_per_response: Annotated[
-        int | None, typer.Option(min=1, help="Partitions in one page of the answer.")
+        int | None, typer.Option(min=1, help="How many partitions each request asks for.")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,
     as_json: Json = False,
@@ -195,7 +195,9 @@ def partition_rows(
 
 @app.command("alter")
 def alter(
-    partitions: Annotated[int, typer.Option(min=1, help="The new number of partitions; more than now.")],
+    partitions: Annotated[
+        int, typer.Option(min=1, help="The new number of partitions. It must be larger than the present number.")
+    ],
     names: Names = None,
     topic: NamedTopics = None,
     bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP,

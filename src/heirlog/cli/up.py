@@ -45,13 +45,17 @@ KAFKA_DEFAULTS = {
 
 
 def up(
-    nodes: Annotated[int | None, typer.Option(min=1, max=99, help=f"Brokers; default {DEFAULT_NODES}.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(min=1, max=99, help=f"Number of brokers; default {DEFAULT_NODES}.")
+    ] = None,
     data: Annotated[Path, typer.Option(help="Folder of the cluster's files; created if it does not exist.")] = Path(
         "data"
     ),
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65000, help=f"First of the brokers' ports; default {DEFAULT_PORT}."),
+        typer.Option(
+            min=1, max=65000, help=f"Port of broker 1; the other nodes use the ports after it. Default: {DEFAULT_PORT}."
+        ),
     ] = None,
     combined: Annotated[
         bool | None,
@@ -67,7 +71,7 @@ def up(
         bool,
         typer.Option(
             "--accept-older-metadata",
-            help="For this start: brokers follow a controller whose metadata are older than their own copies.",
+            help="For this start only: brokers follow a controller whose metadata are older than their own copies.",
         ),
     ] = False,
 ) -> None:
@@ -126,7 +130,7 @@ def _racks(given: str | None, brokers: int) -> list[str]:
 
 
 def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
-    """Until a signal comes or no node is left (CommandError)."""
+    """Until a signal comes or all nodes have stopped (CommandError)."""
     processes = {node.node_id: NodeProcess(node) for node in layout.start_order()}
     with signals_interrupt():
         try:
@@ -205,7 +209,7 @@ def _greet(layout: Layout, processes: dict[int, NodeProcess], known: bool) -> No
     option = "" if first in (f"{HOST}:{DEFAULT_PORT}", f"localhost:{DEFAULT_PORT}") else f" -b {first}"
     print(
         f"heirlog is up: broker{'s' if len(layout.brokers) > 1 else ''} {ids} and {controller}"
-        f"{', with the data of before' if known else ''}\n"
+        f"{', with its existing data' if known else ''}\n"
         f"\n"
         f"  bootstrap servers  {bootstrap}\n"
         f"  data folder        {layout.data}\n"
@@ -268,7 +272,7 @@ def _watch(processes: list[NodeProcess]) -> None:
                 file=sys.stderr,
                 flush=True,
             )
-    raise CommandError("no node is left")
+    raise CommandError("all nodes have stopped")
 
 
 def _stop(layout: Layout, processes: dict[int, NodeProcess]) -> None:

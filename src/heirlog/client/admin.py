@@ -87,7 +87,9 @@ def describe_topic_partitions(
         missing = sorted(n for n, topic in found.items() if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not missing:
             break
-        failure = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no broker that was asked knows topic {missing[0]}")
+        failure = KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"none of the brokers asked knows topic {missing[0]}"
+        )
         found.update((yield from _described(missing, page_partitions, failure)))
     return [found[name] for name in sorted(found)]
 
@@ -133,7 +135,7 @@ def describe_cluster(expected: Collection[int] = ()) -> Conversation[DescribeClu
         missing = sorted(set(expected) - {broker.broker_id for broker in response.brokers})
         if not missing:
             break
-        failure = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"no broker that was asked sees broker {missing[0]} run")
+        failure = KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"none of the brokers asked sees broker {missing[0]} run")
     return response
 
 
@@ -175,7 +177,7 @@ def elect_leaders(
         response: ElectLeadersResponse = yield Ask(request, To.CONTROLLER, failure)
         code = error_code(response.error_code)
         if code in PASSING:
-            failure = KafkaError(code, "the election was put off")
+            failure = KafkaError(code, "the election was postponed")
             continue
         if code is not ErrorCode.NONE:
             raise KafkaError(code, "the election was refused")

@@ -75,7 +75,7 @@ class ClusterView:
         """Raises KafkaError, with a code that asks for newer metadata, where none is known."""
         known = self.topics.get(topic)
         if known is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"nothing is known of topic {topic}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no metadata of topic {topic}")
         if partition not in known.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} has no partition {partition}")
         broker_id, epoch = known.partitions[partition]

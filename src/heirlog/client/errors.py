@@ -27,7 +27,11 @@ class OffsetOutOfRange(KafkaError):
     ) -> None:
         reason = "it was deleted by retention, or truncated"
         if log_start_offset >= 0:
-            gone = "what lies before was deleted" if offset < log_start_offset else "the log was longer, or another one"
+            gone = (
+                "earlier records were deleted"
+                if offset < log_start_offset
+                else "the log was truncated, or it is another log"
+            )
             reason = f"it holds {log_start_offset} to {high_watermark}: {gone}"
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{topic}-{partition} has no offset {offset}; {reason}")
         self.topic = topic
@@ -44,7 +48,7 @@ class LogTruncated(KafkaError):
     """
 
     def __init__(self, topic: str, partition: int, offset: int, epoch: int, end: EpochEnd) -> None:
-        now = "its leader knows nothing of that epoch"
+        now = "its leader does not know that leader epoch"
         if end.end_offset >= 0:
             now = f"the log now has epoch {end.leader_epoch} up to {end.end_offset}"
         super().__init__(
@@ -63,7 +67,7 @@ class TopicRecreated(KafkaError):
     """A topic of this name exists, but it is not the one that was meant: that one was deleted."""
 
     def __init__(self, topic: str, expected: bytes, found: bytes | None) -> None:
-        there = f"the topic of this name has the id {found.hex()}" if found else "no topic has this id now"
+        there = f"the topic of this name has the id {found.hex()}" if found else "no topic has this id any more"
         super().__init__(
             ErrorCode.INCONSISTENT_TOPIC_ID,
             f"topic {topic} with the id {expected.hex()} was deleted: {there}",

@@ -102,7 +102,8 @@ class Authentication:
         newest = self._ranges.get(SaslHandshakeRequest.API_KEY, (0, -1))[1]
         if newest < SASL_IN_FRAMES or SaslAuthenticateRequest.API_KEY not in self._ranges:
             raise AuthenticationFailed(
-                "the broker does not speak SASL as of Kafka 1.0 on this port", ErrorCode.ILLEGAL_SASL_STATE
+                "the broker does not support SASL (as in Kafka 1.0 and later) on this port",
+                ErrorCode.ILLEGAL_SASL_STATE,
             )
         return SaslHandshakeRequest(mechanism=self._name)
 

@@ -67,7 +67,7 @@ def read_jks(data: bytes, password: str) -> KeyStore:
     """password "": the check of the whole is left out, as Java does. Raises NotReadable."""
     reader = _Reader(data)
     if reader.number(4) != MAGIC or reader.number(4) != 2:
-        raise NotReadable("it is no JKS store")
+        raise NotReadable("it is not a JKS store")
     body, digest = data[:-SHA1_BYTES], data[-SHA1_BYTES:]
     secret = password.encode("utf-16-be")
     if password and not hmac.compare_digest(hashlib.sha1(secret + WHITENER + body).digest(), digest):

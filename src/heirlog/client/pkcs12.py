@@ -29,7 +29,7 @@ def read_pkcs12(data: bytes, password: str) -> KeyStore:
         raise NotReadable(f"it is encrypted in a way that this machine's OpenSSL does not support: {error}") from error
     except ValueError as error:
         wrong = "the password is wrong, or it is damaged" if "password" in str(error) else "it is damaged"
-        raise NotReadable(f"{wrong}, or it is no PKCS12 store") from error
+        raise NotReadable(f"{wrong}, or it is not a PKCS12 store") from error
     # TLS wants the key's own certificate first
     own = [] if content.cert is None else [content.cert]
     certificates = [

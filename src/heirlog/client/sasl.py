@@ -145,4 +145,4 @@ def _from_base64(text: str) -> bytes:
     try:
         return a2b_base64(text)
     except (Base64Error, ValueError) as error:
-        raise AuthenticationFailed("the broker's SCRAM message holds what is not base64") from error
+        raise AuthenticationFailed("the broker's SCRAM message contains text that is not base64") from error

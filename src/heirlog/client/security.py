@@ -32,12 +32,12 @@ MODULES = {
     "OAUTHBEARER": "OAuthBearerLoginModule",
 }
 REFUSED = {
-    "ssl.engine.factory.class": "a Java class cannot be loaded here",
-    "ssl.provider": "a Java security provider cannot be loaded here",
-    "ssl.cipher.suites": "cipher suites have other names here; leave it out to use those of the system",
-    "sasl.login.class": "a Java class cannot be loaded here",
-    "sasl.client.callback.handler.class": "a Java class cannot be loaded here",
-    "security.providers": "Java security providers cannot be loaded here",
+    "ssl.engine.factory.class": "heirlog cannot load Java classes",
+    "ssl.provider": "heirlog cannot load Java security providers",
+    "ssl.cipher.suites": "OpenSSL names cipher suites differently; remove it to use the system's",
+    "sasl.login.class": "heirlog cannot load Java classes",
+    "sasl.client.callback.handler.class": "heirlog cannot load Java classes",
+    "security.providers": "heirlog cannot load Java security providers",
 }
 KAFKAS_OWN_CLASSES = {
     "sasl.login.callback.handler.class": (
@@ -276,4 +276,4 @@ def _check_store(prefix: str, kind: str, location: str, pem: str, pem_name: str)
     if pem and kind != "PEM":
         raise SecurityError(f"{pem_name} needs {prefix}.type=PEM")
     if pem and location:
-        raise SecurityError(f"{pem_name} and {prefix}.location are both set: leave one out")
+        raise SecurityError(f"{pem_name} and {prefix}.location are both set: remove one of them")

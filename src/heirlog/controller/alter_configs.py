@@ -108,7 +108,7 @@ def _alter(
             made = alter_resource(image, static, kind, name, changes_of(image, resource))
             if len(records) + len(made) > MAX_RECORDS:
                 raise KafkaError(
-                    ErrorCode.POLICY_VIOLATION, f"one request can make {MAX_RECORDS} records; send several requests"
+                    ErrorCode.POLICY_VIOLATION, f"one request can change {MAX_RECORDS} records; send several requests"
                 )
         except KafkaError as error:
             verdicts[kind, name] = error

@@ -80,7 +80,8 @@ _SENTENCES: Final = {
     ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "No replica that may lead is available.",
-    ErrorCode.REQUEST_LIMIT_REACHED: f"A request can elect for {MAX_PARTITIONS} partitions; ask again for this one.",
+    ErrorCode.REQUEST_LIMIT_REACHED: f"One request can elect leaders for {MAX_PARTITIONS} partitions; repeat the "
+    "request for this one.",
 }
 
 

@@ -52,6 +52,6 @@ def check_sizes(records: Sequence[Any]) -> None:
         if type(record) in _OF_ANY_SIZE and batch_bytes_max((record,)) > MAX_BATCH_BYTES:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"A {type(record).__name__} would be larger than {MAX_BATCH_BYTES} bytes, which is as much as the "
-                "metadata log takes in one batch; make the value shorter.",
+                f"A {type(record).__name__} would be larger than {MAX_BATCH_BYTES} bytes, the limit of a "
+                "batch in the metadata log; make the value shorter.",
             )

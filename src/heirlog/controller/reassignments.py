@@ -144,11 +144,11 @@ class _Handling:
         if not isr and self._leadership.manager_enabled and not state.has_leader:
             raise bad_assignment(
                 "The partition has no leader, and an adding replica may be the only one that has every committed "
-                "record. Wait until the partition has a leader (heirlog recover plan says for whom it waits)."
+                "record. Wait until the partition has a leader (heirlog recover plan says for which replicas it waits)."
             )
         if not isr:
             raise bad_assignment(
-                "No original replica is in sync: going back would need an unclean leader election, which the topic "
+                "No original replica is in sync: a cancellation would need an unclean leader election, which the topic "
                 "does not allow or no replica can win. Wait until an original replica is in sync again."
             )
         raise bad_assignment(

@@ -197,7 +197,7 @@ def _without_seats(state: PartitionState, found_epoch: int) -> PartitionState:
     """Raises ValueError where leader epochs are used up."""
     leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
     if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:
-        raise ValueError(f"its leader epochs are used up: one is at {state.leader_epoch}")
+        raise ValueError(f"its leader epochs cannot grow further: one is at {state.leader_epoch}")
     return state._replace(
         isr=(),
         elr=(),

@@ -265,11 +265,11 @@ def _without_members(image: Image) -> Iterator[PartitionKey]:
 def _what_decides(leadership: Leadership, topic_id: Uuid) -> str:
     if not leadership.manager_enabled:
         if leadership.allows_unclean(topic_id):
-            return "The first replica that is back leads, whatever it holds"
+            return "The first replica that returns leads, whatever its log holds"
         return "An operator has to decide (an unclean election)"
     return {
-        Strategy.AGGRESSIVE: "The best log of the replicas that answer within seconds leads",
-        Strategy.BALANCED: "The best log leads once every replica has answered",
+        Strategy.AGGRESSIVE: "The replica with the best log among those that answer within seconds leads",
+        Strategy.BALANCED: "The replica with the best log leads once every replica has answered",
         Strategy.NONE: "An operator has to decide (heirlog recover plan)",
     }[leadership.strategy(topic_id)]
 

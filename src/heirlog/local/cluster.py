@@ -109,7 +109,7 @@ class Cluster:
     def open(self) -> None:
         """Returns once every broker knows every broker. Raises ClusterError."""
         if self._is_open:
-            raise ClusterError("the cluster is started already")
+            raise ClusterError("the cluster is already started")
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
         atexit.register(self.close)
         if not self._keep_data:
@@ -270,7 +270,7 @@ class Cluster:
         if not self._is_open:
             raise ClusterError("the cluster is closed")
         if process.running:
-            raise ClusterError(f"{process.layout.name} runs already")
+            raise ClusterError(f"{process.layout.name} is already running")
         process.start(accept_older_metadata=accept_older_metadata)
 
     def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:

@@ -96,6 +96,6 @@ def refuse_copied(path: str, config: StaticConfig) -> None:
         theirs = f"{original}/{node}/{name}"
         if found and original != data and os.path.isdir(f"{node_dir}/{rest}") and os.path.exists(theirs):
             raise LocalError(
-                f"{path} is a copy of {theirs} and names its log directory {log_dir}: this node would work on the "
+                f"{path} is a copy of {theirs} and names its log directory {log_dir}: this node would use the "
                 f"original's files. Run heirlog up --data {data} once, which corrects it, or correct log.dirs"
             )

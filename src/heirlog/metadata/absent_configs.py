@@ -237,11 +237,11 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[Definition]]]] = (
     (NO_TLS_OR_SASL, _SECURITY),
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
-    ("the groups of this version of heirlog are classic ones", _GROUPS),
+    ("this version of heirlog has only classic groups", _GROUPS),
     ("this version of heirlog has no transactions", _TRANSACTIONS),
-    ("the quorum of this version of heirlog is one controller", _QUORUM),
-    ("heirlog asks no providers for values: write the value itself", _PROVIDERS),
-    ("heirlog runs no classes of Java", _PLUGINS),
+    ("the quorum of this version of heirlog has exactly one controller", _QUORUM),
+    ("heirlog has no configuration providers: write the value itself", _PROVIDERS),
+    ("heirlog cannot load Java classes", _PLUGINS),
     (None, _TUNING),
 )
 

@@ -123,7 +123,7 @@ def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> Broker
     if broker is None or broker.epoch != epoch:
         raise UnsupportedRecord(
             f"offset {offset} of the metadata log changes broker {broker_id} with epoch {epoch}, "
-            f"but the registration at hand is {broker and broker.epoch}"
+            f"but its current registration is {broker and broker.epoch}"
         )
     return broker
 
@@ -294,7 +294,7 @@ def _apply_remove_acl(
 ) -> None:
     acl_id = Uuid(record.id)
     if acl_id not in image.acls.by_id:
-        raise UnsupportedRecord(f"offset {offset} of the metadata log removes an ACL that is not there")
+        raise UnsupportedRecord(f"offset {offset} of the metadata log removes an ACL that does not exist")
     image.set_acl(acl_id, None, journal)
 
 

@@ -132,7 +132,7 @@ def _node_id(config: StaticConfig) -> BrokerId:
     if node_id is None:
         node_id = broker_id
     if node_id is None:
-        raise ConfigError("node.id", "node.id is missing: every node needs a number of its own, 0 or more")
+        raise ConfigError("node.id", "node.id is missing: give every node its own number, 0 or more")
     if broker_id is not None and broker_id != node_id:
         raise ConfigError("broker.id", f"broker.id={broker_id} contradicts node.id={node_id}; remove broker.id")
     return BrokerId(node_id)
@@ -152,7 +152,7 @@ def _controller_listener_names(config: StaticConfig) -> tuple[str, ...]:
     if not names:
         raise ConfigError(
             "controller.listener.names",
-            "controller.listener.names is missing: say which listener name the controllers use",
+            "controller.listener.names is missing: give the listener name of the controllers",
         )
     return names
 
@@ -255,7 +255,7 @@ def _check_together(config: StaticConfig) -> None:
     if not config.voters and not config.bootstrap_servers:
         raise ConfigError(
             "controller.quorum.bootstrap.servers",
-            "neither controller.quorum.bootstrap.servers nor controller.quorum.voters says where the controllers are",
+            "set controller.quorum.bootstrap.servers (or controller.quorum.voters) to the controllers' addresses",
         )
     if config.is_controller and not config.controller_listeners:
         raise ConfigError(

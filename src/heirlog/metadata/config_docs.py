@@ -10,94 +10,95 @@ from typing import Final
 
 from heirlog.metadata.definition import Definition
 
-WITHOUT_EFFECT: Final = "Known from Apache Kafka, and without effect here."
+WITHOUT_EFFECT: Final = "Accepted for compatibility with Apache Kafka; it has no effect."
 
 _TEXTS: Final = """
 process.roles  Whether the node is a broker, a controller, or both.
-node.id  The number of the node, of its own in the cluster.
+node.id  The number of the node. Each node of a cluster has its own number.
 broker.id  Another name of node.id.
 broker.rack  The rack of the broker; replicas of a partition are spread over racks.
 listeners  Where the node listens: NAME://host:port, an empty host for every interface.
 advertised.listeners  The addresses that clients and brokers connect to, if they differ from listeners.
 listener.security.protocol.map  The security protocol of each listener name.
 inter.broker.listener.name  The listener over which brokers reach each other.
-security.inter.broker.protocol  The protocol between brokers, where no inter.broker.listener.name is given.
-early.start.listeners  Listeners that answer before the permissions are known.
+security.inter.broker.protocol  The protocol between brokers, if inter.broker.listener.name is not set.
+early.start.listeners  Listeners that serve requests before ACLs are loaded.
 controller.listener.names  The names of the controllers' listeners.
 controller.quorum.voters  The controllers, as id@host:port.
 controller.quorum.bootstrap.servers  Addresses at which the controllers are found.
-log.dir  The directory of the logs, where log.dirs is not given.
+log.dir  The directory of the logs, if log.dirs is not set.
 log.dirs  The directories of the logs; replicas are spread over them.
-metadata.log.dir  The directory of the metadata log; the first of log.dirs where it is not given.
-num.partitions  How many partitions a topic gets that is created without a number.
+metadata.log.dir  The directory of the metadata log; the default is the first of log.dirs.
+num.partitions  How many partitions a topic gets if it is created without a number.
 default.replication.factor  How many replicas a partition gets if the request does not say.
 auto.create.topics.enable  Whether a topic is created when a client asks for it.
 delete.topic.enable  Whether topics can be deleted.
 min.insync.replicas  How many in-sync replicas a record needs to be committed; below that acks=all is refused.
 unclean.leader.election.enable  Whether a replica that may lack committed records may lead when no other replica can.
 unclean.recovery.manager.enabled  First level of the feature heirlog.recovery.version; without effect afterwards.
-unclean.recovery.strategy  How long an unclean recovery waits for replicas, or that it waits for an operator.
+unclean.recovery.strategy  Whether an unclean recovery waits for replicas (Balanced), elects soon (Aggressive) or waits
+for an operator (None).
 unclean.recovery.timeout.ms  How long an unclean recovery waits for replicas outside its quorum.
 compression.type  The codec in which batches are stored; producer keeps what the producer chose.
-compression.gzip.level  The level of gzip, where batches are stored with it; -1 is gzip's own default.
-compression.lz4.level  The level of lz4, where batches are stored with it.
-compression.zstd.level  The level of zstd, where batches are stored with it.
-message.max.bytes  The largest batch that is taken, as it is compressed.
-max.message.bytes  The largest batch that the topic takes, as it is compressed.
+compression.gzip.level  The compression level of gzip, for batches that are stored with it; -1 is gzip's default.
+compression.lz4.level  The compression level of lz4, for batches that are stored with it.
+compression.zstd.level  The compression level of zstd, for batches that are stored with it.
+message.max.bytes  The largest batch that is accepted, in bytes after compression.
+max.message.bytes  The largest batch that the topic accepts, in bytes after compression.
 max.request.partition.size.limit  How many partitions one answer of DescribeTopicPartitions holds at most.
 log.segment.bytes  The size at which a new segment begins.
 segment.bytes  The size at which a new segment begins.
-internal.segment.bytes  segment.bytes below its least value, for tests.
+internal.segment.bytes  Overrides segment.bytes with smaller values, for tests.
 log.roll.ms  The age at which a new segment begins.
 log.roll.hours  log.roll.ms in hours.
 segment.ms  The age at which a new segment begins.
-log.retention.ms  How long records are kept; -1 for ever.
+log.retention.ms  How long records are kept; -1: forever.
 log.retention.minutes  log.retention.ms in minutes.
 log.retention.hours  log.retention.ms in hours.
-retention.ms  How long records are kept; -1 for ever.
-log.retention.bytes  How many bytes of a partition are kept; -1 for all.
-retention.bytes  How many bytes of a partition are kept; -1 for all.
+retention.ms  How long records are kept; -1: forever.
+log.retention.bytes  How many bytes of a partition are kept; -1: no limit.
+retention.bytes  How many bytes of a partition are kept; -1: no limit.
 log.retention.check.interval.ms  How often retention is applied.
 log.cleanup.policy  Whether old segments are deleted, compacted by key, or both.
 cleanup.policy  Whether old segments are deleted, compacted by key, or both.
 log.flush.interval.messages  After how many records a log is flushed to disk.
 flush.messages  After how many records the log is flushed to disk.
-log.flush.interval.ms  After which time a log is flushed to disk.
-flush.ms  After which time the log is flushed to disk.
-log.flush.scheduler.interval.ms  log.flush.interval.ms where that is not given.
+log.flush.interval.ms  How long records may stay unflushed in a log.
+flush.ms  How long records may stay unflushed in the log.
+log.flush.scheduler.interval.ms  Used as log.flush.interval.ms if that is not set.
 log.index.interval.bytes  How many bytes of records are between two entries of an index.
 index.interval.bytes  How many bytes of records are between two entries of an index.
 log.index.size.max.bytes  How large an index becomes before a new segment begins.
 segment.index.bytes  How large an index becomes before a new segment begins.
-log.segment.delete.delay.ms  How long the file of a deleted segment stays.
-file.delete.delay.ms  How long the file of a deleted segment stays.
-log.message.timestamp.type  Whether a record's time is its producer's or that of the append.
-message.timestamp.type  Whether a record's time is its producer's or that of the append.
-log.message.timestamp.before.max.ms  How far a record's time may be behind the broker's clock.
-message.timestamp.before.max.ms  How far a record's time may be behind the broker's clock.
-log.message.timestamp.after.max.ms  How far a record's time may be ahead of the broker's clock.
-message.timestamp.after.max.ms  How far a record's time may be ahead of the broker's clock.
+log.segment.delete.delay.ms  How long the file of a deleted segment stays on disk.
+file.delete.delay.ms  How long the file of a deleted segment stays on disk.
+log.message.timestamp.type  Whether a record's timestamp is set by its producer or is the time of the append.
+message.timestamp.type  Whether a record's timestamp is set by its producer or is the time of the append.
+log.message.timestamp.before.max.ms  How far a record's timestamp may be behind the broker's clock.
+message.timestamp.before.max.ms  How far a record's timestamp may be behind the broker's clock.
+log.message.timestamp.after.max.ms  How far a record's timestamp may be ahead of the broker's clock.
+message.timestamp.after.max.ms  How far a record's timestamp may be ahead of the broker's clock.
 log.cleaner.enable  Whether compacted topics are compacted.
-log.cleaner.io.max.bytes.per.second  How many bytes the cleaner reads and writes in a second.
-log.cleaner.dedupe.buffer.size  How much memory the keys of a pass of the cleaner may take.
+log.cleaner.io.max.bytes.per.second  How many bytes the cleaner reads and writes per second.
+log.cleaner.dedupe.buffer.size  How much memory the cleaner may use for the keys of one pass.
 log.cleaner.io.buffer.load.factor  How full the memory for keys may become.
-log.cleaner.backoff.ms  How long the cleaner rests when there is nothing to clean.
-log.cleaner.min.cleanable.ratio  Which part of a log has to be uncleaned before a pass.
-min.cleanable.dirty.ratio  Which part of the log has to be uncleaned before a pass.
-log.cleaner.delete.retention.ms  How long a tombstone stays after it was first compacted.
-delete.retention.ms  How long a tombstone stays after it was first compacted.
-log.cleaner.min.compaction.lag.ms  How old a record is at least before it may be compacted.
-min.compaction.lag.ms  How old a record is at least before it may be compacted.
-log.cleaner.max.compaction.lag.ms  How old a record may become before a pass is due.
-max.compaction.lag.ms  How old a record may become before a pass is due.
-producer.id.expiration.ms  How long the sequences of a producer are known after its last batch.
-producer.id.expiration.check.interval.ms  How often such producers are looked for.
+log.cleaner.backoff.ms  How long the cleaner sleeps when there is nothing to clean.
+log.cleaner.min.cleanable.ratio  The share of a log that must be dirty before the cleaner cleans it.
+min.cleanable.dirty.ratio  The share of the log that must be dirty before the cleaner cleans it.
+log.cleaner.delete.retention.ms  How long a tombstone is kept after it was first compacted.
+delete.retention.ms  How long a tombstone is kept after it was first compacted.
+log.cleaner.min.compaction.lag.ms  How old a record must be before it may be compacted.
+min.compaction.lag.ms  How old a record must be before it may be compacted.
+log.cleaner.max.compaction.lag.ms  How old a record may become before the cleaner must clean its log.
+max.compaction.lag.ms  How old a record may become before the cleaner must clean its log.
+producer.id.expiration.ms  How long a broker remembers a producer's sequence numbers after its last batch.
+producer.id.expiration.check.interval.ms  How often a broker checks for expired producers.
 queued.max.requests  How many requests of clients wait at most.
 request.timeout.ms  How long a node waits for the answer of another.
-socket.request.max.bytes  The largest request that is read.
+socket.request.max.bytes  The largest request that a node accepts, in bytes.
 max.connections  How many connections a broker has at most.
 max.connections.per.ip  How many connections one address may have.
-max.connections.per.ip.overrides  The same for some addresses, as host:count.
+max.connections.per.ip.overrides  max.connections.per.ip for single addresses, as host:count.
 connections.max.idle.ms  How long a connection may be idle before it is closed.
 max.incremental.fetch.session.cache.slots  How many fetch sessions a broker keeps.
 fetch.max.bytes  How much one answer to a fetch holds at most.
@@ -110,42 +111,44 @@ replica.fetch.min.bytes  How much a follower waits for.
 replica.fetch.response.max.bytes  How much a follower asks for at once, over all partitions.
 num.replica.fetchers  How many fetchers a follower has for each leader.
 replica.high.watermark.checkpoint.interval.ms  How often high watermarks are written to disk.
-auto.leader.rebalance.enable  Whether preferred leaders get their leadership back by themselves.
-leader.imbalance.check.interval.seconds  How often the controller looks for that.
-unclean.leader.election.interval.ms  How often partitions without any eligible leader are looked for.
+auto.leader.rebalance.enable  Whether leadership moves back to preferred leaders automatically.
+leader.imbalance.check.interval.seconds  How often the controller checks whether preferred leaders lead.
+unclean.leader.election.interval.ms  How often the controller checks for partitions without an eligible leader.
 controlled.shutdown.enable  Whether a broker hands over its leaderships before it stops.
-controlled.shutdown.retry.backoff.ms  How long it waits between.
-broker.session.timeout.ms  How long a broker may be silent before the controller fences it.
+controlled.shutdown.retry.backoff.ms  How long a stopping broker waits before it asks again to hand over its
+leaderships.
+broker.session.timeout.ms  How long a broker may send no heartbeat before the controller fences it.
 broker.heartbeat.interval.ms  How often a broker sends a heartbeat.
 initial.broker.registration.timeout.ms  How long a starting broker tries to register.
 controller.socket.timeout.ms  How long a broker waits for an answer of the controller.
 heirlog.accept.older.metadata  Follow older metadata; only --accept-older-metadata sets it, for one start.
-heirlog.broker.disconnect.grace.ms  How long a broker without connection has to come back; -1: its session.
-heirlog.discarded.enable  Whether a follower keeps a copy of what it has to cut off.
-heirlog.discarded.max.bytes  How much such copies may take.
-heirlog.discarded.min.free.bytes  How much of the disk they have to leave free.
-heirlog.discarded.retention.ms  How long they are kept.
+heirlog.broker.disconnect.grace.ms  How long after its connection closed a broker is fenced; -1: only when its session
+ends.
+heirlog.discarded.enable  Whether a follower keeps a copy of records that it must truncate.
+heirlog.discarded.max.bytes  How many bytes copies of truncated records may take.
+heirlog.discarded.min.free.bytes  How many bytes of the disk copies of truncated records must leave free.
+heirlog.discarded.retention.ms  How long copies of truncated records are kept.
 heirlog.metrics.listener  Where the node serves its metrics, as host:port.
 metadata.log.segment.bytes  The size at which a new segment of the metadata log begins.
 metadata.log.segment.ms  The age at which a new segment of the metadata log begins.
 metadata.max.retention.bytes  How much of the metadata log and its snapshots is kept.
 metadata.log.max.record.bytes.between.snapshots  After how many bytes of records a snapshot is written.
-metadata.log.max.snapshot.interval.ms  After which time a snapshot is written.
-metadata.max.idle.interval.ms  After which time without records the controller writes an empty one.
+metadata.log.max.snapshot.interval.ms  The longest time between two snapshots of the metadata.
+metadata.max.idle.interval.ms  How long the controller may write no metadata record; then it writes an empty one.
 offsets.topic.num.partitions  How many partitions the topic of committed offsets gets.
-offsets.topic.replication.factor  How many replicas they get.
-offsets.topic.segment.bytes  The size of their segments.
-offsets.topic.compression.codec  Their codec, by its number.
-offsets.retention.minutes  How long committed offsets outlive their group.
-offsets.retention.check.interval.ms  How often such offsets are looked for.
+offsets.topic.replication.factor  How many replicas the partitions of the topic of committed offsets get.
+offsets.topic.segment.bytes  The segment size of the topic of committed offsets.
+offsets.topic.compression.codec  The codec of the topic of committed offsets, by its number.
+offsets.retention.minutes  How long committed offsets are kept after their group became empty.
+offsets.retention.check.interval.ms  How often a coordinator checks for expired offsets.
 offsets.commit.timeout.ms  How long a commit waits for its replicas.
 offset.metadata.max.bytes  The largest metadata string of a committed offset, in bytes.
-group.initial.rebalance.delay.ms  How long a new group waits for further members.
+group.initial.rebalance.delay.ms  How long a new group waits for more members before its first rebalance.
 group.min.session.timeout.ms  The shortest session that a member may ask for.
 group.max.session.timeout.ms  The longest session that a member may ask for.
 group.max.size  How many members a group has at most.
-group.coordinator.rebalance.protocols  The protocols of groups; only classic ones are there.
-log.level  How much the node logs.
+group.coordinator.rebalance.protocols  The protocols of groups; heirlog has only the classic one.
+log.level  The lowest level of messages that the node logs.
 authorizer.class.name  The authorizer; empty: every client may do everything.
 super.users  Who may do everything, as User:name;User:name.
 allow.everyone.if.no.acl.found  Whether every principal may access a resource that has no ACL.

@@ -335,7 +335,7 @@ class Node:
         if self._quorum is None:
             self.env.stop(0, "stopped before it had started")
         else:
-            self._quorum.shutdown(lambda: self.env.stop(0, "stopped as asked"))
+            self._quorum.shutdown(lambda: self.env.stop(0, "stopped on request"))
 
     # connections
 

@@ -363,7 +363,7 @@ def _decode_all(data: bytes, header: BatchHeader) -> Iterator[Record]:
         value, position = _nullable_bytes(data, position)
         headers, position = _decode_headers(data, position)
         if position != end:
-            raise IndexError("a record's fields do not fill it")
+            raise IndexError("the fields of a record are shorter than the record")
         timestamp_ms = header.base_timestamp + timestamp_delta if append_time_ms is None else append_time_ms
         yield Record(header.base_offset + offset_delta, timestamp_ms, key, value, headers)
     if position != len(data):
@@ -375,7 +375,7 @@ def _decode_headers(data: bytes, position: int) -> tuple[tuple[tuple[str, bytes 
     if count == 0:
         return (), position
     if count < 0 or count > len(data):
-        raise IndexError("an absurd number of record headers")
+        raise IndexError("an impossible number of record headers")
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         name, position = _nullable_bytes(data, position)

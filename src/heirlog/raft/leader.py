@@ -98,7 +98,7 @@ class Leader:
         write ends the node (NotLeader is raised as well, for the caller's own answer).
         """
         if self._closed or not self.announced:
-            raise NotLeader("this node does not lead the metadata quorum, or not yet")
+            raise NotLeader("this node is not the leader of the metadata quorum, or not yet")
         if len(records) > MAX_RECORDS_PER_BATCH:
             raise BatchTooLarge(f"{len(records)} records in one batch; at most {MAX_RECORDS_PER_BATCH}: split them")
         now_ms = self._env.wall_ms()

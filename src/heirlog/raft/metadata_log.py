@@ -141,7 +141,7 @@ class MetadataLog:
         data = memoryview(self.read_bytes(committed - 1, 1, self.end_offset))
         position, header = next(walk(data), (0, None))
         if header is None or not crc_matches(data, position, header):
-            raise InvalidBatch(f"the batch with offset {committed - 1} is not there as it was written")
+            raise InvalidBatch(f"the batch with offset {committed - 1} cannot be read back as it was written")
         if header.base_offset < self.start_offset or header.next_offset > committed:
             return None
         return CommittedBatchBytes(

@@ -262,7 +262,7 @@ class Observer:
             return self._reaches(SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch))
         if partition.diverging_epoch.end_offset >= 0 or partition.diverging_epoch.epoch >= 0:
             end = max(partition.diverging_epoch.end_offset, 0)
-            self._older(f"its metadata leave this node's at or before offset {end}, below {known}")
+            self._older(f"its metadata differ from this node's at or before offset {end}, below {known}")
             return False
         records = records_view(partition.records)
         if not len(records):
@@ -355,7 +355,8 @@ class Observer:
         committed = max(self._replay.high_watermark, self._log.committed_offset)
         if offset < committed:
             self._older(
-                f"its metadata leave this node's at offset {offset}, below offset {committed}, up to which this node "
+                f"its metadata differ from this node's at offset {offset}, below offset {committed}, up to which "
+                "this node "
                 "knows them to be committed"
             )
             return

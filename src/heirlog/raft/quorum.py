@@ -53,9 +53,9 @@ from heirlog.storage.atomic import OnDurable
 from heirlog.storage.errors import StorageFormatError
 
 ACCEPT_ADVICE = (
-    "To accept the older metadata all the same, for one start: `heirlog node --config <server.properties> "
-    "--accept-older-metadata` or `heirlog up --accept-older-metadata`; logs that they do not know are set aside, and "
-    "this broker gives up its seats in ISR and ELR."
+    "To accept the older metadata anyway, for one start: `heirlog node --config <server.properties> "
+    "--accept-older-metadata` or `heirlog up --accept-older-metadata`; logs of partitions that they do not name are "
+    "set aside, and this broker leaves every ISR and ELR."
 )
 
 
@@ -262,7 +262,7 @@ class Quorum:
             try:
                 leader.begin()
             except (OSError, KafkaError) as failure:
-                self._fatal(f"epoch {epoch} could not be begun: {failure}")
+                self._fatal(f"epoch {epoch} could not be started: {failure}")
 
         try:
             state.write(QuorumState(me.id, epoch, me.id, me.directory_id), voted)

@@ -62,7 +62,7 @@ def decode(data: bytes) -> QuorumState:
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedQuorumState(
             f"quorum-state is damaged ({error}): restore it; on a node that is no controller, or whose controller is "
-            "the only one, removing it is as good"
+            "the only one, removing it has the same effect"
         ) from error
 
 

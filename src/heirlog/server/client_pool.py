@@ -121,7 +121,7 @@ class Channel:
             self._connecting.cancel()
         if self._link is not None:
             self._link.sent.clear()
-            self._link.stream.abort("the node stops")
+            self._link.stream.abort("the node is stopping")
 
     # connecting
 
@@ -157,7 +157,7 @@ class Channel:
 
     def _connect_failed(self, error: OSError) -> None:
         self._rest_a_while()
-        self._tell_all([], error.strerror or str(error) or "no connection in time")
+        self._tell_all([], error.strerror or str(error) or "timed out while connecting")
 
     def _rest_a_while(self) -> None:
         self._rest = min(max(2 * self._rest, FIRST_REST), MAX_REST)
@@ -225,7 +225,9 @@ class Link:
     def send(self, request: Request) -> None:
         version = common_version(type(request.message), self._ranges)
         if version is None:
-            unknown = SendFailure("unsupported", f"the peer speaks no version of API {request.api_key} that we speak")
+            unknown = SendFailure(
+                "unsupported", f"the peer and this node support no common version of API {request.api_key}"
+            )
             self._channel.pool.loop.call_soon(request.on_result, unknown)
             return
         self._put(request, version)
@@ -235,13 +237,13 @@ class Link:
         if not late:
             return
         self.sent = deque(request for request in self.sent if request.deadline > now)
-        self.stream.abort("an answer came too late")  # before anybody is told and sends again
+        self.stream.abort("an answer came after its timeout")  # before anybody is told and sends again
         for request in late:
-            request.on_result(SendFailure("timed-out", f"API {request.api_key} was not answered in time"))
+            request.on_result(SendFailure("timed-out", f"API {request.api_key} timed out"))
 
     def on_frame(self, frame: memoryview) -> bool:
         if not self.sent:
-            self.stream.abort("a response without a request")
+            self.stream.abort("a response that belongs to no request")
             return False
         request = self.sent[0]
         version = request.version
@@ -250,11 +252,11 @@ class Link:
         try:
             correlation_id, response = decode_response(request.api_key, version, frame)
         except Malformed as error:
-            self.stream.abort(f"an answer to API {request.api_key} that is none: {error}")
+            self.stream.abort(f"an answer to API {request.api_key} cannot be decoded: {error}")
             return False
         expected = (self._correlation_id - len(self.sent) + 1) & 0x7FFFFFFF
         if correlation_id != expected:
-            self.stream.abort(f"the answer {correlation_id} where {expected} was expected")
+            self.stream.abort(f"an answer with correlation id {correlation_id}, expected {expected}")
             return False
         self.sent.popleft()
         request.on_result(response)

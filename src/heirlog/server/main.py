@@ -100,9 +100,13 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
         except BlockingIOError:
             for held in locks:
                 os.close(held)
-            raise Refused(f"{path} is in use by another process; stop that one or give this node its own") from None
+            raise Refused(
+                f"{path} is in use by another process; stop that process, or give this node its own directory"
+            ) from None
         except OSError as error:
-            unusable[path] = f"{path} cannot be locked: {error.strerror}; {LOCK_NAME} in it must be a file of ours"
+            unusable[path] = (
+                f"{path} cannot be locked: {error.strerror}; {LOCK_NAME} in it must be a file that this user may write"
+            )
     return locks
 
 
@@ -175,7 +179,7 @@ class NodeProcess:
         except OSError as error:
             raise Refused(
                 f"heirlog.metrics.listener cannot listen on {endpoint}: {error.strerror or error}; free that port or "
-                "give another one (0: any)"
+                "choose another one (0: any)"
             ) from error
         self._log("info", "metrics-listening", host=found.host, port=found.port)
 

@@ -29,8 +29,8 @@ INLINE_REGION = 96 * 1024
 loopback: equal at 128 KiB)."""
 IOV_MAX = 1024
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
-FILE_TOO_SHORT = "a file ended before what was promised of it"
-FILE_CLOSED = "a log was removed before what was read from it could be sent"
+FILE_TOO_SHORT = "a file is shorter than the answer that was to be sent from it"
+FILE_CLOSED = "a log was removed before its records could be sent"
 
 
 class RegionGone(Exception):

@@ -187,7 +187,7 @@ class Server:
         self.stop_listening()
         self._sweep.cancel()
         for connection in list(self._connections):
-            connection.abort("the node stops")
+            connection.abort("the node is stopping")
 
     def forget(self, connection: Connection, reason: str) -> None:
         if connection in self._connections:
@@ -234,7 +234,7 @@ class Server:
     def _welcome(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> None:
         if self._per_host[host] >= limits.of_host(host):
             accepted.close()
-            why = f"it has {self._per_host[host]} connections, which is what max.connections.per.ip allows it"
+            why = f"this address has {self._per_host[host]} connections, the limit of max.connections.per.ip"
             self._complain("warning", "connection-refused", listener=name, peer=host, why=why)
             self._forget_host_without_connections(host)
             return
@@ -261,12 +261,14 @@ class Server:
         """A node has come on an exempt listener: the client that was quiet for longest goes."""
         clients = [one for one in self._connections if one.listener not in self._exempt]
         if clients:
-            min(clients, key=lambda one: one.last_active).abort("max.connections, and it was quiet for longest")
+            min(clients, key=lambda one: one.last_active).abort(
+                "max.connections is reached, and this connection was idle longest"
+            )
 
     def _stop_accepting(self, total: int) -> None:
         """Whoever comes now waits in the kernel's queue."""
         self._is_full = True
-        self._complain("warning", "connections-full", why=f"there are as many as max.connections={total} allows")
+        self._complain("warning", "connections-full", why=f"the limit is reached: max.connections={total}")
         for name, sock in self._listening.items():
             if name not in self._exempt:
                 self.loop.remove_reader(sock.fileno())

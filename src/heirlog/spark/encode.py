@@ -103,7 +103,7 @@ class Headers:
         keys = pairs.field(0)
         used = slice(int(bounds[0]), int(bounds[-1]))
         if not valid_rows(pairs)[used].all() or not valid_rows(keys)[used].all():
-            raise Unencodable("a header without a key: Kafka has no such thing")
+            raise Unencodable("a header has no key: Kafka requires one")
         return cls(_readonly(bounds), Column.of(keys, "headers.key"), Column.of(pairs.field(1), "headers.value"))
 
     @classmethod

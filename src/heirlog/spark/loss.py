@@ -34,13 +34,13 @@ class Cause(Enum):
 
 _SENTENCES = {
     Cause.RETENTION: "records {first} to {last} were deleted before they were read (retention, or DeleteRecords)",
-    Cause.TRUNCATED: "records {first} to {last}, which were read, are not in the log any more: it was truncated to "
+    Cause.TRUNCATED: "records {first} to {last}, which were read, are no longer in the log, which was truncated to "
     "{resume} (an unclean leader election, or acknowledged records lost)",
-    Cause.RECREATED: "the topic was deleted and created again; what was left of the old one from offset {first} on "
-    "is lost",
+    Cause.RECREATED: "the topic was deleted and created again; the old topic's unread records, from offset {first} on, "
+    "are lost",
     Cause.BEYOND: "reading should continue at offset {until}, but the log ends at {resume}: that offset never existed, "
     "or the log was truncated or the topic created again",
-    Cause.DELETED: "the partition is gone; what was left of it from offset {first} on is lost",
+    Cause.DELETED: "the partition was deleted; its unread records, from offset {first} on, are lost",
 }
 
 
@@ -69,7 +69,9 @@ class Loss:
             first=self.first, last=self.until - 1, until=self.until, resume=self.resume
         )
         if self.cause == Cause.TRUNCATED.value and self.first < 0:
-            sentence = f"records before {self.until} were read of another log: its leader does not know their epoch"
+            sentence = (
+                f"records before {self.until} were read from another log: the leader does not know their leader epoch"
+            )
         return f"{self.topic}-{self.partition}: {sentence}{f'; {self.recovery}' if self.recovery else ''}"
 
     def as_json(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ DEFAULT_RETRY_INTERVAL_MS = 1000
 KAFKA = "kafka."
 
 _REFUSED = {
-    "auto.offset.reset": "instead set the option startingOffsets to 'earliest' or 'latest' to say where to begin; "
+    "auto.offset.reset": "instead set the option startingOffsets to 'earliest' or 'latest' ; "
     "Spark itself keeps the offsets that follow",
     "key.deserializer": "keys are read as byte arrays; decode them with DataFrame operations",
     "value.deserializer": "values are read as byte arrays; decode them with DataFrame operations",
@@ -60,7 +60,7 @@ _REFUSED_IN_SINK = {
     "key.serializer": "keys are written as byte arrays; encode them with DataFrame operations",
     "value.serializer": "values are written as byte arrays; encode them with DataFrame operations",
     "transactional.id": "records are written at least once and in no transaction; for exactly once write into a table",
-    "partitioner.class": "it is a Java class, and no Java runs here; say the partition in the column partition",
+    "partitioner.class": "it is a Java class, and no Java runs here; give the partition in the column partition",
     "interceptor.classes": "interceptors are Java classes, and no Java runs here",
 }
 ISOLATIONS = ("read_uncommitted", "read_committed")

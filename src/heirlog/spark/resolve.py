@@ -47,7 +47,7 @@ def ask(options: Options, question: Callable[[DataClient], T]) -> T:
         except (KafkaError, OSError) as error:
             if not left:
                 raise
-            _log.warning("asked again in %d ms: %s", options.retry_interval_ms, error)
+            _log.warning("retry in %d ms: %s", options.retry_interval_ms, error)
             time.sleep(options.retry_interval_ms / 1000)
     raise AssertionError("there is at least one attempt")
 
@@ -139,7 +139,7 @@ def _at_times(
         (topic, partition), *_ = missing
         raise NoOffset(
             f"No offset matched from request of topic-partition {topic}-{partition} and timestamp "
-            f"{times[topic, partition]}: it has no record that late. To begin at its end instead, set "
+            f"{times[topic, partition]}: it has no record that late. To start at its end instead, set "
             f"startingOffsetsByTimestampStrategy to latest"
         )
     offsets.update(at(client, LATEST, missing, isolation))

@@ -405,7 +405,7 @@ class LogDirectory:
         if self.failure is not None:
             raise self.failure
         if not self._loaded:
-            raise OSError(f"the logs in {self.path} were not loaded: it stays as the last stop left it")
+            raise OSError(f"the logs in {self.path} were not loaded: it was not changed")
         under_way = 1  # the directory itself
         first_error: OSError | None = None
         logs = list(reversed(self.logs.values()))

@@ -199,7 +199,7 @@ class Segment:
         """Raises InvalidBatch if no batch at or below `offset` begins at `floor`, or the log is damaged behind it."""
         for position, header in self._headers_from_index(floor):
             if position == floor and floor and header.base_offset > offset:
-                raise InvalidBatch(f"byte {floor} is no place to look for offset {offset}: a later batch is there")
+                raise InvalidBatch(f"byte {floor} cannot be the position of offset {offset}: a later batch is there")
             if header.next_offset > offset:
                 return position
         return self.log.size

@@ -49,7 +49,7 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
         raise _wrong_size(header, len(records))
     check_size(size, config)
     if not crc_matches(records, 0, header):
-        raise LogError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match: it was damaged on its way")
+        raise LogError(ErrorCode.CORRUPT_MESSAGE, "the CRC of the batch does not match: it was damaged in transit")
     if header.attributes:
         _check_attributes(header, config)
     if header.base_offset or header.record_count != header.last_offset_delta + 1:
@@ -98,9 +98,9 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
             if (position + 1 != end) if not headers else (headers & 1 or position + 1 + min(headers, 0x80) > end):
                 raise _damaged(f"the fields of record {expected} do not fill it")
     except IndexError:
-        raise _damaged("a record ends behind the batch") from None
+        raise _damaged("a record ends after the end of its batch") from None
     if end > size or (count <= RECORDS_LOOKED_AT and end != size):
-        raise _damaged("its records do not end where it ends")
+        raise _damaged("its records do not end at the end of the batch")
 
 
 def _end_of_offset(records: Buffer, position: int, count: int) -> int:
@@ -160,9 +160,7 @@ def _check_attributes(header: BatchHeader, config: LogConfig) -> None:
     if header.compression > ZSTD:
         raise LogError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"{header.compression} is not a compression codec")
     if header.log_append_time and not config.log_append_time:
-        raise LogError(
-            ErrorCode.INVALID_TIMESTAMP, "a producer may not say that timestamps are those of the log's appends"
-        )
+        raise LogError(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set the timestamp type LogAppendTime")
 
 
 def _check_timestamps(first: int, largest: int, config: LogConfig, wall_ms: int) -> None:
@@ -185,7 +183,7 @@ def _wrong_size(header: BatchHeader, available: int) -> LogError:
         return LogError(
             ErrorCode.INVALID_RECORD, f"a batch of {header.size} bytes of which only {available} have arrived"
         )
-    return LogError(ErrorCode.INVALID_RECORD, "a Produce request has exactly one record batch per partition")
+    return LogError(ErrorCode.INVALID_RECORD, "a Produce request must have exactly one record batch per partition")
 
 
 def _not_for_clients(header: BatchHeader) -> LogError:
@@ -196,7 +194,9 @@ def _not_for_clients(header: BatchHeader) -> LogError:
 
 def _wrong_content(header: BatchHeader) -> LogError:
     if header.base_offset:
-        return LogError(ErrorCode.INVALID_RECORD, f"the base offset of a produced batch is 0, not {header.base_offset}")
+        return LogError(
+            ErrorCode.INVALID_RECORD, f"the base offset of a produced batch must be 0, not {header.base_offset}"
+        )
     return LogError(
         ErrorCode.INVALID_RECORD,
         f"{header.record_count} records in a batch of {header.last_offset_delta + 1} offsets",

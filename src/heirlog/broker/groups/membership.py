@@ -468,7 +468,7 @@ class Membership:
             self._rebalance(group, why)
 
     def _fell_silent(self, group: Group, member: Member) -> None:
-        self._remove(group, member, f"{member.member_id} fell silent")
+        self._remove(group, member, f"{member.member_id} sent no heartbeat in time")
 
     def _drop(self, group: Group, member: Member) -> None:
         """Out of the group; what it waits for is answered so that it joins as somebody new."""

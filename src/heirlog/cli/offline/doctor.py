@@ -135,8 +135,8 @@ class Examination:
                 self.report.damage(
                     "checkpoint-damaged",
                     path,
-                    "the file is no checkpoint of offsets",
-                    "it counts as empty: logs are read from their beginning, or an offset is learned again",
+                    "the file is not an offset checkpoint",
+                    "the file is ignored: logs are read from the start, and offsets are copied from the leader again",
                 )
 
     def _check_bootstrap(self) -> None:
@@ -199,15 +199,15 @@ class Examination:
             self.report.damage(
                 "clean-shutdown-damaged",
                 path,
-                "the file says nothing that can be understood",
-                "the stop counts as unclean: the broker gives up its seats in ISR and ELR",
+                "the file cannot be parsed",
+                "the stop counts as unclean: the broker leaves every ISR and ELR",
             )
         elif epoch is None:
             self.report.note(
                 "unclean-stop",
                 path,
                 "the node did not stop cleanly",
-                "logs are read from their recovery points; the broker gives up its seats in ISR and ELR",
+                "logs are read from their recovery points; the broker leaves every ISR and ELR",
             )
         return epoch
 
@@ -246,7 +246,7 @@ class Examination:
             f"{topic}-{partition} ends at offset {end}, but {name} says {offset}",
             "the stop counts as unclean, and what is missing is copied from other replicas"
             if kind == "log-shorter-than-flushed"
-            else "the log's own end counts",
+            else "the end offset of the log itself is used",
             topic=topic,
             partition=partition,
             end_offset=end,
@@ -267,11 +267,13 @@ class Examination:
                     "metadata-snapshot-damaged",
                     f"{path}/{snapshot_id.file_name}",
                     str(error),
-                    "an older one and the log are used, if they reach far enough",
+                    "an older snapshot and the log are used, if they reach far enough",
                 )
         for name in self._disk.list(path):
             if name.endswith(PART):
-                self.report.note("metadata-snapshot-unfinished", f"{path}/{name}", "half a snapshot", "it is removed")
+                self.report.note(
+                    "metadata-snapshot-unfinished", f"{path}/{name}", "an incomplete snapshot", "it is removed"
+                )
         try:
             opened = open_log(OfflineEnv(self.after, self._metadata_event), path, MetadataLogConfig())
         except (OSError, MetadataLogLost, StorageFormatError, KafkaError, ValueError) as error:
@@ -290,7 +292,7 @@ class Examination:
                 event,
                 log_directory(self.path),
                 f"the log ends at {values['end_offset']} and does not continue the snapshot {values['snapshot']}",
-                "the log begins again, empty, at the end of the snapshot",
+                "the log restarts, empty, at the end offset of the snapshot",
             )
 
     def _check_quorum_state(self, path: str) -> None:
@@ -361,7 +363,7 @@ class Consequences:
         self._report.damage(
             "log-cut",
             log.dir_path,
-            f"{log.topic}-{log.partition}: {size} bytes in {len(cut)} segment(s) are torn, damaged or do not follow",
+            f"{log.topic}-{log.partition}: {size} bytes in {len(cut)} segment(s) are torn, damaged or not consecutive",
             f"recovery cuts {offsets}, {size} bytes",
             topic=log.topic,
             partition=log.partition,

@@ -102,7 +102,7 @@ class LogCheck:
             "offsets-missing",
             path,
             f"offsets {self._expected} to {offset - 1} are missing",
-            "nothing: readers go on behind the gap",
+            "nothing: readers continue after the gap",
             **self._where(),
             first_offset=self._expected,
             last_offset=offset - 1,
@@ -116,7 +116,7 @@ class LogCheck:
         content = read_file(self._disk, path)
         found = parse_checkpoint(content, 2)
         if content is not None and found is None:
-            self._report.damage("leader-epochs-damaged", path, "the file is no checkpoint of epochs", REBUILT)
+            self._report.damage("leader-epochs-damaged", path, "the file is not a leader epoch checkpoint", REBUILT)
             return
         entries = [(int(epoch), int(start)) for epoch, start in found or []]
         if entries != self._log.epochs.entries:
@@ -125,7 +125,7 @@ class LogCheck:
                 "leader-epochs-repaired",
                 path,
                 f"it says {entries}, the log says {self._log.epochs.entries}",
-                "the log is believed",
+                "the log is used",
             )
 
     def _check_producer_snapshots(self) -> None:
@@ -170,7 +170,7 @@ class IndexCheck:
                 self._severity,
                 "index-damaged" if there else "index-missing",
                 path,
-                "this is no index of its segment" if there else "the index is not there",
+                "this is not the index of its segment" if there else "the index is missing",
                 REBUILT,
             )
         return index
@@ -195,7 +195,7 @@ class IndexCheck:
 
     def done(self) -> None:
         if self._offset_at < len(self._offsets):
-            self._note(self._offset_path, f"entry {self._offset_at} points behind the last batch")
+            self._note(self._offset_path, f"entry {self._offset_at} points past the last batch")
         if self._times.timestamps and self._times.timestamps[-1] > self._largest:
             self._note(self._time_path, "its last entry is larger than every timestamp")
         for path, what in self._wrong.items():
@@ -204,7 +204,9 @@ class IndexCheck:
                 "index-wrong",
                 path,
                 f"{what}, which does not fit the segment",
-                REBUILT if self._severity is Severity.NOTE else "nothing: it looks whole. Remove it to have it remade",
+                REBUILT
+                if self._severity is Severity.NOTE
+                else "nothing: the index looks complete. Remove it to have it rebuilt",
             )
 
     def _note(self, path: str, what: str) -> None:

@@ -119,7 +119,10 @@ def waiting_sentence(verdict: Verdict) -> str:
             return f"It waits for the brokers {brokers} to come back: they may have the lost records."
         case _:
             limit = "" if verdict.wait_ends_ms is None else ", up to its time limit"
-            return f"The replicas are asked what they hold; it waits for the answers of the brokers {brokers}{limit}."
+            return (
+                "The controller asks the replicas how long their logs are, and waits for the answers of the "
+                f"brokers {brokers}{limit}."
+            )
 
 
 def _page(image: Image, static: StaticConfig, request: DescribeRecoveryRequest) -> tuple[list[_Wanted], list[_Wanted]]:

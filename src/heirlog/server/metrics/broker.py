@@ -41,35 +41,48 @@ def _replica_manager(broker: Broker) -> Iterator[Family | None]:
     found = yield from broker.survey()
     for name, text, value in (
         ("partitioncount", "Replicas on this broker.", found.partition_count),
-        ("leadercount", "Partitions that this broker leads.", found.leader_count),
+        ("leadercount", "Partitions led by this broker.", found.leader_count),
         (
             "underreplicatedpartitions",
-            "Of these, with fewer replicas in sync than assigned.",
+            "Partitions led by this broker whose ISR is smaller than the assigned replicas.",
             found.under_replicated_partitions,
         ),
         (
             "underminisrpartitioncount",
-            "Of these, with fewer replicas in sync than the min ISR: acks=all is refused.",
+            "Partitions led by this broker whose ISR is below min ISR: acks=all is refused.",
             found.under_min_isr_partition_count,
         ),
         (
             "atminisrpartitioncount",
-            "Of these, with no replica in sync to spare.",
+            "Partitions led by this broker whose ISR is exactly at min ISR.",
             found.at_min_isr_partition_count,
         ),
-        ("reassigningpartitions", "Of these, being reassigned.", found.reassigning_partitions),
+        (
+            "reassigningpartitions",
+            "Partitions led by this broker that are being reassigned.",
+            found.reassigning_partitions,
+        ),
         ("offlinereplicacount", "Replicas whose disk has failed.", found.offline_replica_count),
-        ("produceridcount", "Idempotent producers known, per partition.", found.producer_id_count),
+        ("produceridcount", "Idempotent producers known, counted once per partition.", found.producer_id_count),
     ):
         yield gauge(REPLICAS + name, text, value)
-    yield counter(REPLICAS + "isrshrinks_total", "Members that left an ISR led here.", found.isr_shrinks)
-    yield counter(REPLICAS + "isrexpands_total", "Members that joined an ISR led here.", found.isr_expands)
+    yield counter(
+        REPLICAS + "isrshrinks_total",
+        "Times a replica left the ISR of a partition led by this broker.",
+        found.isr_shrinks,
+    )
+    yield counter(
+        REPLICAS + "isrexpands_total",
+        "Times a replica joined the ISR of a partition led by this broker.",
+        found.isr_expands,
+    )
     yield counter(
         REPLICAS + "failedisrupdates_total", "Changes of an ISR that the controller refused.", found.failed_isr_updates
     )
     yield counter(
         "heirlog_discarded_records_total",
-        "Offsets that followers here have cut because a leader elected on a lossy basis did not have them.",
+        "Offsets that followers on this broker have truncated because a leader elected on a lossy basis did not "
+        "have them.",
         found.records_discarded,
     )
 
@@ -78,15 +91,21 @@ def _fetching(broker: Broker) -> Iterator[Family | None]:
     lag, resting = yield from broker.fetchers.lags()
     labels = {"clientId": "Replica"}
     fetchers = SERVER + "replicafetchermanager_"
-    yield gauges(fetchers + "maxlag", "Offsets by which a follower here is behind, at most.", [(labels, lag)])
+    yield gauges(fetchers + "maxlag", "Largest lag of a follower on this broker, in offsets.", [(labels, lag)])
     yield gauges(
-        fetchers + "failedpartitionscount", "Partitions that are not copied because of an error.", [(labels, resting)]
+        fetchers + "failedpartitionscount",
+        "Partitions that followers on this broker do not copy because of an error.",
+        [(labels, resting)],
     )
     sessions, prefix = broker.fetch_sessions, SERVER + "fetchsessioncache_"
     yield gauge(prefix + "numincrementalfetchsessions", "Fetch sessions.", len(sessions))
-    yield gauge(prefix + "numincrementalfetchpartitionscached", "Partitions in them.", sessions.partition_count)
+    yield gauge(
+        prefix + "numincrementalfetchpartitionscached", "Partitions in fetch sessions.", sessions.partition_count
+    )
     yield counter(
-        prefix + "incrementalfetchsessionevictions_total", "Sessions that had to make room.", sessions.evictions
+        prefix + "incrementalfetchsessionevictions_total",
+        "Fetch sessions that were evicted to make room.",
+        sessions.evictions,
     )
 
 
@@ -98,11 +117,15 @@ PER_TOPIC: Sequence[tuple[str, str, Callable[[TopicTraffic], int]]] = (
     ("totalproducerequests", "Partitions named in produce requests.", attrgetter("produces")),
     (
         "failedproducerequests",
-        "Of these, refused for what is not in the usual course of things.",
+        "Partitions named in produce requests and refused with an error.",
         attrgetter("produces_failed"),
     ),
-    ("totalfetchrequests", "Partitions looked at for fetch requests.", attrgetter("fetches")),
-    ("failedfetchrequests", "Of these, refused likewise.", attrgetter("fetches_failed")),
+    ("totalfetchrequests", "Partitions read for fetch requests.", attrgetter("fetches")),
+    (
+        "failedfetchrequests",
+        "Partitions named in fetch requests and refused with an error.",
+        attrgetter("fetches_failed"),
+    ),
 )
 
 
@@ -120,7 +143,7 @@ def _topics(broker: Broker) -> Iterator[Family | None]:
         yield counters(f"{TOPICS}{name}_total", text, _of_topics(total, topics, of))
     yield counter(
         f"{TOPICS}invalidmessagecrcrecords_total",
-        "Partitions of produce requests that were refused as damaged.",
+        "Partitions of produce requests that were refused because their records were damaged.",
         total.corrupt,
     )
     yield counter(f"{TOPICS}replicationbytesin_total", "Bytes copied from other brokers.", traffic.replication_bytes_in)
@@ -149,8 +172,8 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
         "ElectLeader": (elections, elections),
     }
     for index, name, text in (
-        (0, "numdelayedoperations", "Requests that wait."),
-        (1, "purgatorysize", "The same, each counted for every partition that it waits for."),
+        (0, "numdelayedoperations", "Requests that wait, by kind."),
+        (1, "purgatorysize", "Requests that wait, each counted once for every partition that it waits for."),
     ):
         yield gauges(
             f"{SERVER}delayedoperationpurgatory_{name}",
@@ -159,17 +182,21 @@ def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
         )
     yield counters(
         SERVER + "delayedfetchmetrics_expires_total",
-        "Fetch requests that were answered because their time was up.",
+        "Fetch requests that were answered when their maximum wait ended.",
         [({"fetcherType": kind}, waits.expired) for kind, waits in zip(("consumer", "follower"), fetches, strict=True)],
     )
 
 
 def _groups(broker: Broker) -> Iterator[Family | None]:
     states, offsets = yield from broker.groups.counts()
-    yield gauge(GROUPS + "numgroups", "Groups coordinated here.", sum(states.values()))
+    yield gauge(GROUPS + "numgroups", "Groups that this broker coordinates.", sum(states.values()))
     for state in GroupState:
-        yield gauge(f"{GROUPS}numgroups{state.value.lower()}", f"Of these, {state.value}.", states[state])
-    yield gauge(GROUPS + "numoffsets", "Committed offsets kept here.", offsets)
+        yield gauge(
+            f"{GROUPS}numgroups{state.value.lower()}",
+            f"Groups that this broker coordinates in state {state.value}.",
+            states[state],
+        )
+    yield gauge(GROUPS + "numoffsets", "Committed offsets of the groups that this broker coordinates.", offsets)
 
 
 def _log_directories(node: Node, broker: Broker) -> Iterator[Family | None]:
@@ -206,15 +233,19 @@ def _of_partitions(partitions: Sequence[Partition], of: Callable[[Partition], fl
 
 
 PER_LED_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (
-    ("underreplicated", "1 with fewer replicas in sync than assigned.", attrgetter("is_under_replicated")),
-    ("underminisr", "1 with fewer replicas in sync than the min ISR.", attrgetter("is_under_min_isr")),
-    ("atminisr", "1 with as many replicas in sync as the min ISR.", attrgetter("is_at_min_isr")),
+    ("underreplicated", "1 if the ISR is smaller than the assigned replicas.", attrgetter("is_under_replicated")),
+    ("underminisr", "1 if the ISR is below min ISR.", attrgetter("is_under_min_isr")),
+    ("atminisr", "1 if the ISR is exactly at min ISR.", attrgetter("is_at_min_isr")),
     ("insyncreplicascount", "Size of the ISR.", lambda partition: len(partition.isr.committed)),
     ("replicascount", "Assigned replicas.", lambda partition: len(partition.replicas)),
 )
 PER_PARTITION: Sequence[tuple[str, str, Callable[[Partition], float]]] = (
-    ("size", "Bytes of the log here.", attrgetter("log.size_bytes")),
-    ("logstartoffset", "First offset of the log here.", attrgetter("log.log_start_offset")),
-    ("logendoffset", "Offset after the last record here.", attrgetter("log.log_end_offset")),
-    ("numlogsegments", "Segments of the log here.", attrgetter("log.segment_count")),
+    ("size", "Bytes of this broker's log of the partition.", attrgetter("log.size_bytes")),
+    ("logstartoffset", "First offset of this broker's log of the partition.", attrgetter("log.log_start_offset")),
+    (
+        "logendoffset",
+        "Offset after the last record of this broker's log of the partition.",
+        attrgetter("log.log_end_offset"),
+    ),
+    ("numlogsegments", "Segments of this broker's log of the partition.", attrgetter("log.segment_count")),
 )

@@ -26,36 +26,44 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
     brokers = node.sorted_brokers()
     for name, text, value in (
         ("activecontrollercount", "1 on the active controller.", int(controller.is_active)),
-        ("newactivecontrollerscount", "Active controllers that this node has seen begin.", node.controllers_seen),
+        (
+            "newactivecontrollerscount",
+            "Changes of the active controller that this node has seen.",
+            node.controllers_seen,
+        ),
         ("globaltopiccount", "Topics.", census.topics),
         ("globalpartitioncount", "Partitions.", census.partitions),
         ("offlinepartitionscount", "Partitions without a leader.", census.offline),
         (
             "preferredreplicaimbalancecount",
-            "Partitions that are not led by the first of their replicas.",
+            "Partitions that are not led by their preferred leader (the first assigned replica).",
             census.preferred_imbalance,
         ),
         ("activebrokercount", "Brokers that are not fenced.", sum(not broker.fenced for broker in brokers)),
         ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
         (
             "controlledshutdownbrokercount",
-            "Brokers that are shutting down.",
+            "Brokers in controlled shutdown.",
             sum(broker.in_controlled_shutdown for broker in brokers),
         ),
         (
             "timedoutbrokerheartbeatcount",
-            "Brokers fenced for their silence since this process started.",
+            "Brokers fenced because their heartbeats stopped, since this process started.",
             controller.timed_out_heartbeats,
         ),
-        ("lastcommittedrecordoffset", "Last committed metadata record.", _committed(node)),
-        ("metadataerrorcount", "Metadata records that could not be applied: always 0, such a node ends.", 0),
+        ("lastcommittedrecordoffset", "Offset of the last committed metadata record.", _committed(node)),
+        (
+            "metadataerrorcount",
+            "Metadata records that could not be applied. Always 0: a node that cannot apply a record stops.",
+            0,
+        ),
     ):
         yield gauge(KAFKA + name, text, value)
     for name, text, number in applied(node):
         yield gauge(f"{KAFKA}lastappliedrecord{name.replace('_', '')}", text, number)
     yield gauges(
         KAFKA + "brokerregistrationstate",
-        "10 fenced, 20 in controlled shutdown, 30 active.",
+        "State of each broker's registration: 10 fenced, 20 in controlled shutdown, 30 active.",
         [({"broker": str(broker.id)}, _registration(broker)) for broker in brokers],
     )
     yield gauges(
@@ -77,7 +85,7 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
     counts = (yield from controller.recovery_counts()) if controller.is_active else None
     yield gauge(
         "kafka_controller_unclean_recovery_partitions_count",
-        "Partitions in unclean recovery, at the active controller; those that wait for replicas too (KIP-966).",
+        "Partitions in unclean recovery, including those that wait for replicas; at the active controller (KIP-966).",
         0 if counts is None else counts.recovery_partitions,
     )
     yield gauge(

@@ -38,7 +38,7 @@ class NodeFamilies:
         yield self._socket_server()
         yield gauge(
             "kafka_network_socketserver_networkprocessoravgidlepercent",
-            "Share of the time, 0 to 1, that the node's one thread had nothing to do, since the reading before.",
+            "Share of the time, from 0 to 1, that the node's thread was idle since the previous reading.",
             self._idle_share(),
         )
         if parts.quorum is not None:
@@ -49,7 +49,7 @@ class NodeFamilies:
             yield from broker.families(node, parts.broker)
         yield gauge(
             "kafka_network_requestchannel_requestqueuesize",
-            "Requests that wait to be handled: those that came before the broker had metadata.",
+            "Requests that wait to be handled, because they came before the broker had metadata.",
             node.held_count,
         )
         yield None

@@ -39,21 +39,33 @@ def families(node: Node, quorum: Quorum, growth: Growth) -> Iterator[Family | No
     leads = quorum.leader_id == node.config.node_id
     state = _state(node, quorum)
     for name in ("current_state", "current_state_info"):  # with the exporter since 1.0, and before
-        yield gauges(RAFT + name, "What this node is in the metadata quorum.", [({"state": state}, 1)])
+        yield gauges(RAFT + name, "Role of this node in the metadata quorum.", [({"state": state}, 1)])
     log = quorum.log
     for name, text, value in (
         ("current_leader", "Node id of the active controller, -1 while unknown.", quorum.leader_id),
-        ("current_epoch", "Its epoch.", quorum.epoch),
+        ("current_epoch", "Epoch of the metadata quorum.", quorum.epoch),
         (
             "current_vote",
             "Id of the node that this node voted for in this epoch; -1: none.",
             quorum.leader_id if leads else -1,
         ),
-        ("high_watermark", "What lies below this offset of the metadata log is committed.", quorum.high_watermark),
-        ("log_end_offset", "End of the metadata log here.", quorum.log_end_offset),
-        ("log_end_epoch", "Epoch of the last record here.", NOBODY if log is None else log.end.epoch),
+        (
+            "high_watermark",
+            "High watermark of the metadata log: records below this offset are committed.",
+            quorum.high_watermark,
+        ),
+        ("log_end_offset", "End offset of this node's metadata log.", quorum.log_end_offset),
+        (
+            "log_end_epoch",
+            "Epoch of the last record in this node's metadata log.",
+            NOBODY if log is None else log.end.epoch,
+        ),
         ("number_of_voters", "Controllers that vote.", len(quorum.voters)),
-        ("number_of_observers", "Nodes that fetch and do not vote; known to the leader.", _observers(quorum, leads)),
+        (
+            "number_of_observers",
+            "Nodes that fetch the metadata log and do not vote; only the leader knows them.",
+            _observers(quorum, leads),
+        ),
     ):
         yield gauge(RAFT + name, text, value)
     rate = growth.per_second(node.env.now_ms(), quorum.log_end_offset)
@@ -67,7 +79,9 @@ def families(node: Node, quorum: Quorum, growth: Growth) -> Iterator[Family | No
     for name, text, number in applied(node):
         yield gauge(f"{BROKER}last_applied_record_{name}", text, number)
     for name in ("metadata_load_error_count", "metadata_apply_error_count"):
-        yield gauge(BROKER + name, "Always 0: a node that cannot read the metadata ends.", 0)
+        yield gauge(
+            BROKER + name, "Errors while reading metadata. Always 0: a node that cannot read the metadata stops.", 0
+        )
     yield gauge(LOADER + "currentmetadataversion", "Level of metadata.version.", node.image.metadata_version)
     yield gauge(LOADER + "currentcontrollerid", "Node id of the active controller, -1 while unknown.", quorum.leader_id)
     yield gauges(LOADER + "finalizedlevel", "Finalized feature levels.", _levels(node))
@@ -78,9 +92,13 @@ def applied(node: Node) -> list[tuple[str, str, float]]:
     written_ms = node.applied_time_ms
     lag_ms = max(0, node.env.wall_ms() - written_ms) if written_ms >= 0 else 0
     return [
-        ("offset", "Offset of the last metadata record applied here.", node.image.offset),
-        ("timestamp", "When that was written, milliseconds since 1970; -1 unknown.", written_ms),
-        ("lag_ms", "How long ago that is.", lag_ms),
+        ("offset", "Offset of the last metadata record that this node has applied.", node.image.offset),
+        (
+            "timestamp",
+            "Time when the last applied metadata record was written, in milliseconds since 1970; -1 if unknown.",
+            written_ms,
+        ),
+        ("lag_ms", "Milliseconds since the last applied metadata record was written.", lag_ms),
     ]
 
 

@@ -22,12 +22,12 @@ QUANTILES = {0.5: "0.50", 0.75: "0.75", 0.95: "0.95", 0.98: "0.98", 0.99: "0.99"
 """As the exporter writes them."""
 PARTS = {
     "totaltimems": "From the request's arrival until its answer was handed to the kernel or queued for it",
-    "requestqueuetimems": "Waiting to be handled: always 0, what is read is handled at once",
+    "requestqueuetimems": "Waiting to be handled (always 0: a request is handled as soon as it is read)",
     "localtimems": "Being decoded and handled",
     "remotetimems": "Waiting: for followers, for records, for the controller",
-    "responsequeuetimems": "Waiting, answered, for the answers of earlier requests of the connection",
+    "responsequeuetimems": "The answer waiting for the answers to earlier requests of its connection",
     "responsesendtimems": "Being encoded and written",
-    "throttletimems": "Being held back by a quota: always 0, there are none",
+    "throttletimems": "Being held back by a quota (always 0: heirlog has no quotas)",
 }
 
 
@@ -51,15 +51,20 @@ def families(meters: Sequence[ApiMeter], recent: dict[str, Recent], now_ms: int)
     if fetches:
         apis.append(_together("Fetch", fetches))
     apis.sort(key=lambda api: api.name)
-    yield counters(PREFIX + "requests_total", "Requests that came.", _requests(apis))
-    yield counters(PREFIX + "errors_total", "Error codes in answers, NONE among them.", _errors(apis))
+    yield counters(PREFIX + "requests_total", "Requests received.", _requests(apis))
+    yield counters(PREFIX + "errors_total", "Error codes in answers, including NONE.", _errors(apis))
     for part, text in PARTS.items():
         yield gauges(
             PREFIX + part, f"{text}: milliseconds, of the last five minutes.", _times(apis, part, recent, now_ms)
         )
         done = [(_labels(api), api.done) for api in apis]
-        yield counters(f"{PREFIX}{part}_count_total", "Requests that were answered.", done)
-        yield Family(f"{PREFIX}{part}_count", Kind.UNTYPED, "The same under the exporter's name before 1.0.", done)
+        yield counters(f"{PREFIX}{part}_count_total", "Requests answered.", done)
+        yield Family(
+            f"{PREFIX}{part}_count",
+            Kind.UNTYPED,
+            "Requests answered, under the name that the Prometheus JMX exporter used before version 1.0.",
+            done,
+        )
         yield None
 
 

@@ -327,9 +327,11 @@ def refuse_columns(sink: Table | TopicSink, rows: DataFrame) -> None:
     if sink.format != "parquet":
         return
     if "batch_id" in names:
-        raise PipelineError("`batch_id` is the table's own first level: give the column another name")
+        raise PipelineError(
+            "`batch_id` is already the first level of the table's directories: give the column another name"
+        )
     if {name.lower() for name in partition_columns(sink)}.issuperset(names):
-        raise PipelineError("every column is one of partition_by, and none is left for the files: select one more")
+        raise PipelineError("every column is in partition_by, so the files would have no columns: select one more")
     typeless = [column.name for column in rows.schema if column.dataType.typeName() in ("void", "interval")]
     if typeless:
         raise PipelineError(f"Parquet has no type for the column {typeless[0]}: cast it")

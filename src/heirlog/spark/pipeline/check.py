@@ -81,7 +81,7 @@ def _places(pipeline: Pipeline) -> list[Problem]:
     found = []
     source = pipeline.source
     if isinstance(source, Files) and "://" not in source.path and not Path(source.path).is_dir():
-        sentence = f"there is no directory {source.path}: make it, or name another in `files`"
+        sentence = f"the directory {source.path} does not exist: create it, or name another one in `files`"
         found.append(Problem(pipeline.line_of("source", "files"), sentence))
     for part in pipeline.parts:
         try:
@@ -127,7 +127,7 @@ def _brokers(pipeline: Pipeline, timeout_s: float) -> list[Problem]:
             continue
         key = "topics" if name == "source" else "topic"
         found += [
-            Problem(pipeline.line_of(name, key), f"there is no topic {topic} on {bootstrap}: create it first")
+            Problem(pipeline.line_of(name, key), f"topic {topic} does not exist on {bootstrap}: create it first")
             for topic in topics
             if topic not in there
         ]
@@ -143,7 +143,7 @@ def _ask_for_package(spark: SparkSession, table: Table) -> None:
             # a table that is not there yet is made by the run
             if any(condition in str(error) for condition in _LACKING):
                 raise PipelineError(
-                    f"this Spark has nothing that writes {table.path} as {table.format}: give the package and its "
+                    f"this Spark cannot write {table.path} as {table.format}: give the package and its "
                     "settings with --conf spark.jars=… and what its own documentation says"
                 ) from error
 
@@ -183,7 +183,7 @@ def _analysis(pipeline: Pipeline, spark: SparkSession, text: list[str]) -> list[
             for name, expression in partition_columns(pipeline.sink).items():
                 rows = rows.withColumn(name, f.expr(expression or f"`{name}`"))
                 if isinstance(rows.schema[name].dataType, ArrayType | MapType | StructType):
-                    raise PipelineError(f"the column {name} is no single value: take one out of it")
+                    raise PipelineError(f"the column {name} is not a single value: select one of its fields")
             place = ("sink", "table")
             _ask_for_package(spark, pipeline.sink)
     except PipelineError as error:

@@ -40,8 +40,8 @@ def known_id(checkpoint: str) -> str:
     known = checkpoint_id(checkpoint)
     if known is None:
         raise PipelineError(
-            f"Spark's driver keeps no checkpoint in {checkpoint} that this process sees, so nothing tells a batch that "
-            "runs again: put it on a file system that both see at the same path"
+            f"Spark's driver keeps no checkpoint in {checkpoint} that this process sees, so a batch that runs again "
+            "cannot be recognised: put it on a file system that both see at the same path"
         )
     return known
 
@@ -59,7 +59,7 @@ def refuse_strangers(pipeline: Pipeline) -> None:
     done = last_commit(checkpoint)
     if done >= 0 and isinstance(sink, Table) and sink.format == "parquet" and not BatchTable(sink.path).identity():
         raise PipelineError(
-            f"the checkpoint {checkpoint} has {done + 1} batches behind it that the table {sink.path} does not have: "
+            f"the checkpoint {checkpoint} has {done + 1} finished batches, and the table {sink.path} has none of them: "
             "put that table back, or name a new `checkpoint`"
         )
 
@@ -137,7 +137,7 @@ def refuse_patterns(names: Iterable[str]) -> None:
     odd = sorted(name for name in names if _PATTERN.search(name))
     if odd:
         raise PipelineError(
-            f"Spark would take the name of {odd[0]} for a pattern and read other files twice: rename it, without any "
+            f"Spark would read the name of {odd[0]} for a pattern and read other files twice: rename it, without any "
             "of {}[]*?\\"
         )
 

@@ -43,7 +43,7 @@ def load(path: str | Path) -> Pipeline:
     except OSError as error:
         raise PipelineError(f"cannot read the pipeline file {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise PipelineError(f"{file} is not UTF-8 text, so it is no pipeline file") from error
+        raise PipelineError(f"{file} is not UTF-8 text, so it is not a pipeline file") from error
     return parse(text, file)
 
 
@@ -54,7 +54,7 @@ def parse(text: str, file: Path) -> Pipeline:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"\(at line (\d+)", str(error))
         line = int(found[1]) if found else len(text.splitlines())
-        problem = Problem(line, f"this is not TOML: {error}")
+        problem = Problem(line, f"this is not valid TOML: {error}")
         raise PipelineError(f"{file}: line {line}: {problem.sentence}", (problem,)) from error
     except (ValueError, RecursionError) as error:
         # a number of thousands of digits, arrays nested a thousand deep: TOML allows them, Python does not
@@ -114,7 +114,7 @@ def _ask_for_watermark(document: Document, query: Query) -> None:
     if query.watermark is None and re.search(r"\bgroup\s+by\b", query.sql, re.IGNORECASE):
         document.problem(
             ("query", "sql"),
-            "a grouping over the stream in output mode append needs a watermark; give `watermark`, or take "
+            "a grouping over the stream in output mode append needs a watermark; give `watermark`, or use "
             "over = 'batch' or output_mode = 'update'",
         )
 
@@ -131,7 +131,7 @@ def _source(document: Document) -> Topics | Files | None:
         schema = section.text("schema", None)
         if form in ("csv", "json") and schema is None:
             section.wrong(
-                "format", f"files of {form} need a `schema` such as 'id BIGINT, name STRING': a run never guesses"
+                "format", f"files of {form} need a `schema` such as 'id BIGINT, name STRING': a run does not guess it"
             )
         options = section.options()
         section.known()
@@ -144,12 +144,12 @@ def _source(document: Document) -> Topics | Files | None:
     if section.values.get("topics") == []:
         section.wrong("topics", "`topics` names no topic")
     if any("," in name for name in names):
-        section.wrong("topics", "a comma is no part of a topic's name: each topic is a text of its own")
+        section.wrong("topics", "a topic name cannot contain a comma: write each topic as a separate string")
     if pattern is not None:
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            section.wrong("topic_pattern", f"{pattern!r} is no regular expression: {error}")
+            section.wrong("topic_pattern", f"{pattern!r} is not a regular expression: {error}")
     bootstrap = section.text("bootstrap_servers")
     options = section.topic_options(
         SOURCE_OPTIONS,
@@ -175,7 +175,7 @@ def _values(section: Section | None, source: Topics | Files | None) -> Values:
         except OSError as error:
             section.wrong("schema_file", f"cannot read {schema_file}: {error.strerror}")
         except UnicodeDecodeError:
-            section.wrong("schema_file", f"{schema_file} is not UTF-8 text, so it is no schema")
+            section.wrong("schema_file", f"{schema_file} is not UTF-8 text, so it is not a schema")
     if form in ("json", "avro") and not schema:
         example = "'module STRING, line STRING'" if form == "json" else "the schema in Avro's JSON form"
         section.wrong("format", f"values of {form} need a `schema`, for example {example}")
@@ -238,13 +238,16 @@ def _sink(document: Document, name: str, source: Topics | Files | None) -> Table
         if form == "iceberg":
             path = section.text("table")
             if path and not _CATALOG_NAME.fullmatch(path):
-                section.wrong("table", f"an Iceberg table goes by its name, catalog.namespace.table, not {path!r}")
+                section.wrong("table", f"an Iceberg table is named catalog.namespace.table, not {path!r}")
         else:
             path = section.local_path("table") if form == "parquet" else section.path("table")
         partition_by = section.texts("partition_by")
         columns = [item.partition("=")[0].strip().lower() for item in partition_by]
         if "batch_id" in columns:
-            section.wrong("partition_by", "`batch_id` is the table's own first level: take another column")
+            section.wrong(
+                "partition_by",
+                "`batch_id` is already the first level of the table's directories: choose another column",
+            )
         if form == "parquet" and any(column.startswith(("_", ".")) for column in columns):
             section.wrong(
                 "partition_by", "readers of a directory ignore names that begin with '_' or '.': rename the column"
@@ -291,4 +294,4 @@ def _separate(
                 continue
             one, two = Path(place), Path(other)
             if one == two or one in two.parents or two in one.parents:
-                document.problem((name,), f"{place} and {other} ({other_name}) contain one another: separate them")
+                document.problem((name,), f"{place} and {other} ({other_name}) contain each other: separate them")

@@ -32,23 +32,23 @@ class PipelineCollector(Collector):
             ("batches", "Batches finished.", sums.batches),
             ("rows_in", "Rows read from the source.", sums.rows_in),
             ("rows_out", "Rows written to the sink.", sums.rows_out),
-            ("rows_rejected", "Rows that did not parse.", sums.rejected),
+            ("rows_rejected", "Rows that could not be parsed.", sums.rejected),
         ):
             counter = CounterMetricFamily(f"heirlog_pipeline_{metric}", text, labels=["pipeline"])
             counter.add_metric([name], value)
             yield counter
         losses = CounterMetricFamily(
-            "heirlog_pipeline_losses", "Ranges of records found lost, by cause.", labels=["pipeline", "cause"]
+            "heirlog_pipeline_losses", "Lost ranges of records that were found, by cause.", labels=["pipeline", "cause"]
         )
         for cause, count in sorted(sums.lost.items()):
             losses.add_metric([name, cause], count)
         yield losses
         for metric, text, number in (
-            ("batch_id", "Number of the last finished batch, -1 for none.", through),
-            ("batch_seconds", "What the last batch took.", batches[-1].took_ms / 1000 if batches else 0),
+            ("batch_id", "Number of the last finished batch; -1 before the first.", through),
+            ("batch_seconds", "Seconds that the last batch took.", batches[-1].took_ms / 1000 if batches else 0),
             (
                 "batch_finished_timestamp_seconds",
-                "When the last batch was finished, seconds since 1970.",
+                "Time when the last batch finished, in seconds since 1970.",
                 (batches[-1].started_ms + batches[-1].took_ms) / 1000 if batches else 0,
             ),
         ):
@@ -65,7 +65,7 @@ def served(pipeline: Pipeline, port: int) -> Iterator[int]:
     try:
         server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
     except OSError as error:
-        raise PipelineError(f"cannot serve metrics on port {port}: {error.strerror}; give another port") from error
+        raise PipelineError(f"cannot serve metrics on port {port}: {error.strerror}; choose another port") from error
     try:
         yield server.server_port
     finally:

@@ -260,7 +260,10 @@ def sentence_of(error: PySparkException | Py4JError | ConnectionError | JavaNotF
     line that names an error before Spark's description of the query is the cause.
     """
     if isinstance(error, _GONE) and not isinstance(error, Py4JJavaError):
-        return "Spark's Java process ended, its log may say why. Every finished batch is stored: run again to continue"
+        return (
+            "Spark's Java process ended, its log may say why. All finished batches are stored: run the pipeline "
+            "again to continue"
+        )
     text = str(error).partition("=== Streaming Query ===")[0]
     raised = _RAISED.search(text)
     if raised is not None:

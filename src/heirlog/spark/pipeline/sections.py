@@ -65,8 +65,8 @@ class Section:
         for key in self.values:
             if key not in names:
                 close = difflib.get_close_matches(key, names, 1)
-                hint = f"did you mean `{close[0]}`?" if close else f"known here: {', '.join(names)}"
-                self.wrong(key, f"`{key}` means nothing here; {hint}")
+                hint = f"did you mean `{close[0]}`?" if close else f"known keys: {', '.join(names)}"
+                self.wrong(key, f"`{key}` is unknown; {hint}")
 
     def _take(self, key: str, default: Any, fits: Callable[[Any], bool], kind: str, stand_in: Any) -> Any:
         self.asked.add(key)
@@ -94,7 +94,7 @@ class Section:
             return value
         name, default = variable["name"], variable["default"]
         if name not in os.environ and default is None:
-            self.wrong(key, f"{value} is taken from the environment, where {name} is not set: export it first")
+            self.wrong(key, f"{value} comes from the environment, where {name} is not set: export it first")
         return os.environ.get(name) or default or ""
 
     def path(self, key: str, default: Any = MISSING) -> Any:
@@ -108,14 +108,14 @@ class Section:
             return str((self.document.folder / Path(value).expanduser()).resolve())
         except (ValueError, RuntimeError) as error:
             # a zero byte; the home of a user who is not there; a link to itself
-            self.wrong(key, f"{value!r} is no path: {error}")
+            self.wrong(key, f"{value!r} is not a path: {error}")
             return ""
 
     def local_path(self, key: str) -> str:
         """A place on a file system that this process can rename on. Another's would become a folder `s3:` here."""
         value = str(self.path(key))
         if "://" in value:
-            self.wrong(key, f"`{key}` is a directory that this machine sees, not {value}: give a path")
+            self.wrong(key, f"`{key}` must be a directory on this machine, not {value}: give a path")
             return ""
         return value
 
@@ -165,11 +165,11 @@ class Section:
             if lower in options:
                 self.wrong("options", f"the option `{name}` is given twice, in different case: keep one")
             elif lower in said:
-                self.document.problem(at, f"the option `{name}` is said by `{said[lower]}`: leave it out")
+                self.document.problem(at, f"the option `{name}` is already set by `{said[lower]}`: remove it")
             elif lower not in there and not lower.startswith(KAFKA):
                 close = difflib.get_close_matches(lower, there, 1)
                 hint = f"did you mean `{there[close[0]]}`?" if close else "docs/reference/spark.md lists the options"
-                self.document.problem(at, f"the option `{name}` means nothing here; {hint}")
+                self.document.problem(at, f"the option `{name}` is unknown; {hint}")
             options[lower] = value
         return options
 
@@ -182,7 +182,7 @@ class Section:
         misspelt = {key: close for key in self.values if (close := difflib.get_close_matches(key, keys, 1, 0.75))}
         if not found and misspelt:
             for key, close in misspelt.items():
-                self.wrong(key, f"`{key}` means nothing here; did you mean `{close[0]}`?")
+                self.wrong(key, f"`{key}` is unknown; did you mean `{close[0]}`?")
             return None
         name = ".".join(self.path_of_table)
         self.wrong(found[1] if found else "", f"[{name}] needs one of {listed}" + (", not several" if found else ""))

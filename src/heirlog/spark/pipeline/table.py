@@ -114,20 +114,21 @@ class BatchTable:
             own = files.unfinished(self.path / IDENTITY)
             if self.path.is_dir() and any(entry != own for entry in self.path.iterdir()):
                 raise PipelineError(
-                    f"{self.path} is not empty and was not made by a pipeline: name a new directory as `table`"
+                    f"{self.path} is not empty and was not created by a pipeline: name a new directory as `table`"
                 )
             return
         if known["checkpointId"] != checkpoint_id:
-            what = "has not begun" if checkpoint_id is None else "is another one"
+            what = "does not exist yet" if checkpoint_id is None else "is another one"
             raise PipelineError(
-                f"the table {self.path} belongs to the checkpoint {known['checkpoint']}, and this pipeline's {what}: "
+                f"the table {self.path} belongs to the checkpoint {known['checkpoint']}, and this pipeline's "
+                f"checkpoint {what}: "
                 "its batch numbers would be mixed up. Put that checkpoint back, or name a new `table`"
             )
         changed = _changed(known["meaning"], meaning)
         if changed and self.batches():
             raise PipelineError(
                 f"the pipeline's {', '.join(changed)} changed since {self.path} was begun: its batches would no longer "
-                "be of one kind. Take the change back, or name a new `table` and a new `checkpoint`"
+                "match each other. Undo the change, or name a new `table` and a new `checkpoint`"
             )
 
     def claim(self, checkpoint: str, checkpoint_id: str, meaning: Mapping[str, Any]) -> None:

@@ -32,9 +32,7 @@ FILE = "_heirlog_file"
 READ = "_heirlog_read"
 """What of a row could be read, as JSON. Spark refuses to read a file for its unreadable rows alone, too."""
 PLACE = ("topic", "partition", "offset")
-ADVICE = (
-    "mend the format or schema in the pipeline file, or add [dead_letters] with a table or topic that takes such rows"
-)
+ADVICE = "correct the format or schema in the pipeline file, or add [dead_letters] with a table or topic for such rows"
 _FRAME_BYTES = 5
 _END = "_heirlog_end"
 _MARK = bytes.fromhex("a7 1c e5 93 f0 4b 68 d2")
