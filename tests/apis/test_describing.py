@@ -437,7 +437,7 @@ def test_the_coordinator_is_the_leader_of_the_groups_partition(node: Any) -> Non
 def test_no_coordinator_of_transactions_is_promised(node: Any) -> None:
     transaction = find_coordinator.handle(node, FindCoordinatorRequest(key="t", key_type=1), context(3))
     assert transaction.error_code == ErrorCode.INVALID_REQUEST
-    assert "transactions are not there yet" in transaction.error_message
+    assert "transactions are not supported yet" in transaction.error_message
 
 
 def test_the_topic_of_the_offsets_has_a_configuration_of_its_own() -> None:

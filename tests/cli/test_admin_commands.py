@@ -178,7 +178,7 @@ def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluste
 
     assert heirlog("groups", "delete", "--group", "readers").code == 0
     gone = heirlog("groups", "describe", "--group", "readers", "--state")
-    assert gone.code == 1 and "no group readers" in gone.err
+    assert gone.code == 1 and "group readers does not exist" in gone.err
     assert heirlog("groups", "delete", "--group", "readers").code == 1
 
 

@@ -134,7 +134,7 @@ def test_election_types_have_their_numbers_on_the_wire() -> None:
         (["elect", "--election-type", "designation", "--topic", "t", "--partition", "0"], "needs --desired-leader"),
         (
             ["elect", "--election-type", "unclean", "--topic", "t", "--partition", "0", "--desired-leader", "1"],
-            "--desired-leader goes with",
+            "--desired-leader needs",
         ),
     ],
 )

@@ -171,7 +171,7 @@ def test_it_refuses_what_is_not_safe_and_changes_nothing(
     with Disk() as disk:
         disk.wait(lambda done: format_directory(disk.files, str(empty), CLUSTER, 1, TOPIC, done) and None, "x")
     assert "different clusters" in run(heirlog, config, good, foreign)
-    assert "different histories" in run(heirlog, config, good, other)
+    assert "do not belong to one history" in run(heirlog, config, good, other)
     assert "none of the folders holds a copy" in run(heirlog, config, empty)
     (good / ".lock").touch()
     held = os.open(good / ".lock", os.O_RDWR)

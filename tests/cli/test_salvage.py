@@ -46,7 +46,7 @@ def test_a_folder_of_several_brokers_is_listed_as_a_whole(heirlog: Heirlog, log_
 
 
 def test_where_nothing_is_kept_that_is_said(heirlog: Heirlog, tmp_path: Path) -> None:
-    assert "nothing is kept" in heirlog("recover", "salvage", "list", tmp_path).out
+    assert "no kept records found" in heirlog("recover", "salvage", "list", tmp_path).out
 
 
 def test_kept_records_are_written_as_lines(heirlog: Heirlog, log_directory: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_damaged_file_is_named_with_the_place(heirlog: Heirlog, log_directory:
 def test_other_files_are_refused(heirlog: Heirlog, log_directory: Path) -> None:
     segment = log_directory / "orders-3" / "00000000000000000000.log"
     outcome = heirlog("recover", "salvage", "produce", segment, "--yes")
-    assert outcome.code == 2 and "is no kept range" in outcome.err
+    assert outcome.code == 2 and "is not a file of kept records" in outcome.err
     assert heirlog("recover", "salvage", "write", log_directory / "nothing", "--to", "-").code == 1
 
 

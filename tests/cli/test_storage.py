@@ -115,7 +115,7 @@ def test_a_controller_must_say_which_quorum(heirlog: Heirlog, controller: NodeLa
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--standalone"], "is no controller"),
+        (["--standalone"], "is not a controller"),
         (["--release-version", "3.0"], "metadata version 3.0"),
         (["--feature", "share.version=1"], "share.version is not a feature"),
         (["--feature", "eligible.leader.replicas.version=7"], "has levels 0 to 1"),

@@ -98,7 +98,7 @@ def test_a_cluster_stops_cleanly_at_ctrl_c_and_comes_back_with_its_data(tmp_path
     (broker,) = layouts.load(tmp_path / "d").brokers  # type: ignore[union-attr]
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
     with up(tmp_path / "d") as (process, lines):
-        assert "with the data of before" in lines[0]
+        assert "with its existing data" in lines[0]
         assert run("consume", "kept", "-b", address, "--from-beginning", "--max", "1") == "hello\n"
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)

@@ -45,8 +45,8 @@ def test_a_key_store_yields_the_key_and_its_chain() -> None:
         (content("trust.jks"), "other", "password is wrong"),
         (content("trust.jks")[:200], "", "middle of an entry"),
         (content("trust.jks").replace(b"X.509", b"X.510"), "", "not X.509"),
-        (content("client.p12"), PASSWORD, "no JKS"),
-        (b"nonsense", "", "no JKS store"),
+        (content("client.p12"), PASSWORD, "not a JKS"),
+        (b"nonsense", "", "not a JKS store"),
         (b"", "", "middle of an entry"),
     ],
 )

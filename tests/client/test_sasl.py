@@ -125,6 +125,6 @@ def test_a_wrong_password_is_reported_in_the_brokers_words_without_the_password(
 
 @pytest.mark.parametrize("ranges", [{}, {17: (0, 0), 36: (0, 2)}, {17: (0, 1)}])
 def test_a_broker_without_sasl_is_told_apart_from_a_wrong_password(ranges: dict[int, tuple[int, int]]) -> None:
-    with pytest.raises(AuthenticationFailed, match="does not speak SASL") as failed:
+    with pytest.raises(AuthenticationFailed, match="does not support SASL") as failed:
         Authentication("PLAIN", Plain("a", "b"), ranges).first()
     assert failed.value.code is ErrorCode.ILLEGAL_SASL_STATE

@@ -22,4 +22,4 @@ def test_a_truncation_is_read_on_from_where_the_logs_part_and_never_from_the_beg
         lost, rest = _what_happened(client, PLANNED, LogTruncated("t", 0, 40, 5, end))
     assert (lost.cause, lost.first, lost.until, lost.resume) == ("truncated", first, 40, resume)
     assert rest == Range("t", 0, resume, 90, last_epoch=-1)
-    assert ("its leader does not know their epoch" in str(lost)) is (end is UNKNOWN_END)
+    assert ("the leader does not know their leader epoch" in str(lost)) is (end is UNKNOWN_END)

@@ -36,8 +36,7 @@ delete.topic.enable  Whether topics can be deleted.
 min.insync.replicas  How many in-sync replicas a record needs to be committed; below that acks=all is refused.
 unclean.leader.election.enable  Whether a replica that may lack committed records may lead when no other replica can.
 unclean.recovery.manager.enabled  First level of the feature heirlog.recovery.version; without effect afterwards.
-unclean.recovery.strategy  Whether an unclean recovery waits for replicas (Balanced), elects soon (Aggressive) or waits
-for an operator (None).
+unclean.recovery.strategy  Balanced waits for replicas, Aggressive elects soon, None waits for an operator.
 unclean.recovery.timeout.ms  How long an unclean recovery waits for replicas outside its quorum.
 compression.type  The codec in which batches are stored; producer keeps what the producer chose.
 compression.gzip.level  The compression level of gzip, for batches that are stored with it; -1 is gzip's default.
@@ -115,15 +114,13 @@ auto.leader.rebalance.enable  Whether leadership moves back to preferred leaders
 leader.imbalance.check.interval.seconds  How often the controller checks whether preferred leaders lead.
 unclean.leader.election.interval.ms  How often the controller checks for partitions without an eligible leader.
 controlled.shutdown.enable  Whether a broker hands over its leaderships before it stops.
-controlled.shutdown.retry.backoff.ms  How long a stopping broker waits before it asks again to hand over its
-leaderships.
+controlled.shutdown.retry.backoff.ms  How long a stopping broker waits before it asks the controller again.
 broker.session.timeout.ms  How long a broker may send no heartbeat before the controller fences it.
 broker.heartbeat.interval.ms  How often a broker sends a heartbeat.
 initial.broker.registration.timeout.ms  How long a starting broker tries to register.
 controller.socket.timeout.ms  How long a broker waits for an answer of the controller.
 heirlog.accept.older.metadata  Follow older metadata; only --accept-older-metadata sets it, for one start.
-heirlog.broker.disconnect.grace.ms  How long after its connection closed a broker is fenced; -1: only when its session
-ends.
+heirlog.broker.disconnect.grace.ms  How soon a broker is fenced after its connection closed; -1: at its session's end.
 heirlog.discarded.enable  Whether a follower keeps a copy of records that it must truncate.
 heirlog.discarded.max.bytes  How many bytes copies of truncated records may take.
 heirlog.discarded.min.free.bytes  How many bytes of the disk copies of truncated records must leave free.

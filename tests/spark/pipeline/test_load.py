@@ -71,7 +71,7 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
     assert problems(text) == [
         (10, "`format` is one of raw, text, json, avro, not 'xml'"),
         (11, "values of format raw have no schema: remove it, or name another `format`"),
-        (20, "`partitoned_by` means nothing here; did you mean `partition_by`?"),
+        (20, "`partitoned_by` is unknown; did you mean `partition_by`?"),
     ]
 
 
@@ -83,11 +83,11 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ('checkpoint = "state/lake"', "checkpoint = 7", 2, "`checkpoint` is a text, not 7"),
         ('topics = ["lines"]', 'topics = "lines"', 6, "a list of texts"),
         ('topics = ["lines"]', "topics = []", 6, "names no topic"),
-        ('topics = ["lines"]', 'topic_pattern = "("', 6, "no regular expression"),
+        ('topics = ["lines"]', 'topic_pattern = "("', 6, "not a regular expression"),
         ('topics = ["lines"]', "", 4, "needs one of `topics` or `topic_pattern` or `files`"),
         ('topics = ["lines"]', 'topics = ["a"]\ntopic_pattern = "b"', 7, "not several"),
         ('schema = "module STRING, line STRING"', "", 10, "need a `schema`"),
-        ('table = "lake"', 'table = "state"', 18, "contain one another"),
+        ('table = "lake"', 'table = "state"', 18, "contain each other"),
         ('topic = "refused"', "", 22, "needs one of `table` or `topic`"),
         ("sql = '''", "over = 'batch'\noutput_mode = 'update'\nsql = '''", 15, "over = 'stream'"),
         ("sql = '''", "watermark = { column = 'timestamp', delay = 'soon' }\nsql = '''", 14, "10 minutes"),
@@ -97,21 +97,21 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("maxOffsetsPerTrigger = 1000", 'x = "${HEIRLOG_NOT_SET}"', 7, "HEIRLOG_NOT_SET is not set"),
         ("maxOffsetsPerTrigger = 1000", "includeheaders = false", 7, "given twice"),
         ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", 7, "did you mean `maxOffsetsPerTrigger`?"),
-        ("maxOffsetsPerTrigger = 1000", 'subscribe = "other"', 7, "`subscribe` is said by `topics`"),
-        ("maxOffsetsPerTrigger = 1000", '"Kafka.Bootstrap.Servers" = "h:1"', 7, "is said by `bootstrap_servers`"),
+        ("maxOffsetsPerTrigger = 1000", 'subscribe = "other"', 7, "`subscribe` is already set by `topics`"),
+        ("maxOffsetsPerTrigger = 1000", '"Kafka.Bootstrap.Servers" = "h:1"', 7, "is already set by `bootstrap_servers`"),
         ('topic = "refused"', 'topic = "lines"', 23, "would read what it writes to lines"),
         ('"day = to_date(timestamp)"', '"day", "DAY = 1"', 20, "a column that no other item has"),
         ('"day = to_date(timestamp)"', '"= to_date(timestamp)"', 20, "a column that no other item has"),
         ("maxOffsetsPerTrigger = 1000", "kafka.acks = 1", 7, "quote the name of the option"),
-        ('checkpoint = "state/lake"', 'checkpoint = "s3://b/c"', 2, "a directory that this machine sees"),
-        ('table = "lake"', 'table = "s3://b/t"', 19, "a directory that this machine sees"),
-        ('checkpoint = "state/lake"', 'checkpoint = "a\\u0000b"', 2, "is no path"),
-        ('checkpoint = "state/lake"', 'checkpoint = "~no such user/b"', 2, "is no path"),
-        ('topics = ["lines"]', 'topic_pattern = "a{99999999999}"', 6, "no regular expression"),
-        ('"day = to_date(timestamp)"', '"batch_id = to_date(timestamp)"', 20, "take another column"),
+        ('checkpoint = "state/lake"', 'checkpoint = "s3://b/c"', 2, "must be a directory on this machine"),
+        ('table = "lake"', 'table = "s3://b/t"', 19, "must be a directory on this machine"),
+        ('checkpoint = "state/lake"', 'checkpoint = "a\\u0000b"', 2, "is not a path"),
+        ('checkpoint = "state/lake"', 'checkpoint = "~no such user/b"', 2, "is not a path"),
+        ('topics = ["lines"]', 'topic_pattern = "a{99999999999}"', 6, "not a regular expression"),
+        ('"day = to_date(timestamp)"', '"batch_id = to_date(timestamp)"', 20, "choose another column"),
         ('table = "lake"', 'table = "./lake"\nformat = "iceberg"', 19, "catalog.namespace.table"),
         ('topics = ["lines"]', 'topicz = ["lines"]', 6, "did you mean `topics`?"),
-        ('topics = ["lines"]', 'topics = ["lines,more"]', 6, "each topic is a text of its own"),
+        ('topics = ["lines"]', 'topics = ["lines,more"]', 6, "each topic as a separate string"),
         ('topic = "refused"', 'topicc = "refused"', 23, "did you mean `topic`?"),
         ('schema = "module STRING, line STRING"', 'schema = " "', 11, "a text, not ' '"),
         ('"day = to_date(timestamp)"', '"_day = to_date(timestamp)"', 20, "ignore names that begin with '_'"),
@@ -130,7 +130,7 @@ def test_a_mistake_is_named_with_its_line(old: str, new: str, line: int, part: s
 
 def test_what_is_not_toml_is_refused_with_its_line() -> None:
     ((line, sentence),) = problems('name = "x"\nname = \n')
-    assert line == 2 and sentence.startswith("this is not TOML")
+    assert line == 2 and sentence.startswith("this is not valid TOML")
 
 
 def test_a_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

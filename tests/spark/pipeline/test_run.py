@@ -100,7 +100,7 @@ def test_a_batch_pipeline_reads_what_is_there_and_next_time_what_is_new(folder: 
     with pytest.raises(PipelineError, match="query changed"):
         run(folder.file, spark)
     folder.file.write_text(FILE.replace('checkpoint = "checkpoint"', 'checkpoint = "elsewhere"'))
-    with pytest.raises(PipelineError, match="has not begun"):
+    with pytest.raises(PipelineError, match="does not exist yet"):
         run(folder.file, spark)
     assert folder.ids() == list(range(20))
 
@@ -349,10 +349,15 @@ def test_a_failure_is_told_by_its_cause_and_mended_before_there_is_a_batch(folde
         ('["kind"]', '["color"]', 15, "color"),
         ('sql = "SELECT id', "over = 'stream'\noutput_mode = 'complete'\nsql = \"SELECT id", 13, "output mode"),
         ('["kind"]', '["n = count(*)"]', 15, "GROUP BY"),
-        ('["kind"]', '["n = array(id)"]', 15, "no single value"),
-        ("SELECT id, kind FROM input", "SELECT id, kind, 1 AS Batch_Id FROM input", 11, "the table's own first level"),
+        ('["kind"]', '["n = array(id)"]', 15, "not a single value"),
+        (
+            "SELECT id, kind FROM input",
+            "SELECT id, kind, 1 AS Batch_Id FROM input",
+            11,
+            "already the first level of the table",
+        ),
         ("SELECT id, kind FROM input", "SELECT id, kind, 1 AS ID FROM input", 11, "several columns id"),
-        ("SELECT id, kind FROM input", "SELECT kind FROM input", 11, "none is left for the files"),
+        ("SELECT id, kind FROM input", "SELECT kind FROM input", 11, "the files would have no columns"),
         ("SELECT id, kind FROM input", "SELECT id, kind, null AS n FROM input", 11, "no type for the column n"),
         ('table = "out"', 'table = "out"\nformat = "delta"', 14, "delta"),
         ('files = "in"', 'files = "nowhere"', 5, "there is no directory"),

@@ -85,9 +85,9 @@ def test_rows_that_executors_wrote_elsewhere_are_noticed(table: BatchTable) -> N
 def test_another_checkpoint_is_refused(table: BatchTable) -> None:
     table.claim("/cp", "id-1", MEANING)
     table.claim("/cp", "id-1", MEANING)
-    with pytest.raises(PipelineError, match="belongs to the checkpoint /cp, and this pipeline's is another one"):
+    with pytest.raises(PipelineError, match="belongs to the checkpoint /cp, and this pipeline's checkpoint is another one"):
         table.refuse_strangers("id-2", MEANING)
-    with pytest.raises(PipelineError, match="has not begun"):
+    with pytest.raises(PipelineError, match="does not exist yet"):
         table.refuse_strangers(None, MEANING)
 
 
@@ -105,7 +105,7 @@ def test_a_directory_with_other_things_in_it_is_refused(table: BatchTable) -> No
     table.path.mkdir()
     table.refuse_strangers(None, MEANING)
     (table.path / "something.parquet").write_text("")
-    with pytest.raises(PipelineError, match="was not made by a pipeline"):
+    with pytest.raises(PipelineError, match="was not created by a pipeline"):
         table.refuse_strangers(None, MEANING)
 
 
