@@ -98,7 +98,7 @@ def test_all_mistakes_are_reported_at_once_in_the_order_of_their_lines() -> None
         ("maxOffsetsPerTrigger = 1000", "includeheaders = false", 7, "given twice"),
         ("maxOffsetsPerTrigger", "maxOffsetPerTrigger", 7, "did you mean `maxOffsetsPerTrigger`?"),
         ("maxOffsetsPerTrigger = 1000", 'subscribe = "other"', 7, "`subscribe` is already set by `topics`"),
-        ("maxOffsetsPerTrigger = 1000", '"Kafka.Bootstrap.Servers" = "h:1"', 7, "is already set by `bootstrap_servers`"),
+        ("maxOffsetsPerTrigger = 1000", '"Kafka.Bootstrap.Servers" = "h:1"', 7, "already set by `bootstrap_servers`"),
         ('topic = "refused"', 'topic = "lines"', 23, "would read what it writes to lines"),
         ('"day = to_date(timestamp)"', '"day", "DAY = 1"', 20, "a column that no other item has"),
         ('"day = to_date(timestamp)"', '"= to_date(timestamp)"', 20, "a column that no other item has"),

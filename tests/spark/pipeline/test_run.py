@@ -360,7 +360,7 @@ def test_a_failure_is_told_by_its_cause_and_mended_before_there_is_a_batch(folde
         ("SELECT id, kind FROM input", "SELECT kind FROM input", 11, "the files would have no columns"),
         ("SELECT id, kind FROM input", "SELECT id, kind, null AS n FROM input", 11, "no type for the column n"),
         ('table = "out"', 'table = "out"\nformat = "delta"', 14, "delta"),
-        ('files = "in"', 'files = "nowhere"', 5, "there is no directory"),
+        ('files = "in"', 'files = "nowhere"', 5, "nowhere does not exist"),
     ],
 )
 def test_check_names_the_line(folder: Folder, spark: SparkSession, old: str, new: str, line: int, part: str) -> None:
