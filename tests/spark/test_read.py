@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.blocking.data import UNKNOWN_END, DataClient, EpochEnd, LogTruncated
+from heirlog.blocking.data import DataClient, EpochEnd, LogTruncated
+from heirlog.client.leaders import UNKNOWN_END
 from heirlog.spark.plan import Range
 from heirlog.spark.read import _what_happened
 
