@@ -36,6 +36,7 @@ from heirlog.client.errors import (
 )
 from heirlog.client.fetching import Fetched, PartitionFetch
 from heirlog.client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAt, TopicPartition
+from heirlog.client.reader import Reader
 from heirlog.client.security import PLAINTEXT, Security, SecurityError, security_from_properties
 from heirlog.client.sender import Sender
 
@@ -177,20 +178,7 @@ class DataClient:
             last_epoch=last_epoch,
             check_crcs=check_crcs,
         )
-        return self._explained(Fetcher(self._peers, wanted, topic_id, patience_s).parts(), wanted)
-
-    def _explained(self, parts: Iterator[Fetched], wanted: PartitionFetch) -> Iterator[Fetched]:
-        """A leader refuses an offset without saying what it has, and also where it has the offset but knows nothing
-        of the epoch of the record before it: that is a truncation too."""
-        try:
-            yield from parts
-        except OffsetOutOfRange as error:
-            place = (wanted.topic, wanted.partition)
-            first = self.list_offsets({place: EARLIEST})[place].offset
-            last = self.list_offsets({place: LATEST})[place].offset
-            if wanted.last_epoch >= 0 and first <= error.offset <= last:
-                raise LogTruncated(*place, error.offset, wanted.last_epoch, leaders.UNKNOWN_END) from error
-            raise OffsetOutOfRange(*place, error.offset, first, last) from error
+        return Fetcher(self._peers, Reader(self._cluster, wanted, topic_id, patience_s)).parts()
 
     def producer(
         self,
