@@ -76,6 +76,32 @@ def test_a_clean_stop_does_not_keep_the_seat_of_a_replica_whose_directory_is_gon
     assert follower not in (*state.isr, *state.elr)
 
 
+def test_a_broker_that_accepted_older_metadata_costs_every_replica_its_seat_and_raises_leader_epochs() -> None:
+    harness = leading(3)
+    create(harness, min_insync_replicas="2")
+    create(harness, "elsewhere", factor=1, partitions=3)
+    before = state_of(harness)
+    elsewhere = [state_of(harness, "elsewhere", partition) for partition in range(3)]
+    harness.controller.sessions.end(BrokerId(2))
+    # a clean stop by older metadata proves nothing
+    register(harness, 2, life=1, previous=epoch_of(harness, 2), newest_leader_epoch=70)
+    after = state_of(harness)
+    assert (after.leader, after.isr, after.elr, after.last_known_elr) == (-1, (), (), ())
+    assert after.leader_epoch > 70 and after.replicas == before.replicas
+    for partition, state in enumerate(elsewhere):
+        assert (state_of(harness, "elsewhere", partition) == state) == (2 not in state.replicas)
+
+
+def test_a_retried_registration_of_a_broker_that_accepted_older_metadata_changes_no_partition_again() -> None:
+    harness = leading(3)
+    create(harness)
+    harness.controller.sessions.end(BrokerId(2))
+    register(harness, 2, life=1, newest_leader_epoch=0)
+    after = state_of(harness)
+    register(harness, 2, life=1, newest_leader_epoch=0)
+    assert state_of(harness) == after and not after.isr
+
+
 @pytest.mark.parametrize("manager", ["true", "false"])
 def test_an_empty_disk_does_not_become_the_last_known_leader(manager: str) -> None:
     harness = leading(1, unclean_recovery_manager_enabled=manager)

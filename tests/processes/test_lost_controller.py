@@ -102,6 +102,10 @@ def test_an_old_backup_of_the_controller_costs_nothing_and_a_seeded_controller_h
     produce(cluster, "orders-new")
 
 
+def lead(cluster: Cluster, topic: str) -> int:
+    return wait_for(cluster, topic, lambda view: view.leader >= 0 and len(view.isr) == len(BROKERS)).leader
+
+
 def test_older_metadata_that_an_operator_accepts_set_logs_aside_which_come_back_with_the_newer_metadata(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -113,6 +117,13 @@ def test_older_metadata_that_an_operator_accepts_set_logs_aside_which_come_back_
     cluster.wait_until_ready()
     create(cluster, "orders-new", [1, 2, 3])
     produce(cluster, "orders-new")
+    for _ in range(2):
+        # in leader epochs that the backup does not know
+        leader = lead(cluster, "orders-old")
+        cluster.stop(leader)
+        cluster.start(leader)
+        lead(cluster, "orders-old")
+        produce(cluster, "orders-old")
     for broker in BROKERS:
         cluster.stop(broker)
     cluster.stop(CONTROLLER)
@@ -125,6 +136,8 @@ def test_older_metadata_that_an_operator_accepts_set_logs_aside_which_come_back_
         cluster.wait_until_ready()
         if put is backup:
             assert "orders-new" not in topics(cluster)
+            lead(cluster, "orders-old")
+            assert read(cluster, "orders-old") == [b"%d" % number for number in range(RECORDS)] * 2
             for broker in BROKERS:
                 assert list(folder(cluster, broker).glob("orders-new-0.*-stray"))
                 assert list(folder(cluster, broker).glob("__cluster_metadata-0.*-stray"))

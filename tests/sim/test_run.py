@@ -25,6 +25,7 @@ SUITE = {
     "outages": (*range(1, 7), 36),
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
+    "accepted-metadata": (6, 7),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),
@@ -64,6 +65,7 @@ MUST_HAPPEN = (
     "placed_in_racks",
     "manager_switched",
     "metadata.refused",
+    "metadata.accepted",
     "controller.seeded",
 )
 

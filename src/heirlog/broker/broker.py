@@ -275,10 +275,11 @@ class Broker:
         self._on_shut_down = on_done
         self.lifecycle.shut_down_at_once()
 
-    def forget_clean_stop(self, on_done: Callable[[OSError | None], None]) -> None:
+    def accept_older_metadata(self, on_done: Callable[[OSError | None], None]) -> None:
         """Before the registration: whatever the clean-shutdown files say, this start counts as after an unclean stop.
 
-        The older metadata may name the same broker epoch, with an ISR from before this broker fell behind.
+        The older metadata may name the same broker epoch, with an ISR from before this broker fell behind. on_done:
+        that is durable.
         """
         left, first_error = len(self._directories), None
 
@@ -291,7 +292,8 @@ class Broker:
 
         for directory in self._directories:
             directory.clean_broker_epoch = None
-        self.lifecycle.forget_clean_stop()
+        logs = [log for directory in self._directories for log in directory.logs.values()]
+        self.lifecycle.accept_older_metadata(max((0, *(log.epochs.latest for log in logs))))
         for directory in self._directories:
             try:
                 directory.claim(forgotten)

@@ -106,6 +106,8 @@ class Lifecycle:
         self.incarnation_id = Uuid(env.random.randbytes(16))
         self._directory_ids: list[Uuid] = []
         self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._newest_leader_epoch = -1
+        """Of the logs, while the controller has to learn that it knows less than they do."""
         self._registered = Registered.NO
         self._registration_deadline_ms = 0
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
@@ -179,6 +181,7 @@ class Lifecycle:
             rack=self._static["broker.rack"],
             log_dirs=list(self._directory_ids),
             previous_broker_epoch=self._previous_broker_epoch,
+            newest_leader_epoch=self._newest_leader_epoch,
         )
 
     def _registration_answered(self, result: BrokerRegistrationResponse | SendFailure) -> None:
@@ -201,6 +204,7 @@ class Lifecycle:
         self._registered = Registered.YES
         # from here on the logs may be written to
         self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._newest_leader_epoch = -1
         self._peers.broker_epoch = BrokerEpoch(result.broker_epoch)
         self._last_answer_ms = self._env.now_ms()
         self._env.log("info", "broker-registered", broker_epoch=result.broker_epoch)
@@ -344,8 +348,10 @@ class Lifecycle:
         if not self._registering:
             self._begin_shutdown()
 
-    def forget_clean_stop(self) -> None:
+    def accept_older_metadata(self, newest_leader_epoch: int) -> None:
+        """The registration claims no clean stop, and says up to which leader epoch the logs know more."""
         self._previous_broker_epoch = NO_BROKER_EPOCH
+        self._newest_leader_epoch = newest_leader_epoch
 
     def shut_down_at_once(self) -> None:
         """Ask nobody: the controllers are not to be trusted."""

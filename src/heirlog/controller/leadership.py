@@ -184,16 +184,19 @@ class Leadership:
         broker = self._image.brokers.get(broker_id)
         return directory if broker is None or broker.has_online(directory) else self.default_directory(broker_id)
 
-    def broker_leaves(self, broker: BrokerId, failed: Collection[Uuid] = ()) -> Changes:
+    def broker_leaves(
+        self, broker: BrokerId, failed: Collection[Uuid] = (), skipped: Collection[tuple[Uuid, int]] = ()
+    ) -> Changes:
         """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.
 
-        failed: directories that it has just lost; what lies there becomes eligible nowhere.
+        failed: directories that it has just lost; what lies there becomes eligible nowhere. skipped: seats that the
+        caller changes itself.
         """
         changes = self.broker_lost_data(broker, self.seats_in(broker, failed)) if failed else Changes()
         cause = Cause(leaving=broker)
         for topic_id, partition in self._image.in_isr.of(broker):
             before = self._image.partitions[topic_id][partition]
-            if before.directory_of(broker) not in failed:
+            if before.directory_of(broker) not in failed and (topic_id, partition) not in skipped:
                 changes.add(self.change(topic_id, partition, Target(isr=without(before.isr, broker)), cause))
         return changes
 

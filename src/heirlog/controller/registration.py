@@ -28,6 +28,11 @@ what a partition without a leader waits for:
     else on LastKnownELR: nobody else may have what was lost, or the directory has    it stays where it was, and is
     failed and may come back                                                          waited for, or an operator decides
 
+A broker that accepted metadata older than its own says so (`NewestLeaderEpoch`), and its stop counts as unclean. The
+metadata may name an ISR that was replaced long ago, other brokers in it included. So each partition of the broker loses
+all seats (`unseated.py`), and every assigned replica is asked. Each such broker causes that again: no state tells which
+seats were given since. A replica whose directory is gone stays where it was: nothing says what others have.
+
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
 Source: KIP-631, KIP-858, KIP-966 "Unclean shutdown".
@@ -40,7 +45,9 @@ from collections.abc import Callable, Iterable, Iterator
 from heirlog.controller.leadership import Changes, Leadership
 from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
+from heirlog.controller.unseated import without_seats
 from heirlog.metadata.apply import merged
+from heirlog.metadata.as_records import partition_record
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import METADATA_VERSION, RECOVERY_VERSION, Image
 from heirlog.metadata.state import (
@@ -52,6 +59,7 @@ from heirlog.metadata.state import (
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Uuid
 
@@ -90,20 +98,37 @@ def register_broker(
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
         record.clean_stop_epoch = registered.clean_stop_epoch
         return Outcome(_respond(registered.epoch), [record])
-    homeless = _homeless(image, broker_id, request)
-    clean = not homeless and stopped_cleanly(registered, version, request.previous_broker_epoch)
+    try:
+        unseated = _unseated(image, broker_id, request.newest_leader_epoch)
+    except ValueError as error:
+        return answer(BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REGISTRATION), str(error))
+    homeless = [replica for replica in _homeless(image, broker_id, request) if replica[:2] not in unseated]
+    accepts_older = request.newest_leader_epoch >= 0
+    clean = not homeless and not accepts_older and stopped_cleanly(registered, version, request.previous_broker_epoch)
     leadership = Leadership(image, static)
     if clean or not image.elr_enabled:
-        changes = leadership.broker_leaves(broker_id)
+        changes = leadership.broker_leaves(broker_id, skipped=unseated)
     else:
-        changes = leadership.broker_lost_data(broker_id)
+        seats = [seat for seat in image.in_isr.of(broker_id) + image.in_elr.of(broker_id) if seat not in unseated]
+        changes = leadership.broker_lost_data(broker_id, seats)
     forgets = leadership.manager_enabled and _brings_other_disks(registered, homeless, request)
-    records = [*changes.records, *_placed_anew(image, broker_id, homeless, request, changes, forgets)]
+    records: list[Message] = [partition_record(*key, state) for key, state in unseated.items()]
+    records += [*changes.records, *_placed_anew(image, broker_id, homeless, request, changes, forgets)]
     epoch = BrokerEpoch(next_offset + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:
         record.clean_stop_epoch = request.previous_broker_epoch
     return Outcome(_respond(epoch), [*records, record], changes.elections)
+
+
+def _unseated(image: Image, broker_id: BrokerId, newest_leader_epoch: int) -> dict[tuple[Uuid, int], PartitionState]:
+    """What becomes of the partitions of a broker that knew newer metadata. Raises ValueError."""
+    if newest_leader_epoch < 0:
+        return {}
+    return {
+        (topic_id, partition): without_seats(state, newest_leader_epoch)
+        for topic_id, partition, state in image.replicas_on(broker_id)
+    }
 
 
 def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequest) -> list[_Replica]:

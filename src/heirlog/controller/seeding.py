@@ -6,8 +6,7 @@
 A copy may lag behind what was committed, and even a complete one is older than the brokers' logs. So nothing of it is
 believed that could make a replica leader which lacks records:
 
-    ISR, ELR, LastKnownELR   empty, no leader: the recovery manager asks every assigned replica before it elects one
-    leader epochs            above every epoch that a log may hold: an epoch with two leaders would mix their records
+    partitions               without leader, ISR and ELR, in a leader epoch above those of all logs: `unseated.py`
     registrations            new broker epochs: no clean-shutdown file of before proves anything
     producer ids             blocks that the copy does not know may be in use
     the recovery manager     on: without it the first replica that comes would lead, or none
@@ -24,23 +23,21 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from heirlog.controller.producer_ids import BLOCK_SIZE
+from heirlog.controller.unseated import without_seats
 from heirlog.env import Env, Files
 from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.as_records import broker_record, partition_record
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
+from heirlog.metadata.state import RECOVERY_VERSION
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.metadata_record import decode_record
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import AbortTransactionRecord, FeatureLevelRecord, ProducerIdsRecord
 from heirlog.protocol.types import (
     NO_BROKER_EPOCH,
-    NO_LEADER,
     ZERO_UUID,
     BrokerEpoch,
     BrokerId,
-    LeaderEpoch,
-    PartitionEpoch,
     PartitionKey,
 )
 from heirlog.raft import control, quorum_state
@@ -56,8 +53,6 @@ from heirlog.storage.log_directory import parse_directory_name
 
 EPOCH_MARGIN: Final = 1_000
 """Elections of controllers that no copy at hand may know of."""
-LEADER_EPOCH_MARGIN: Final = 1 << 16
-"""Elections of a partition that no copy and no log at hand may know of."""
 PRODUCER_ID_MARGIN: Final = BLOCK_SIZE << 20
 RECORDS_PER_BATCH: Final = 1_000
 _COPIED_BYTES: Final = 1 << 20
@@ -190,19 +185,4 @@ def _records(image: Image, base_offset: int, leader_epochs: Mapping[PartitionKey
     for topic_id, partitions in image.partitions.items():
         for index, state in partitions.items():
             found = leader_epochs.get((topic_id, index), -1)
-            yield partition_record(topic_id, index, _without_seats(state, found))
-
-
-def _without_seats(state: PartitionState, found_epoch: int) -> PartitionState:
-    """Raises ValueError where leader epochs are used up."""
-    leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
-    if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:
-        raise ValueError(f"its leader epochs cannot grow further: one is at {state.leader_epoch}")
-    return state._replace(
-        isr=(),
-        elr=(),
-        last_known_elr=(),
-        leader=NO_LEADER,
-        leader_epoch=LeaderEpoch(leader_epoch),
-        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
-    )
+            yield partition_record(topic_id, index, without_seats(state, found))

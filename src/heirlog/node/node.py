@@ -325,7 +325,7 @@ class Node:
     def _accepts_older_metadata(self) -> Callable[[OnDurable], None] | None:
         if self._broker is None or self._serves_clients or not self.config["heirlog.accept.older.metadata"]:
             return None
-        return self._broker.forget_clean_stop
+        return self._broker.accept_older_metadata
 
     def _stop_quorum(self) -> None:
         for connection in list(self._connections):

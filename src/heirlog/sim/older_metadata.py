@@ -4,9 +4,15 @@ older-metadata   the controller is restored from an older copy of its disk, or f
                  while they are down. The topics of the run are unknown to it. No broker may lose a log by that, and
                  none may serve by it; then the operator acts as docs/guides/operate.md says
 
-The operator has found the controller's own newest copy after all, or seeds it from the newest copy that the brokers
-have left (`heirlog recover controller`). That one may end before what was committed: the newest copies may be lost,
-alone or with the whole disk of their broker. So a replica that lags may be a member of the ISR by its word.
+accepted-metadata
+                 the older copy knows the topics, and names an ISR and leader epochs of before brokers were stopped,
+                 one after the other. The operator accepts it: brokers start with --accept-older-metadata. One broker
+                 may know nothing newer, because it was cut off since; then it may start without. No disk is lost, so
+                 no acknowledged record may be
+
+In `older-metadata` the operator has found the controller's own newest copy after all, or seeds it from the newest copy
+that the brokers have left (`heirlog recover controller`). That one may end before what was committed: the newest copies
+may be lost, alone or with the whole disk of their broker. So a replica that lags may be in the ISR that it names.
 """
 
 from __future__ import annotations
@@ -86,6 +92,78 @@ def older_metadata(stage: Stage) -> None:
         script.run_for(0, (500, 8000)[random.randrange(0, 2)])
         script.up(broker)
     script.until_led()
+
+
+def accepted_plan(random: Random) -> Plan:
+    return Plan(
+        partitions=random.randrange(1, 4),
+        idempotent=bool(random.randrange(0, 2)),
+        leader_acks=False,
+        batch_records=random.randrange(5, 20),
+        interval_ms=random.randrange(80, 250),
+        keeps_everything=True,
+    )
+
+
+def accepted_metadata(stage: Stage) -> None:
+    script = Script(stage, "accepted-metadata")
+    cluster, random, controller = stage.cluster, stage.random, stage.cluster.controller.name
+    script.run_for(1000, 2500)
+    older = cluster.machines.back_up(controller)
+    brokers = [BrokerId(cluster.machine(name).node_id) for name in cluster.broker_names]
+    random.shuffle(brokers)
+    cut_off = brokers[0] if random.randrange(0, 2) else None
+    others = [name for name in (*cluster.broker_names, controller) if name != f"broker-{cut_off}"]
+    if cut_off is not None:
+        for name in others:
+            cluster.block(f"broker-{cut_off}", name)
+            cluster.block(name, f"broker-{cut_off}")
+        script.run_for(2000, 8000)
+    for _ in range(random.randrange(1, 5)):
+        moved = brokers[random.randrange(1, len(brokers))]
+        script.down(moved, STOP)
+        script.up(moved)
+        script.until_registered(moved)
+        script.until("every reachable replica is in the ISR", lambda: _is_whole(script, cut_off))
+        script.run_for(0, 1500)
+    for broker in brokers:
+        script.down(broker, (STOP, KILL)[random.randrange(0, 2)])
+        script.run_for(0, (1, 3000)[random.randrange(0, 2)])
+    stage.checker.suspended = True
+    cluster.kill(controller)
+    if cut_off is not None:
+        _heal(script, f"broker-{cut_off}", others)
+    cluster.restore(controller, older)
+    cluster.start(controller)
+    knowing = [broker for broker in brokers if broker != cut_off]
+    random.shuffle(knowing)
+    first, later = knowing[0], [*knowing[1:], *([] if cut_off is None else [cut_off])]
+    random.shuffle(later)
+    for broker in (first, *later):
+        if broker != cut_off or random.randrange(0, 2):
+            cluster.configure(f"broker-{broker}", {"heirlog.accept.older.metadata": "true"})
+        script.run_for(0, (500, 8000)[random.randrange(0, 2)])
+        script.up(broker)
+        if broker == first:
+            script.until("a broker has accepted the older metadata", lambda: _has_accepted(stage, first))
+            stage.checker.suspended = False
+    script.until_led()
+    stage.world.counters["metadata.accepted"] += 1
+
+
+def _has_accepted(stage: Stage, broker: BrokerId) -> bool:
+    """It is registered. From then on the restored log is what is judged: by it no replica has what is committed."""
+    node, controller = stage.cluster.broker(broker).running, stage.cluster.controller.running
+    if node is None or controller is None or not node.broker.lifecycle.was_registered:
+        return False
+    log = controller.quorum.log
+    assert log is not None
+    stage.checker.seeded(log)
+    return True
+
+
+def _is_whole(script: Script, cut_off: BrokerId | None) -> bool:
+    return all({*state.replicas} - {*state.isr} <= {cut_off} for _, state in script.states())
 
 
 def _lags(script: Script, brokers: Sequence[BrokerId]) -> str | None:

@@ -70,10 +70,21 @@ class RecordJudge:
         """
         for topic_id, partitions in self._seen.image.partitions.items():
             for index, state in partitions.items():
-                lineage = self._seen.lineage((topic_id, index))
-                lineage.elected[state.leader_epoch] = state.leader
-                lineage.taken_out = True
-                lineage.leaderless_since_ms = self._seen.history.now_ms()
+                self._lost_its_seats((topic_id, index), state)
+
+    def _lost_its_seats(self, key: Key, after: PartitionState) -> None:
+        lineage = self._seen.lineage(key)
+        lineage.elected[after.leader_epoch] = after.leader
+        lineage.taken_out = True
+        lineage.leaderless_since_ms = self._seen.history.now_ms()
+
+    def _is_unseated(self, before: PartitionState, after: PartitionState) -> bool:
+        """By a broker that accepted metadata older than its own."""
+        accepts = (machine.config["heirlog.accept.older.metadata"] for machine in self._seen.cluster.all_machines)
+        skips_epochs = after.leader_epoch > before.leader_epoch + 1
+        return (
+            skips_epochs and not (after.has_leader or after.isr or after.elr or after.last_known_elr) and any(accepts)
+        )
 
     def _committed(self, key: Key, before: PartitionState | None, after: PartitionState, clears_elr: bool) -> None:
         image = self._seen.image
@@ -88,7 +99,10 @@ class RecordJudge:
             self._custody.partition_changed(key, before, after)
             lineage.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
             event = succession.Event(before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key))
-            self._succeeds(key, lineage, event)
+            if self._is_unseated(before, after):
+                self._lost_its_seats(key, after)
+            else:
+                self._succeeds(key, lineage, event)
         if image.elr_enabled:
             if before is not None and after.leader < 0 and not before.isr and after.isr and after.isr == before.elr:
                 self._handed_over.append(key)

@@ -13,7 +13,6 @@ _pack_u = _Shape(">16s").pack
 _unpack_o = _Shape(">?").unpack_from
 _pack_o = _Shape(">?").pack
 _unpack_oB = _Shape(">?B").unpack_from
-_pack_ox = _Shape(">?x").pack
 _unpack_HhB = _Shape(">HhB").unpack_from
 _pack_Hhx = _Shape(">Hhx").pack
 _unpack_hhB = _Shape(">hhB").unpack_from
@@ -22,8 +21,8 @@ _unpack_i = _Shape(">i").unpack_from
 _pack_i = _Shape(">i").pack
 _unpack_ihqB = _Shape(">ihqB").unpack_from
 _pack_ihqx = _Shape(">ihqx").pack
+_pack_q = _Shape(">q").pack
 _unpack_qB = _Shape(">qB").unpack_from
-_pack_qx = _Shape(">qx").pack
 
 
 class BrokerRegistrationRequest(Message):
@@ -37,6 +36,7 @@ class BrokerRegistrationRequest(Message):
         "is_migrating_zk_broker": "Whether the broker migrates from ZooKeeper; always false here.",
         "log_dirs": "Ids of the online log directories.",
         "previous_broker_epoch": "Epoch of the registration that ended in a clean stop; -1 after an unclean one.",
+        "newest_leader_epoch": "Newest leader epoch in the logs of a broker that accepted metadata older than its own; -1 otherwise.",
     }
     API_KEY = 62
     MIN_VERSION = 0
@@ -94,6 +94,7 @@ class BrokerRegistrationRequest(Message):
         is_migrating_zk_broker: bool = False,
         log_dirs: list[bytes] = EMPTY,
         previous_broker_epoch: int = -1,
+        newest_leader_epoch: int = -1,
     ) -> None:
         self.broker_id: int = broker_id
         self.cluster_id: str = cluster_id
@@ -104,6 +105,7 @@ class BrokerRegistrationRequest(Message):
         self.is_migrating_zk_broker: bool = is_migrating_zk_broker
         self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
         self.previous_broker_epoch: int = previous_broker_epoch
+        self.newest_leader_epoch: int = newest_leader_epoch
 
 
 def _read_request_feature(buf: memoryview, pos: int, count: int, version: int) -> tuple[list[BrokerRegistrationRequest.Feature], int]:
@@ -157,6 +159,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
     if version >= 3:
         for _ in range(count):
             x = new(BrokerRegistrationRequest)
+            x.newest_leader_epoch = -1
             (x.broker_id,) = _unpack_i(buf, pos)
             pos += 4
             x.cluster_id, pos = p.read_compact_string(buf, pos)
@@ -189,12 +192,24 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             (x.previous_broker_epoch, tags) = _unpack_qB(buf, pos)
             pos += 9
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.newest_leader_epoch,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("NewestLeaderEpoch")
+                    else:
+                        pos = end
             items.append(x)
     elif version >= 2:
         for _ in range(count):
             x = new(BrokerRegistrationRequest)
             x.previous_broker_epoch = -1
+            x.newest_leader_epoch = -1
             (x.broker_id,) = _unpack_i(buf, pos)
             pos += 4
             x.cluster_id, pos = p.read_compact_string(buf, pos)
@@ -227,13 +242,25 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             tags = buf[pos]
             pos += 1
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.newest_leader_epoch,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("NewestLeaderEpoch")
+                    else:
+                        pos = end
             items.append(x)
     elif version >= 1:
         for _ in range(count):
             x = new(BrokerRegistrationRequest)
             x.log_dirs = []
             x.previous_broker_epoch = -1
+            x.newest_leader_epoch = -1
             (x.broker_id,) = _unpack_i(buf, pos)
             pos += 4
             x.cluster_id, pos = p.read_compact_string(buf, pos)
@@ -257,7 +284,18 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             (x.is_migrating_zk_broker, tags) = _unpack_oB(buf, pos)
             pos += 2
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.newest_leader_epoch,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("NewestLeaderEpoch")
+                    else:
+                        pos = end
             items.append(x)
     else:
         for _ in range(count):
@@ -265,6 +303,7 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             x.is_migrating_zk_broker = False
             x.log_dirs = []
             x.previous_broker_epoch = -1
+            x.newest_leader_epoch = -1
             (x.broker_id,) = _unpack_i(buf, pos)
             pos += 4
             x.cluster_id, pos = p.read_compact_string(buf, pos)
@@ -288,13 +327,25 @@ def _read_request(buf: memoryview, pos: int, count: int, version: int) -> tuple[
             tags = buf[pos]
             pos += 1
             if tags:
-                pos = p.skip_tags(buf, pos, tags)
+                if tags >= 128:
+                    tags, pos = p.more_uvarint(buf, pos, tags)
+                for _ in range(tags):
+                    tag, pos = p.read_uvarint(buf, pos)
+                    pos, end = p.read_tag_end(buf, pos)
+                    if tag == 10000:
+                        (x.newest_leader_epoch,) = _unpack_i(buf, pos)
+                        pos += 4
+                        if pos != end:
+                            raise p.bad_tag("NewestLeaderEpoch")
+                    else:
+                        pos = end
             items.append(x)
     return items, pos
 
 
 def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version: int) -> None:
     w = out.small.append
+    tagged: list[tuple[int, Out]]
     if version >= 3:
         for x in items:
             w(_pack_i(x.broker_id))
@@ -317,7 +368,16 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if log_dirs:
                 w(p.uuids(log_dirs))
-            w(_pack_qx(x.previous_broker_epoch))
+            w(_pack_q(x.previous_broker_epoch))
+            if x.newest_leader_epoch != -1:
+                tagged = []
+                if x.newest_leader_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.newest_leader_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     elif version >= 2:
         for x in items:
             w(_pack_i(x.broker_id))
@@ -340,7 +400,15 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             w(BYTE[n] if n < 128 else p.uvarint(n))
             if log_dirs:
                 w(p.uuids(log_dirs))
-            w(b"\0")
+            if x.newest_leader_epoch != -1:
+                tagged = []
+                if x.newest_leader_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.newest_leader_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     elif version >= 1:
         for x in items:
             w(_pack_i(x.broker_id))
@@ -357,7 +425,16 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             if features:
                 _write_request_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
-            w(_pack_ox(x.is_migrating_zk_broker))
+            w(_pack_o(x.is_migrating_zk_broker))
+            if x.newest_leader_epoch != -1:
+                tagged = []
+                if x.newest_leader_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.newest_leader_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
     else:
         for x in items:
             w(_pack_i(x.broker_id))
@@ -374,7 +451,15 @@ def _write_request(out: Out, items: Sequence[BrokerRegistrationRequest], version
             if features:
                 _write_request_feature(out, features, version)
             w(p.compact_nullable_string(x.rack))
-            w(b"\0")
+            if x.newest_leader_epoch != -1:
+                tagged = []
+                if x.newest_leader_epoch != -1:
+                    inner = Out()
+                    inner.small.append(_pack_i(x.newest_leader_epoch))
+                    tagged.append((10000, inner))
+                p.write_tags(out, tagged)
+            else:
+                w(b"\0")
 
 
 BrokerRegistrationRequest.READ = _read_request

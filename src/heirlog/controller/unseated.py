@@ -1,0 +1,34 @@
+"""A partition whose seats cannot be believed, because the metadata are older than the replicas' logs.
+
+    ISR, ELR, LastKnownELR   empty, no leader: the recovery manager asks every assigned replica before it elects one
+    leader epoch             above every epoch that a log may hold: an epoch with two leaders would mix their records,
+                             and a replica whose log is of a newer epoch than its leader's could not follow it
+
+Two cases: a controller that was seeded from a copy (`seeding.py`), and a broker that accepted metadata older than its
+own (`registration.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from heirlog.metadata.state import PartitionState
+from heirlog.protocol.types import NO_LEADER, LeaderEpoch, PartitionEpoch
+
+LEADER_EPOCH_MARGIN: Final = 1 << 16
+"""Elections of a partition that no copy and no log at hand may know of."""
+
+
+def without_seats(state: PartitionState, found_epoch: int) -> PartitionState:
+    """found_epoch: the newest leader epoch that a log at hand holds. Raises ValueError where no higher one is left."""
+    leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
+    if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:
+        raise ValueError(f"its leader epochs cannot grow further: one is at {max(state.leader_epoch, found_epoch)}")
+    return state._replace(
+        isr=(),
+        elr=(),
+        last_known_elr=(),
+        leader=NO_LEADER,
+        leader_epoch=LeaderEpoch(leader_epoch),
+        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+    )
