@@ -17,7 +17,7 @@ import jars
 
 from heirlog.apis.common.address import kafka_host
 from heirlog.apis.common.envelopes import principal_bytes, principal_text
-from heirlog.metadata.acls import Acl, AclFilter, Acls, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, Acls, PatternType, ResourceType
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.protocol.types import Uuid
 
@@ -33,7 +33,7 @@ ASKED_NAMES = tuple(name for name in NAMES if name == "*" or not name.startswith
 PRINCIPALS = ("User:alice", "User:bob", "User:*", "User:admin", "Group:ops", "Group:dev", "User:a:b", "User:")
 HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "*")
 TYPES = tuple(kind for kind in ResourceType if kind > ResourceType.ANY)
-OPERATIONS = tuple(operation for operation in Operation if operation > Operation.ANY)
+OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ANY)
 ADDRESSES = ("127.0.0.1", "::1", "::ffff:10.1.2.3", "2001:db8::8:800:200c:417a", "fe80::1", "::", "1:2:3:4:5:6:7:8")
 
 Line = tuple[str, str]
@@ -48,7 +48,7 @@ def random_acl(rng: random.Random) -> Acl:
         rng.choice(PRINCIPALS),
         rng.choice(HOSTS),
         rng.choice(OPERATIONS),
-        rng.choice((Permission.ALLOW, Permission.ALLOW, Permission.DENY)),
+        rng.choice((AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)),
     )
 
 
@@ -101,7 +101,7 @@ def world(rng: random.Random) -> Iterator[Line]:
 def question(rng: random.Random, authorizer: Authorizer) -> Line:
     principal, host = rng.choice(PRINCIPALS[:2] + PRINCIPALS[3:]), rng.choice(HOSTS[:3])
     operation, kind = rng.choice(OPERATIONS), rng.choice((ResourceType.TOPIC, *TYPES))
-    if rng.random() < 0.25 and operation is not Operation.ALL:
+    if rng.random() < 0.25 and operation is not AclOperation.ALL:
         answer = authorizer.may_any(principal, host, operation, kind)
         line = words("any", principal, host, operation, kind)
     else:
@@ -118,8 +118,8 @@ def search(rng: random.Random, acls: Acls) -> Line:
         rng.choice((PatternType.ANY, PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED)),
         rng.choice((None, None, *PRINCIPALS)),
         rng.choice((None, None, *HOSTS)),
-        rng.choice((Operation.ANY, Operation.ANY, *OPERATIONS)),
-        rng.choice((Permission.ANY, Permission.DENY, Permission.ALLOW)),
+        rng.choice((AclOperation.ANY, AclOperation.ANY, *OPERATIONS)),
+        rng.choice((AclPermissionType.ANY, AclPermissionType.DENY, AclPermissionType.ALLOW)),
     )
     asked = (
         wanted.resource_type,

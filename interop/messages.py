@@ -24,7 +24,7 @@ from heirlog.broker.groups.records import GROUP_KEY_VERSION, OFFSET_KEY_VERSION
 from heirlog.protocol.api import request_class, response_class
 from heirlog.protocol.metadata_record import decode_record, encode_record
 from heirlog.protocol.primitives import Message, decode, encode_bytes
-from heirlog.storage.producers import ProducedBatch, ProducerState, ProducerStates
+from heirlog.storage.producers import ProducedBatch, ProducerStateEntry, ProducerStateManager
 
 SEED = 20260
 PER_VERSION = 30
@@ -178,7 +178,7 @@ def compare_snapshots(pairs: list[tuple[Path, Path]]) -> str:
         # Kafka keeps entries in no order; one order is made of both
         entries = entries_of(source.read_bytes())
         assert entries == entries_of(target.read_bytes()), f"{source}: Kafka wrote other bytes"
-        states = ProducerStates.decode(target.read_bytes())
+        states = ProducerStateManager.decode(target.read_bytes())
         assert states is not None and entries_of(states.encode()) == entries, f"{target}: not what we wrote"
     return f"{len(pairs)} snapshots"
 
@@ -190,10 +190,10 @@ def entries_of(snapshot: bytes) -> list[bytes]:
     return sorted(snapshot[at : at + size] for at in range(start, end, size))
 
 
-def random_states(rng: random.Random) -> ProducerStates:
-    states = ProducerStates()
+def random_states(rng: random.Random) -> ProducerStateManager:
+    states = ProducerStateManager()
     for _ in range(rng.choice([0, 1, 2, 40])):
-        state = ProducerState(rng.randrange(2**15), rng.randrange(2**42), 0)
+        state = ProducerStateEntry(rng.randrange(2**15), rng.randrange(2**42), 0)
         for _ in range(rng.choice([0, 1, 6])):
             delta = rng.randrange(1000)
             base, last = rng.randrange(2**31 - 1001), rng.randrange(1000, 2**40)

@@ -22,7 +22,7 @@ import jars
 from apache_kafka import PATIENCE_S, eventually, started
 from suites import nodes
 
-from heirlog.metadata.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.protocol.api import request_class
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
@@ -59,7 +59,7 @@ NOT_COMPARED = frozenset(("brokers", "configs", "replica_nodes", "node_endpoints
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 
-Acl = tuple[ResourceType, str, PatternType, Operation, Permission]
+Acl = tuple[ResourceType, str, PatternType, AclOperation, AclPermissionType]
 Request = tuple[bool, Any, int | None]
 """Whether it goes to the controller's listener; the request; its version, None for the newest."""
 
@@ -246,23 +246,25 @@ def random_acls(rng: random.Random) -> list[Acl]:
     acls: list[Acl] = []
     for _ in range(rng.randint(0, 7)):
         kind = rng.choice((TOPIC, TOPIC, GROUP, CLUSTER, CLUSTER, TRANSACTIONAL_ID))
-        permission = rng.choice((Permission.ALLOW, Permission.ALLOW, Permission.ALLOW, Permission.DENY))
+        permission = rng.choice(
+            (AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)
+        )
         pattern = rng.choice((PatternType.LITERAL, PatternType.PREFIXED))
         if kind is CLUSTER:
             name, pattern = CLUSTER_NAME, PatternType.LITERAL
-            operation = rng.choice([o for o in _operations() if o not in (Operation.DELETE, Operation.ALL)])
+            operation = rng.choice([o for o in _operations() if o not in (AclOperation.DELETE, AclOperation.ALL)])
         else:
             name = rng.choice({TOPIC: ("t", "none", "*", "h"), GROUP: ("g", "*", "none")}.get(kind, ("x", "*")))
             operation = rng.choice(_operations())
-        harmless = permission is Permission.DENY or kind is CLUSTER or name == "none"
-        if operation in (Operation.DELETE, Operation.ALL) and not harmless:
-            operation = Operation.DESCRIBE
+        harmless = permission is AclPermissionType.DENY or kind is CLUSTER or name == "none"
+        if operation in (AclOperation.DELETE, AclOperation.ALL) and not harmless:
+            operation = AclOperation.DESCRIBE
         acls.append((kind, name, pattern, operation, permission))
     return list(dict.fromkeys(acls))
 
 
-def _operations() -> list[Operation]:
-    return [o for o in Operation if Operation.ALL <= o <= Operation.IDEMPOTENT_WRITE]
+def _operations() -> list[AclOperation]:
+    return [o for o in AclOperation if AclOperation.ALL <= o <= AclOperation.IDEMPOTENT_WRITE]
 
 
 def creation(host: str, acl: Acl) -> dict[str, Any]:
@@ -309,7 +311,7 @@ def replace_acls(operator: Server, host: str, acls: list[Acl]) -> None:
 def prepare(operator: Server) -> bytes:
     """Topics, a group with an offset, and the operator's permissions. The id of the topic `hidden`."""
     everything = [
-        (kind, CLUSTER_NAME if kind is CLUSTER else "*", PatternType.LITERAL, Operation.ALL, Permission.ALLOW)
+        (kind, CLUSTER_NAME if kind is CLUSTER else "*", PatternType.LITERAL, AclOperation.ALL, AclPermissionType.ALLOW)
         for kind in (CLUSTER, TOPIC, GROUP, TRANSACTIONAL_ID)
     ]
     replace_acls(operator, HERE, everything)
@@ -339,7 +341,13 @@ def transcript(broker: int, controller: int) -> list[tuple[str, Any]]:
         acls = random_acls(rng) if number else []
         replace_acls(operator, THERE, acls)
         shown = [f"{a[4].name} {a[3].name} on {a[0].name} {a[1]} {a[2].name}" for a in acls]
-        is_node = (CLUSTER, CLUSTER_NAME, PatternType.LITERAL, Operation.CLUSTER_ACTION, Permission.ALLOW) in acls
+        is_node = (
+            CLUSTER,
+            CLUSTER_NAME,
+            PatternType.LITERAL,
+            AclOperation.CLUSTER_ACTION,
+            AclPermissionType.ALLOW,
+        ) in acls
         for on_controller, request, version in (*requests(hidden_id), *(() if is_node else nodes_only())):
             answer = told(client.ask(request, version, on_controller))
             where = "controller" if on_controller else "broker"

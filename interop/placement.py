@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jars
 
 from heirlog.controller.placement import place
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
     seed: int
     partitions: int
     factor: int
-    brokers: list[BrokerState]
+    brokers: list[BrokerRegistration]
 
     def line(self) -> str:
         brokers = (f"{one.id}:{one.rack or ''}:{str(one.fenced).lower()}" for one in self.brokers)
@@ -53,7 +53,7 @@ def random_case(rng: random.Random) -> Case:
     racks = rng.sample(RACKS, rng.randint(1, len(RACKS)))
     fenced = rng.choice((0.0, 0.0, 0.3))
     brokers = [
-        BrokerState(
+        BrokerRegistration(
             BrokerId(number),
             BrokerEpoch(0),
             Uuid(bytes(16)),

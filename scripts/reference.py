@@ -16,13 +16,13 @@ import typer
 
 from heirlog.cli.app import app
 from heirlog.metadata.config_docs import WITHOUT_EFFECT, documentation
-from heirlog.metadata.definition import Definition, Update
+from heirlog.metadata.definition import ConfigKey, Update
 from heirlog.metadata.server_configs import SERVER_CONFIGS
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 from heirlog.node.node import Node
 from heirlog.server.metrics.families import NodeFamilies
 from heirlog.server.metrics.family import Family
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -132,7 +132,7 @@ CHANGES: Mapping[Update, str] = {
 }
 
 
-def _definitions(known: Mapping[str, Definition]) -> str:
+def _definitions(known: Mapping[str, ConfigKey]) -> str:
     of_nodes = known is SERVER_CONFIGS
     head = ("name", "type", "default", "changes", "") if of_nodes else ("name", "type", "default", "")
     rows = []
@@ -158,7 +158,7 @@ def _without_effect() -> str:
 
 def metrics() -> str:
     config = {"heirlog.metrics.listener": "127.0.0.1:0"}
-    cluster = Cluster(World(1), brokers=1, config=config)
+    cluster = SimCluster(World(1), brokers=1, config=config)
     cluster.format()
     cluster.start_all()
     cluster.run_until(lambda: cluster.controller.running is not None and cluster.broker(1).running is not None, 30_000)

@@ -135,7 +135,7 @@ OnResult: TypeAlias = Callable[[Any], None]
 Cancel: TypeAlias = Callable[[], None]
 
 
-class Log(Protocol):
+class EventLog(Protocol):
     """Where a brain says what a person may want to read: an event name and plain values. Bodies print them."""
 
     def __call__(self, level: str, event: str, /, **values: object) -> None: ...
@@ -149,7 +149,7 @@ class Env(Protocol):
     def files(self) -> Files: ...
 
     @property
-    def log(self) -> Log:
+    def log(self) -> EventLog:
         """`env.log("warning", "isr-shrunk", topic=..., partition=...)`; levels debug, info, warning, error."""
 
     def now_ms(self) -> int:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from heirlog.env import Region
-from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.node.connection import ClientConnection
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request, encode_response
 from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, DeleteAclsRequest
 from heirlog.protocol.primitives import Struct
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 ADMIN, ALICE, HOST = "User:admin", "User:alice", "10.0.0.1"
@@ -63,7 +63,7 @@ class Guarded:
         self.log: list[Any] = []
         self.world.on_log = self.log.append
         given = CONFIG | {name.replace("_", "."): value for name, value in config.items()}
-        self.cluster = Cluster(self.world, brokers=1, combined=True, config=given)
+        self.cluster = SimCluster(self.world, brokers=1, combined=True, config=given)
         self.cluster.format()
         self.cluster.start_all()
         self.wait(lambda: self.cluster.broker(1).node is not None and bool(self.node.image.brokers))
@@ -112,13 +112,13 @@ class Guarded:
 
     def allow(
         self,
-        operation: Operation,
+        operation: AclOperation,
         kind: ResourceType,
         name: str,
         principal: str = ALICE,
         host: str = "*",
         pattern: PatternType = PatternType.LITERAL,
-        permission: Permission = Permission.ALLOW,
+        permission: AclPermissionType = AclPermissionType.ALLOW,
     ) -> None:
         creation = CreateAclsRequest.AclCreation(
             resource_type=kind,

@@ -9,7 +9,7 @@ import pytest
 from apis.guarded import ADMIN, ALICE, BROKER, CONTROLLER, HOST, Guarded, denials
 
 from heirlog.apis.common.api import Role
-from heirlog.metadata.acls import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.node.router import ROUTES
 from heirlog.protocol.api import ApiKey, request_class
 from heirlog.protocol.batch import encode_batch
@@ -318,7 +318,7 @@ def codes_by_topic(answer: Any) -> dict[str, int]:
 
 
 def test_a_producer_writes_to_its_topics_and_is_refused_the_others_whether_they_exist_or_not(node: Guarded) -> None:
-    node.allow(Operation.WRITE, TOPIC, "t")
+    node.allow(AclOperation.WRITE, TOPIC, "t")
     answer = node.ask(produce("hidden", "t", "none"), 12)
     assert codes_by_topic(answer) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
 
@@ -328,7 +328,7 @@ def test_a_refused_producer_without_acks_loses_its_connection(node: Guarded) -> 
 
 
 def test_a_transactional_id_is_asked_for_before_any_topic(node: Guarded) -> None:
-    node.allow(Operation.WRITE, TOPIC, "t")
+    node.allow(AclOperation.WRITE, TOPIC, "t")
     answer = node.ask(produce("t", transactional_id="x"), 12)
     assert codes_by_topic(answer) == {"t": ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
@@ -337,7 +337,7 @@ def test_an_idempotent_producer_needs_only_some_topic(node: Guarded) -> None:
     request = request_class(22)()
     request.transactional_id = None
     assert node.ask(request).error_code == C_DENIED
-    node.allow(Operation.WRITE, TOPIC, "any", pattern=PatternType.PREFIXED)
+    node.allow(AclOperation.WRITE, TOPIC, "any", pattern=PatternType.PREFIXED)
     assert node.ask(request).error_code == NOTHING
 
 
@@ -346,12 +346,12 @@ def fetched(answer: Any) -> dict[str, int]:
 
 
 def test_a_consumer_reads_its_topics_and_is_refused_the_others(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     assert fetched(node.ask(fetch("t", "hidden", "none"), 12)) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
 
 
 def test_a_fetch_session_ends_to_serve_a_topic_with_the_permission_to_read_it(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     first = node.ask(fetch("t", session_epoch=0), 12)
     assert fetched(first) == {"t": 0} and first.session_id
     node.forget_acls()
@@ -363,7 +363,7 @@ def test_a_fetch_session_ends_to_serve_a_topic_with_the_permission_to_read_it(no
 
 
 def test_a_fetch_that_waits_gives_nothing_that_was_forbidden_meanwhile(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     end = node.node.broker.replicas.partitions_named("t")[0].high_watermark
     wire, connection = node.connect()
     waiting = fetch("t", max_wait_ms=60_000, min_bytes=1)
@@ -379,11 +379,11 @@ def test_a_fetch_that_waits_gives_nothing_that_was_forbidden_meanwhile(node: Gua
 
 
 def test_a_follower_needs_the_cluster_whatever_it_may_read(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     assert fetched(node.ask(fetch("t", replica=2), 12)) == {"t": T_DENIED}
     again = node.ask(fetch("t", replica=2, session_id=9, session_epoch=3), 12)
     assert again.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    node.allow(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+    node.allow(AclOperation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     assert fetched(node.ask(fetch("t", replica=2), 12)) != {"t": T_DENIED}
 
 
@@ -399,13 +399,13 @@ def shown(answer: Any) -> dict[str | None, int]:
 
 
 def test_metadata_of_everything_leaves_out_what_may_not_be_described(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     assert shown(node.ask(MetadataRequest(topics=None))) == {"t": 0}
     assert shown(node.ask(MetadataRequest(topics=[]), 0)) == {"t": 0}
 
 
 def test_a_topic_that_may_not_be_described_is_refused_without_its_id_whether_it_exists_or_not(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "t")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
     answer = node.ask(named("t", "hidden", "none"))
     assert shown(answer) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
     assert {topic.topic_id for topic in answer.topics if topic.error_code} == {bytes(16)}
@@ -422,10 +422,10 @@ def test_an_id_of_a_hidden_topic_is_refused_under_the_id(node: Guarded) -> None:
 
 
 def test_a_missing_topic_is_created_for_those_who_may_create_it(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "made", pattern=PatternType.PREFIXED)
+    node.allow(AclOperation.DESCRIBE, TOPIC, "made", pattern=PatternType.PREFIXED)
     assert shown(node.ask(named("made-1", allow_auto_topic_creation=True))) == {"made-1": T_DENIED}
     assert shown(node.ask(named("made-1", allow_auto_topic_creation=False))) == {"made-1": 3}
-    node.allow(Operation.CREATE, TOPIC, "made-1")
+    node.allow(AclOperation.CREATE, TOPIC, "made-1")
     assert shown(node.ask(named("made-1", "made-2", allow_auto_topic_creation=True))) == {
         "made-1": 3,
         "made-2": T_DENIED,
@@ -435,19 +435,19 @@ def test_a_missing_topic_is_created_for_those_who_may_create_it(node: Guarded) -
 
 
 def test_authorized_operations_are_those_that_are_allowed(node: Guarded) -> None:
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     (topic,) = node.ask(named("t", include_topic_authorized_operations=True)).topics
-    assert topic.topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+    assert topic.topic_authorized_operations == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
     described = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert node.ask(described).cluster_authorized_operations == 0
-    node.allow(Operation.ALTER, CLUSTER, CLUSTER_NAME)
-    expected = 1 << Operation.ALTER | 1 << Operation.DESCRIBE
+    node.allow(AclOperation.ALTER, CLUSTER, CLUSTER_NAME)
+    expected = 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE
     assert node.ask(described).cluster_authorized_operations == expected
     old = node.ask(named("t", include_cluster_authorized_operations=True), 8)
     assert old.cluster_authorized_operations == expected
-    node.allow(Operation.DELETE, GROUP, "g")
+    node.allow(AclOperation.DELETE, GROUP, "g")
     (group,) = node.ask(DescribeGroupsRequest(groups=["g"], include_authorized_operations=True), 5).groups
-    assert group.authorized_operations == 1 << Operation.DELETE | 1 << Operation.DESCRIBE
+    assert group.authorized_operations == 1 << AclOperation.DELETE | 1 << AclOperation.DESCRIBE
 
 
 def pages(*names: str, **more: Any) -> DescribeTopicPartitionsRequest:
@@ -460,15 +460,15 @@ Cursor = DescribeTopicPartitionsRequest.Cursor
 
 
 def test_topic_partitions_are_described_as_far_as_they_may_be(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "t")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
     assert shown(node.ask(pages())) == {"t": 0}
     assert shown(node.ask(pages("t", "hidden", "none"))) == {"t": 0, "hidden": T_DENIED, "none": T_DENIED}
     assert shown(node.ask(pages("none"))) == {"none": T_DENIED}
 
 
 def test_each_page_has_the_refusals_from_its_cursor_on(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "t")
-    node.allow(Operation.DESCRIBE, TOPIC, "__consumer_offsets")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "__consumer_offsets")
     names = ("t", "hidden", "zzz", "__consumer_offsets")
     first = node.ask(pages(*names, response_partition_limit=1))
     assert shown(first) == {"__consumer_offsets": 0, "hidden": T_DENIED, "zzz": T_DENIED}
@@ -477,7 +477,7 @@ def test_each_page_has_the_refusals_from_its_cursor_on(node: Guarded) -> None:
 
 
 def test_a_cursor_at_a_topic_that_may_not_be_seen_any_more_goes_on_behind_it(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "t")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t")
     cursor = Cursor(topic_name="hidden", partition_index=0)
     assert shown(node.ask(pages(cursor=cursor))) == {"t": 0}
     assert shown(node.ask(pages("hidden", "t", cursor=cursor))) == {"t": 0, "hidden": T_DENIED}
@@ -495,23 +495,23 @@ def test_groups_are_listed_to_those_who_may_describe_them_or_the_cluster(node: G
     committed = REQUESTS[8][0]
     node.wait(lambda: node.ask(committed, 9, principal=ADMIN).topics[0].partitions[0].error_code == 0)
     assert [group.group_id for group in node.ask(ListGroupsRequest()).groups] == []
-    node.allow(Operation.READ, GROUP, "g")
+    node.allow(AclOperation.READ, GROUP, "g")
     assert [group.group_id for group in node.ask(ListGroupsRequest()).groups] == ["g"]
     node.forget_acls()
-    node.allow(Operation.DESCRIBE, CLUSTER, CLUSTER_NAME)
+    node.allow(AclOperation.DESCRIBE, CLUSTER, CLUSTER_NAME)
     assert [group.group_id for group in node.ask(ListGroupsRequest()).groups] == ["g"]
 
 
 def test_offsets_are_told_of_topics_that_may_be_described(node: Guarded) -> None:
     committed = REQUESTS[8][0]
     node.wait(lambda: node.ask(committed, 9, principal=ADMIN).topics[0].partitions[0].error_code == 0)
-    node.allow(Operation.DESCRIBE, GROUP, "g")
+    node.allow(AclOperation.DESCRIBE, GROUP, "g")
     one_group, everything = REQUESTS[9][0], OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     (group,) = node.ask(one_group, 9).groups
     assert group.error_code == 0 and group.topics[0].partitions[0].error_code == T_DENIED
     assert node.ask(OffsetFetchRequest(groups=[everything]), 9).groups[0].topics == []
     assert node.ask(OffsetFetchRequest(group_id="g", topics=None), 7).topics == []
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, TOPIC, "t")
     (group,) = node.ask(OffsetFetchRequest(groups=[everything]), 9).groups
     assert group.topics[0].partitions[0].committed_offset == 1
 
@@ -523,8 +523,8 @@ def test_a_group_that_is_denied_before_version_2_is_denied_partition_by_partitio
 
 
 def test_offsets_are_committed_for_topics_that_may_be_read(node: Guarded) -> None:
-    node.allow(Operation.READ, GROUP, "g")
-    node.allow(Operation.READ, TOPIC, "t")
+    node.allow(AclOperation.READ, GROUP, "g")
+    node.allow(AclOperation.READ, TOPIC, "t")
     Asked, Part = OffsetCommitRequest.OffsetCommitRequestTopic, OffsetCommitRequest.OffsetCommitRequestPartition
     topics = [Asked(name=name, partitions=[Part(committed_offset=2)]) for name in ("hidden", "t", "none")]
     answer = node.ask(OffsetCommitRequest(group_id="g", topics=topics), 9)
@@ -543,18 +543,18 @@ def creating(*names: str, **more: Any) -> CreateTopicsRequest:
 
 
 def test_topics_are_created_by_their_name_or_by_the_cluster(node: Guarded) -> None:
-    node.allow(Operation.CREATE, TOPIC, "mine")
+    node.allow(AclOperation.CREATE, TOPIC, "mine")
     answer = node.ask(creating("mine", "other", "twice", "twice", "__cluster_metadata"))
     assert shown(answer) == {"mine": 0, "other": T_DENIED, "twice": 42, "__cluster_metadata": 42}
-    node.allow(Operation.CREATE, CLUSTER, CLUSTER_NAME)
+    node.allow(AclOperation.CREATE, CLUSTER, CLUSTER_NAME)
     assert shown(node.ask(creating("other"))) == {"other": 0}
 
 
 def test_the_configuration_of_a_new_topic_is_shown_to_those_who_may_describe_it(node: Guarded) -> None:
-    node.allow(Operation.CREATE, TOPIC, "mine")
+    node.allow(AclOperation.CREATE, TOPIC, "mine")
     (topic,) = node.ask(creating("mine")).topics
     assert (topic.topic_config_error_code, topic.num_partitions, topic.configs) == (T_DENIED, -1, [])
-    node.allow(Operation.ALTER_CONFIGS, TOPIC, "mine")
+    node.allow(AclOperation.ALTER_CONFIGS, TOPIC, "mine")
     (topic,) = node.ask(creating("mine")).topics
     assert (topic.topic_config_error_code, topic.num_partitions, bool(topic.configs)) == (0, 1, True)
 
@@ -572,14 +572,14 @@ def test_deleting_tells_no_name_and_no_existence_to_those_who_may_not_describe(n
     hidden, zero = node.node.image.topic_ids["hidden"], bytes(16)
     refused = deleted(node.ask(deleting(("t", zero), ("none", zero), (None, hidden))))
     assert refused == {("t", zero): T_DENIED, ("none", zero): T_DENIED, (None, hidden): T_DENIED}
-    node.allow(Operation.DESCRIBE, TOPIC, "*")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "*")
     refused = deleted(node.ask(deleting(("t", zero), ("none", zero), (None, hidden))))
     assert refused == {("t", zero): T_DENIED, ("none", zero): 3, ("hidden", hidden): T_DENIED}
 
 
 def test_by_name_a_topic_is_deleted_by_those_who_may_also_describe_it(node: Guarded) -> None:
-    node.allow(Operation.DELETE, TOPIC, "gone")
-    node.allow(Operation.DESCRIBE, TOPIC, "gone", permission=Permission.DENY)
+    node.allow(AclOperation.DELETE, TOPIC, "gone")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "gone", permission=AclPermissionType.DENY)
     node.create_topics("gone")
     gone, zero = node.node.image.topic_ids["gone"], bytes(16)
     assert deleted(node.ask(deleting(("gone", zero)))) == {("gone", zero): T_DENIED}
@@ -594,7 +594,7 @@ def test_configurations_are_asked_for_by_the_kind_of_their_resource(node: Guarde
     request = DescribeConfigsRequest(resources=asked)
     codes = [result.error_code for result in node.ask(request).results]
     assert codes == [T_DENIED, C_DENIED, C_DENIED, ErrorCode.GROUP_AUTHORIZATION_FAILED]
-    node.allow(Operation.ALTER_CONFIGS, TOPIC, "t")
+    node.allow(AclOperation.ALTER_CONFIGS, TOPIC, "t")
     codes = {result.resource_type: result.error_code for result in node.ask(request).results}
     assert (codes[2], codes[4]) == (0, C_DENIED)
 
@@ -610,15 +610,15 @@ def test_a_configuration_that_is_named_twice_is_invalid_whoever_asks(node: Guard
 
 
 def test_hosts_are_compared_as_java_writes_addresses(node: Guarded) -> None:
-    node.allow(Operation.DESCRIBE, TOPIC, "t", host="0:0:0:0:0:0:0:1")
-    node.allow(Operation.DESCRIBE, TOPIC, "hidden", host="10.0.0.9")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "t", host="0:0:0:0:0:0:0:1")
+    node.allow(AclOperation.DESCRIBE, TOPIC, "hidden", host="10.0.0.9")
     assert shown(node.ask(MetadataRequest(topics=None), host="::1")) == {"t": 0}
     assert shown(node.ask(MetadataRequest(topics=None), host="::ffff:10.0.0.9")) == {"hidden": 0}
     assert shown(node.ask(MetadataRequest(topics=None), host=HOST)) == {}
 
 
 def test_the_address_of_the_client_travels_with_what_is_forwarded(node: Guarded) -> None:
-    node.allow(Operation.CREATE, TOPIC, "mine", host=HOST)
+    node.allow(AclOperation.CREATE, TOPIC, "mine", host=HOST)
     assert shown(node.ask(creating("mine"), host=HOST)) == {"mine": 0}
     assert shown(node.ask(creating("mine"), host="10.0.0.2")) == {"mine": T_DENIED}
 
@@ -626,7 +626,7 @@ def test_the_address_of_the_client_travels_with_what_is_forwarded(node: Guarded)
 def test_an_envelope_is_taken_from_nodes_only(node: Guarded) -> None:
     envelope = EnvelopeRequest(request_data=b"", request_principal=b"\0\0", client_host_address=bytes(4))
     assert node.ask(envelope, listener=CONTROLLER).error_code == C_DENIED
-    node.allow(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+    node.allow(AclOperation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     assert node.ask(envelope, listener=CONTROLLER).error_code == ErrorCode.INVALID_REQUEST
 
 
@@ -656,7 +656,7 @@ def test_an_envelope_whose_principal_cannot_be_read_is_refused(node: Guarded, pr
 
 def test_a_broker_that_may_not_forward_tells_its_clients_nothing_of_permissions() -> None:
     alone = Guarded(super_users="User:admin", allow_everyone_if_no_acl_found="true")
-    alone.allow(Operation.CREATE, CLUSTER, CLUSTER_NAME)
+    alone.allow(AclOperation.CREATE, CLUSTER, CLUSTER_NAME)
     answer = alone.ask(creating("t"), principal=ADMIN)
     assert shown(answer) == {"t": ErrorCode.UNKNOWN_SERVER_ERROR}
     assert any(line.event == "forwarding-denied" for line in alone.log)
@@ -667,7 +667,7 @@ def test_acls_outlive_their_node(by_snapshot: bool) -> None:
     limits = {"metadata_log_max_record_bytes_between_snapshots": "1"} if by_snapshot else {}
     guarded = Guarded(**limits)
     guarded.create_topics("t", "u")
-    guarded.allow(Operation.DESCRIBE, TOPIC, "t")
+    guarded.allow(AclOperation.DESCRIBE, TOPIC, "t")
     before = dict(guarded.node.image.acls.by_id)
     guarded.world.run_for(2000)
     guarded.cluster.kill("broker-1")

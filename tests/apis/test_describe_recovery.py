@@ -8,7 +8,7 @@ from heirlog.apis.describe_recovery import WAIT_MS
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 CLIENT_PATIENCE_MS = 30_000
@@ -16,7 +16,7 @@ CLIENT_PATIENCE_MS = 30_000
 
 
 def test_a_broker_says_which_controllers_it_asked_before_its_client_gives_up() -> None:
-    cluster = Cluster(World(7), brokers=1, config={"offsets.topic.replication.factor": "1"})
+    cluster = SimCluster(World(7), brokers=1, config={"offsets.topic.replication.factor": "1"})
     cluster.format()
     cluster.start_all()
     machine = cluster.broker(1)

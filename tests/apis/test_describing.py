@@ -20,9 +20,9 @@ from heirlog.context import Context
 from heirlog.metadata.apply import apply_all
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
-from heirlog.node.missing_topic import missing_topic
+from heirlog.node.auto_topic_creation import missing_topic
 from heirlog.node.node import Node
-from heirlog.node.router import ROUTES, Listener
+from heirlog.node.router import ROUTES, ListenerRoutes
 from heirlog.node.wire import api_keys
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
@@ -97,7 +97,7 @@ def image_with(*more: Any) -> Image:
 def node() -> Any:
     """The part of a node that these handlers ask."""
     address = Endpoint("localhost", 9092)
-    listener = Listener(LISTENER, address, address, Role.BROKER)
+    listener = ListenerRoutes(LISTENER, address, address, Role.BROKER)
     fake = SimpleNamespace(image=image_with(), config=STATIC, cluster_id="cluster", created=[])
     fake.api_keys = lambda name: api_keys(listener)
     fake.sorted_brokers = lambda: Node.sorted_brokers(fake)  # type: ignore[arg-type]

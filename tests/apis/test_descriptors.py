@@ -12,7 +12,7 @@ import pytest
 
 import api_index
 from heirlog.apis.common.api import Api, Entry, Forwarded, Role, Served, entry
-from heirlog.node.router import ROUTES, Route
+from heirlog.node.router import ROUTES, ApiRoute
 from heirlog.protocol.api import APIS, ApiKey, response_class
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeQuorumRequest
@@ -80,7 +80,7 @@ def test_versions_that_kafka_does_not_have_are_served_and_not_advertised() -> No
 
 
 def test_an_api_that_is_only_forwarded_is_served_without_its_file() -> None:
-    route = Route(1, Role.BROKER, Entry("there_is_no_such_file", (0, 0), (0, 0), True, False, False, False))
+    route = ApiRoute(1, Role.BROKER, Entry("there_is_no_such_file", (0, 0), (0, 0), True, False, False, False))
     asked = []
 
     class Node:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.broker.broker import Broker
-from heirlog.broker.followers import Peers
+from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.partition import Partition
 from heirlog.context import Context
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import BrokerState, ListenerState, PartitionState, TopicState
+from heirlog.metadata.state import BrokerRegistration, ListenerState, PartitionRegistration, TopicImage
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse, FetchRequest, ProduceRequest
@@ -65,8 +65,8 @@ def open_log(env: FakeEnv, topic: str = "foo", index: int = 0) -> Log:
     )
 
 
-def registered(broker_id: int, epoch: int | None = None, **kwargs: Any) -> BrokerState:
-    return BrokerState(
+def registered(broker_id: int, epoch: int | None = None, **kwargs: Any) -> BrokerRegistration:
+    return BrokerRegistration(
         id=BrokerId(broker_id),
         epoch=BrokerEpoch(100 + broker_id if epoch is None else epoch),
         incarnation_id=Uuid(bytes(16)),
@@ -82,8 +82,8 @@ def state(
     leader_epoch: int = 5,
     partition_epoch: int = 1,
     **kwargs: Any,
-) -> PartitionState:
-    return PartitionState(
+) -> PartitionRegistration:
+    return PartitionRegistration(
         replicas=ids(replicas),
         isr=ids(replicas if isr is None else isr),
         leader=BrokerId(leader),
@@ -97,11 +97,13 @@ def partition_on(
     env: FakeEnv, broker: int = 1, brokers: list[int] | None = None, high_watermark: int = 0, end_offset: int = 0
 ) -> Partition:
     """Idle, with a log of epoch-0 records."""
-    peers = Peers(BrokerId(broker), {BrokerId(b): registered(b) for b in brokers or [1, 2, 3, 4]})
-    peers.broker_epoch = BrokerEpoch(100 + broker)
+    registered_brokers = RegisteredBrokers(
+        BrokerId(broker), {BrokerId(b): registered(b) for b in brokers or [1, 2, 3, 4]}
+    )
+    registered_brokers.broker_epoch = BrokerEpoch(100 + broker)
     log = open_log(env)
     fill(log, end_offset, 0)
-    return Partition(TOPIC_ID, "foo", 0, log, peers, high_watermark=high_watermark, lag_max_ms=30_000)
+    return Partition(TOPIC_ID, "foo", 0, log, registered_brokers, high_watermark=high_watermark, lag_max_ms=30_000)
 
 
 def static_config(broker: int = 1, **properties: str) -> StaticConfig:
@@ -126,7 +128,7 @@ TOPIC_IDS = {
 
 
 class Rig:
-    """A whole broker on a `FakeEnv`: the test is its controller, its peers and its clients."""
+    """A whole broker on a `FakeEnv`: the test is its controller, its registered_brokers and its clients."""
 
     def __init__(self, broker_id: int = 1, env: FakeEnv | None = None, **properties: str) -> None:
         self.env = env or FakeEnv()
@@ -183,10 +185,10 @@ class Rig:
         listeners = (ListenerState("PLAINTEXT", Endpoint(f"broker{broker}", 9092)),)
         self.image.set_broker(BrokerId(broker), registered(broker, epoch, listeners=listeners, **kwargs), self.journal)
 
-    def set_partition(self, to: PartitionState, topic: str = "foo", index: int = 0) -> None:
+    def set_partition(self, to: PartitionRegistration, topic: str = "foo", index: int = 0) -> None:
         topic_id = TOPIC_IDS[topic]
         if topic_id not in self.image.topics:
-            self.image.set_topic(topic_id, TopicState(topic, topic_id), self.journal)
+            self.image.set_topic(topic_id, TopicImage(topic, topic_id), self.journal)
         self.image.set_partition(topic_id, index, to, self.journal)
 
     def delete_topic(self, topic: str = "foo") -> None:
@@ -203,7 +205,7 @@ class Rig:
         journal, self.journal = self.journal, self.image.journal()
         self.broker.on_image(self.image, journal)
 
-    def show(self, to: PartitionState, topic: str = "foo", index: int = 0) -> Partition:
+    def show(self, to: PartitionRegistration, topic: str = "foo", index: int = 0) -> Partition:
         """Publish the partition in that state; what the broker made of it."""
         self.set_partition(to, topic, index)
         self.publish()

@@ -40,9 +40,9 @@ from typing import Any
 from broker.fakes import TOPIC_IDS, Rig, answer_of, batch, ids, state
 from textscript import ScriptError
 
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.basis import Basis, ElectionBasis
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionResponse, FetchResponse
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
@@ -57,7 +57,7 @@ class Script:
 
     def __init__(self) -> None:
         self._rig = Rig().started()
-        self._state: PartitionState | None = None
+        self._state: PartitionRegistration | None = None
         """Of the last image, or what the controller has confirmed since."""
         self._epochs = {broker: 100 + broker for broker in (1, 2, 3)}
         self._epochs_before: dict[int, int] = {}
@@ -115,7 +115,7 @@ class Script:
             self._rig.set_config("min.insync.replicas", min_isr[0])
         self._rig.publish()
 
-    def _now(self) -> PartitionState:
+    def _now(self) -> PartitionRegistration:
         if self._state is None:
             raise ScriptError("the first command is: topic replicas N ...")
         return self._state
@@ -253,7 +253,7 @@ class Script:
         offsets = f"hw {found.high_watermark}  end {found.log.log_end_offset}"
         if found.offline:
             return "offline"
-        if found.role is Role.LEADER:
+        if found.role is ReplicaRole.LEADER:
             return f"leader epoch {found.leader_epoch}  isr {listed(found.isr.committed)}  {offsets}"
         leader = found.leader if found.leader >= 0 else "-"
         return f"{found.role.value} of {leader}  epoch {found.leader_epoch}  {offsets}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heirlog.broker import init_producer_id
+from heirlog.broker import producer_id_manager
 from heirlog.broker.purgatory import Purgatory
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ def fill(purgatory: Purgatory[Any], room: int) -> None:
 
 
 def test_a_produce_request_that_finds_no_place_to_wait_is_answered_as_if_its_time_were_up(rig: Rig) -> None:
-    fill(rig.broker.replicas.waits.produce, 3)
+    fill(rig.broker.replicas.delayed.produce, 3)
     waiting = [rig.produce(-1, batch(), timeout_ms=60_000) for _ in range(3)]
     assert not any(one.done for one in waiting)
     response = answer_of(rig.produce(-1, batch(), timeout_ms=60_000))
@@ -40,14 +40,14 @@ def test_a_produce_request_that_finds_no_place_to_wait_is_answered_as_if_its_tim
 @pytest.mark.parametrize("replica", [-1, 2], ids=["consumer", "follower"])
 def test_a_fetch_that_finds_no_place_to_wait_is_answered_empty(rig: Rig, replica: int) -> None:
     replicas = rig.broker.replicas
-    fill(replicas.waits.follower_fetch if replica == 2 else replicas.waits.consumer_fetch, 2)
+    fill(replicas.delayed.follower_fetch if replica == 2 else replicas.delayed.consumer_fetch, 2)
     waiting = [rig.fetch(0, replica=replica, max_wait_ms=60_000) for _ in range(2)]
     assert not any(answer_of(one) for one in waiting)
     assert answer_of(rig.fetch(0, replica=replica, max_wait_ms=60_000)) is not None
 
 
 def test_a_delete_records_request_that_finds_no_place_to_wait_is_answered_as_if_its_time_were_up(rig: Rig) -> None:
-    waits = rig.broker.replicas.waits.delete_records
+    waits = rig.broker.replicas.delayed.delete_records
     fill(waits, 3)
     rig.produce(1, batch(9))
     rig.fetch(9, replica=2)
@@ -89,13 +89,13 @@ def test_of_producers_that_wait_for_an_id_a_thousand_wait(rig: Rig) -> None:
     def init() -> Any:
         return rig.broker.init_producer_id(InitProducerIdRequest(transactional_id=None), context(4))
 
-    waiting = [init() for _ in range(init_producer_id.WAITING_MAX)]
+    waiting = [init() for _ in range(producer_id_manager.WAITING_MAX)]
     assert not any(answer_of(one) for one in waiting)
     assert answer_of(init()).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     timers = timers_of(rig)
     for one in waiting:
         one.abandon()
-    assert timers_of(rig) == timers - init_producer_id.WAITING_MAX
+    assert timers_of(rig) == timers - producer_id_manager.WAITING_MAX
     assert not init().done, "there is room again: clients went away"
 
 

@@ -158,9 +158,9 @@ def test_losing_the_leadership_ends_the_wait(leader: Rig) -> None:
 
 def test_a_closed_connection_ends_the_wait(leader: Rig) -> None:
     waiting = Waiting(ask(leader, (0, 4)))
-    assert len(leader.broker.replicas.waits.delete_records) == 1
+    assert len(leader.broker.replicas.delayed.delete_records) == 1
     waiting.pending.abandon()
-    assert len(leader.broker.replicas.waits.delete_records) == 0
+    assert len(leader.broker.replicas.delayed.delete_records) == 0
 
 
 def test_each_partition_is_answered_for_itself(leader: Rig) -> None:

@@ -14,7 +14,7 @@ from heirlog.protocol.messages import FetchResponse, ListOffsetsResponse
 from heirlog.protocol.types import BrokerId, LeaderEpoch
 
 from .fakes import Rig, batch, open_log, state
-from .test_fetcher import answer, asked, fetches, taken
+from .test_replica_fetcher import answer, asked, fetches, taken
 
 FOLDER = "/data/foo-0/discarded"
 RECORDS = 10
@@ -66,7 +66,7 @@ def test_what_a_lossy_election_gave_up_is_copied_and_then_cut() -> None:
     assert end_offset(rig) == 6
     assert asked(taken(rig)).fetch_offset == 6
     assert told(rig) == [("discarded-records-kept", RECORDS)]
-    assert rig.broker.gauges().records_discarded == 4
+    assert rig.broker.metrics().records_discarded == 4
 
 
 def test_a_second_cut_in_the_same_epoch_is_another_file() -> None:
@@ -76,7 +76,7 @@ def test_a_second_cut_in_the_same_epoch_is_another_file() -> None:
     diverge(rig, 4)
     rig.env.advance(5)
     assert kept(rig) == {"00000000000000000004.7.log": [4, 5], "00000000000000000006.7.log": [6, 7, 8, 9]}
-    assert rig.broker.gauges().records_discarded == 6
+    assert rig.broker.metrics().records_discarded == 6
 
 
 def test_a_log_that_has_records_of_the_new_lineage_keeps_nothing() -> None:
@@ -84,7 +84,7 @@ def test_a_log_that_has_records_of_the_new_lineage_keeps_nothing() -> None:
     answer(taken(rig), records=batch(1, RECORDS, 7))
     diverge(rig, 10, epoch=7)
     assert end_offset(rig) == 10 and kept(rig) == {}
-    assert rig.broker.gauges().records_discarded == 0
+    assert rig.broker.metrics().records_discarded == 0
 
 
 def test_a_cut_after_a_clean_election_keeps_nothing_and_waits_for_nothing() -> None:
@@ -99,7 +99,7 @@ def test_switched_off_nothing_is_kept_and_the_loss_is_counted() -> None:
     rig = follower(heirlog_discarded_enable="false")
     diverge(rig, 6)
     assert end_offset(rig) == 6 and kept(rig) == {}
-    assert rig.broker.gauges().records_discarded == 4
+    assert rig.broker.metrics().records_discarded == 4
 
 
 def test_a_disk_without_room_does_not_stop_the_cut() -> None:

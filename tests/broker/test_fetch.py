@@ -133,7 +133,7 @@ def test_an_abandoned_long_poll_is_forgotten() -> None:
     rig = leader()
     result = rig.fetch(0, max_wait_ms=500)
     result.abandon()
-    assert len(rig.broker.replicas.waits.consumer_fetch) == 0
+    assert len(rig.broker.replicas.delayed.consumer_fetch) == 0
 
 
 def test_a_long_poll_ends_when_leadership_is_lost() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heirlog.broker.fetch_session import EVICTION_MS, LAST_EPOCH, SessionCache
-from heirlog.broker.news import Exchange
-from heirlog.metadata.state import TopicState
+from heirlog.broker.fetch_session import EVICTION_MS, LAST_EPOCH, FetchSessionCache
+from heirlog.broker.partition_listeners import PartitionListeners
+from heirlog.metadata.state import TopicImage
 from heirlog.pending import Pending
 from heirlog.protocol.batch import decode_records, read_header
 from heirlog.protocol.errors import ErrorCode
@@ -182,7 +182,7 @@ def test_a_session_remembers_the_name_of_a_topic_that_is_deleted_and_made_again(
     rig.delete_topic()
     rig.publish()
     assert shown(client.more())[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    rig.image.set_topic(BAR, TopicState("foo", BAR), rig.journal)
+    rig.image.set_topic(BAR, TopicImage("foo", BAR), rig.journal)
     rig.publish()
     assert shown(client.more())[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
     assert shown(Client(rig).full({0: 0}))[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID, "another session never knew it"
@@ -272,7 +272,7 @@ def test_a_forgotten_partition_is_not_answered_any_more_and_nobody_listens_for_i
     client.more(forget=[0])
     rig.produce(1, batch(), batch())
     assert list(shown(client.more())) == [1]
-    assert (FOO, 0) not in rig.broker.replicas.waits.exchange._listeners
+    assert (FOO, 0) not in rig.broker.replicas.delayed.partition_listeners._listeners
 
 
 def test_a_session_that_forgets_everything_ends() -> None:
@@ -328,7 +328,7 @@ def test_a_full_request_ends_the_session_that_it_names() -> None:
     assert client.send([], session_id=first, session_epoch=1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert client.send(topics_of({0: 0}), session_epoch=-1).session_id == 0
     assert client.more().error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert not rig.broker.replicas.waits.exchange._listeners
+    assert not rig.broker.replicas.delayed.partition_listeners._listeners
 
 
 # waiting
@@ -351,7 +351,7 @@ def test_a_waiting_request_whose_connection_closed_is_forgotten_and_its_session_
     client = Client(rig)
     client.full({0: 0})
     client.more(max_wait_ms=500).abandon()
-    assert len(rig.broker.replicas.waits.consumer_fetch) == 0
+    assert len(rig.broker.replicas.delayed.consumer_fetch) == 0
     rig.produce(1)
     assert offsets(shown(client.more())[0]) == [0]
 
@@ -363,7 +363,7 @@ def test_an_idle_wait_costs_nothing_per_partition() -> None:
     follower.more(max_wait_ms=500)
     (session,) = rig.broker._fetch._sessions._by_id.values()
     assert not session.hot
-    assert not rig.broker.replicas.waits.follower_fetch._watchers
+    assert not rig.broker.replicas.delayed.follower_fetch._watchers
 
 
 # what a follower's session says of partitions without news
@@ -416,7 +416,7 @@ class Cache:
 
     def __init__(self, slots: int) -> None:
         self.env = FakeEnv()
-        self.cache = SessionCache(self.env, slots, Exchange())
+        self.cache = FetchSessionCache(self.env, slots, PartitionListeners())
 
     def begin(self, size: int, replica: int = -1) -> int:
         request = FetchRequest(session_epoch=0, topics=topics_of(dict.fromkeys(range(size), 0)))
@@ -500,7 +500,7 @@ def test_a_displaced_session_answers_its_waiting_request_and_listens_no_more() -
     waiting = client.more(max_wait_ms=500)
     Client(rig, replica=2).full({1: 0})
     assert shown(waiting) == {}
-    assert list(rig.broker.replicas.waits.exchange._listeners) == [(FOO, 1)]
+    assert list(rig.broker.replicas.delayed.partition_listeners._listeners) == [(FOO, 1)]
     assert client.more().error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
@@ -515,7 +515,7 @@ def test_who_comes_when_all_slots_are_taken_is_answered_in_full_without_a_sessio
         assert answer.session_id == 0
         assert list(shown(answer)) == [0, 1]
     assert len(rig.broker._fetch._sessions) == slots == 1000
-    assert len(rig.broker.replicas.waits.exchange._listeners[FOO, 0]) == slots, (
+    assert len(rig.broker.replicas.delayed.partition_listeners._listeners[FOO, 0]) == slots, (
         "the others left nobody behind that listens"
     )
     assert shown(clients[0].more()) == {}, "and nobody lost a session"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.broker import high_watermark
-from heirlog.broker.followers import NEVER_MS, Follower, Peers
+from heirlog.broker.followers import NEVER_MS, Follower, RegisteredBrokers
 from heirlog.protocol.types import BrokerId, PartitionEpoch, Uuid
 
 from .fakes import FakeEnv, batch, ids, partition_on, registered, state
@@ -31,7 +31,7 @@ def moved(
         image_min_isr=min_isr,
         maximal_isr=ids(image_isr if maximal_isr is None else maximal_isr),
         followers=followers,
-        peers=Peers(BrokerId(1), {BrokerId(b): registered(b) for b in (1, 2, 3)}),
+        registered_brokers=RegisteredBrokers(BrokerId(1), {BrokerId(b): registered(b) for b in (1, 2, 3)}),
         now_ms=1000,
         lag_max_ms=30_000,
     )
@@ -76,8 +76,8 @@ def test_a_caught_up_outsider_holds_it_only_while_the_log_directory_of_its_repli
     env, mine, failing, other = FakeEnv(), Uuid(b"m" * 16), Uuid(b"f" * 16), Uuid(b"o" * 16)
     partition = partition_on(env, end_offset=10)
     led = state([1, 2, 3], directories=(mine, failing, other))
-    brokers = {**partition._peers.brokers, BrokerId(2): registered(2, directories=(failing, other))}
-    partition._peers.brokers = brokers
+    brokers = {**partition._registered_brokers.brokers, BrokerId(2): registered(2, directories=(failing, other))}
+    partition._registered_brokers.brokers = brokers
     partition.become_leader(led, 2, env.now_ms())
     for broker in (2, 3):
         partition.follower_fetched(BrokerId(broker), 10, 0, 100 + broker, env.now_ms())
@@ -85,7 +85,7 @@ def test_a_caught_up_outsider_holds_it_only_while_the_log_directory_of_its_repli
     partition.follower_fetched(BrokerId(3), 11, 0, 103, env.now_ms())
     partition.become_leader(led._replace(isr=ids([1, 3]), partition_epoch=PartitionEpoch(2)), 2, env.now_ms())
     assert partition.high_watermark == 10, "2 is caught up, and may join"
-    partition._peers.brokers = {**brokers, BrokerId(2): registered(2, directories=(other,))}
+    partition._registered_brokers.brokers = {**brokers, BrokerId(2): registered(2, directories=(other,))}
     partition.advance_high_watermark(env.now_ms())
     assert partition.high_watermark == 11
     assert partition.follower_fetched(BrokerId(2), 11, 0, 102, env.now_ms()) is None, "nor is it proposed for the ISR"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.partition import Role
-from heirlog.metadata.state import TopicState
+from heirlog.broker.partition import ReplicaRole
+from heirlog.metadata.state import TopicImage
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Uuid
 
@@ -49,7 +49,7 @@ def test_a_log_that_was_set_aside_stays_aside_where_another_topic_has_its_name_o
     rig.show(state([1]))
     without = restarted(rig).started()
     other = restarted(without)
-    other.image.set_topic(OTHER_ID, TopicState("foo", OTHER_ID), other.journal)
+    other.image.set_topic(OTHER_ID, TopicImage("foo", OTHER_ID), other.journal)
     other.image.set_partition(OTHER_ID, 0, state([1]), other.journal)
     other.started()
     assert len(strays(other)) == 1
@@ -86,7 +86,7 @@ def test_a_failed_disk_takes_its_partitions_offline_and_the_controller_hears_of_
     monkeypatch.setattr(partition.log, "append_as_leader", fail)
     response = rig.produce(1)
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.offline and partition.role is Role.IDLE
+    assert partition.offline and partition.role is ReplicaRole.IDLE
     assert len(rig.env.take("heartbeat").request.offline_log_dirs) == 1
     assert rig.env.stopped is None
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.isr import Committed, PendingExpand, PendingShrink
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.isr import CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import BrokerId
 
@@ -51,7 +51,7 @@ def test_below_min_isr_a_follower_is_admitted_only_if_it_is_caught_up() -> None:
     partition = leader_of([1, 2], [1], min_isr=2)
     assert fetched(partition, 2, 5) is None
     assert fetched(partition, 2, 10) is not None
-    assert partition.isr == PendingExpand(ids([1]), BrokerId(2))
+    assert partition.isr == PendingExpandIsr(ids([1]), BrokerId(2))
 
 
 def test_with_enough_members_reaching_the_watermark_is_enough() -> None:
@@ -72,7 +72,7 @@ def test_with_enough_members_reaching_the_watermark_is_enough() -> None:
 )
 def test_a_follower_whose_broker_is_not_fit_is_not_admitted(known: object) -> None:
     partition = leader_of([1, 2], [1])
-    partition._peers.brokers = {**partition._peers.brokers, BrokerId(2): known}  # type: ignore[dict-item]  # states
+    partition._registered_brokers.brokers = {**partition._registered_brokers.brokers, BrokerId(2): known}  # type: ignore[dict-item]  # states
     assert fetched(partition, 2, 10) is None
 
 
@@ -87,11 +87,11 @@ def test_a_shrunk_isr_moves_the_watermark_only_once_the_image_has_the_change() -
     partition = leader_of([1, 2])
     fetched(partition, 2, 3)
     proposal = partition.check_lag(30_001)
-    assert proposal is not None and partition.isr == PendingShrink(ids([1, 2]), ids([2]))
+    assert proposal is not None and partition.isr == PendingShrinkIsr(ids([1, 2]), ids([2]))
     partition.proposal_committed(
         proposal, isr=ids([1]), leader_epoch=5, partition_epoch=2, image_has_it=False, now_ms=30_001
     )
-    assert partition.isr == Committed(ids([1]))
+    assert partition.isr == CommittedPartitionState(ids([1]))
     assert partition.high_watermark == 3
     partition.become_leader(state([1, 2], [1], partition_epoch=2), 1, 30_001)
     assert partition.high_watermark == 10
@@ -146,14 +146,14 @@ def test_an_answer_of_an_older_leader_epoch_is_dropped() -> None:
         image_has_it=True,
         now_ms=0,
     )
-    assert partition.isr == Committed(ids([1]))
+    assert partition.isr == CommittedPartitionState(ids([1]))
 
 
 def test_an_ineligible_replica_is_not_proposed_again_by_itself() -> None:
     partition = leader_of([1, 2], [1])
     proposal = fetched(partition, 2, 10)
     assert partition.proposal_failed(proposal, ErrorCode.INELIGIBLE_REPLICA) is None  # type: ignore[arg-type]  # as above
-    assert partition.isr == Committed(ids([1]))
+    assert partition.isr == CommittedPartitionState(ids([1]))
 
 
 def test_a_new_leader_does_not_know_its_end_before_its_own_epoch_is_reached() -> None:
@@ -190,4 +190,4 @@ def test_only_a_newer_leader_epoch_restarts_a_follower() -> None:
     assert partition.become_follower(state([1, 2], leader=2), 1)
     assert not partition.become_follower(state([1, 2], [2], leader=2, partition_epoch=2), 1)
     assert partition.become_follower(state([1, 2], [2], leader=2, leader_epoch=6, partition_epoch=3), 1)
-    assert partition.role is Role.FOLLOWER
+    assert partition.role is ReplicaRole.FOLLOWER

@@ -105,9 +105,9 @@ def test_a_leader_that_is_elected_again_does_not_confirm_what_it_appended_in_the
 def test_an_abandoned_wait_is_forgotten() -> None:
     rig = leader([1, 2])
     result = rig.produce(-1)
-    assert len(rig.broker.replicas.waits.produce) == 1
+    assert len(rig.broker.replicas.delayed.produce) == 1
     result.abandon()
-    assert len(rig.broker.replicas.waits.produce) == 0
+    assert len(rig.broker.replicas.delayed.produce) == 0
 
 
 def test_other_acks_are_refused() -> None:
@@ -147,7 +147,7 @@ def test_a_request_with_several_waiting_partitions_is_answered_once_all_are_repl
     assert not result.done
     rig.fetch(1, replica=2, partitions=[1])
     assert outcome(result) == (ErrorCode.NONE, 0)
-    assert len(rig.broker.replicas.waits.produce) == 0
+    assert len(rig.broker.replicas.delayed.produce) == 0
 
 
 def test_a_repeated_batch_of_an_idempotent_producer_is_answered_with_its_first_offset() -> None:
@@ -183,7 +183,7 @@ def test_a_disk_that_fails_through_one_partition_of_a_request_answers_for_the_ot
     assert response is not None, "the first partition waits for a follower that cannot help it any more"
     answers = response.responses[0].partition_responses
     assert [answer.error_code for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.waits.produce)
+    assert first.log.log_end_offset == 1 and not len(rig.broker.replicas.delayed.produce)
 
 
 def numbered(sequence: int) -> bytearray:

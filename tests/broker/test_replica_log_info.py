@@ -36,7 +36,7 @@ def test_an_answer_names_the_epoch_of_the_last_record_and_the_newest_one_known()
     rig.produce(1, batch(3))
     rig.show(state([1], leader=-1, leader_epoch=6, partition_epoch=2))
     response = ask(rig, 0)
-    assert response.broker_epoch == rig.broker.peers.broker_epoch >= 0
+    assert response.broker_epoch == rig.broker.registered_brokers.broker_epoch >= 0
     assert told(response.topic_partition_log_info_list[0].partition_log_info[0]) == (5, 6, 3)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.broker.isr import Committed
-from heirlog.broker.partition import Role
+from heirlog.broker.isr import CommittedPartitionState
+from heirlog.broker.partition import ReplicaRole
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionResponse, BrokerHeartbeatResponse
 
@@ -14,8 +14,8 @@ from .fakes import TOPIC_IDS, Rig, ids, restarted, state
 
 def test_a_partition_is_created_led_and_followed_as_the_image_says() -> None:
     rig = Rig().started()
-    assert rig.show(state([1, 2])).role is Role.LEADER
-    assert rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2)).role is Role.FOLLOWER
+    assert rig.show(state([1, 2])).role is ReplicaRole.LEADER
+    assert rig.show(state([1, 2], leader=2, leader_epoch=6, partition_epoch=2)).role is ReplicaRole.FOLLOWER
     assert rig.show(state([1, 2], leader=-1, leader_epoch=7, partition_epoch=3)).leader == -1
 
 
@@ -85,7 +85,7 @@ def test_an_isr_change_is_asked_for_and_its_answer_taken_in() -> None:
     )
     topic = AlterPartitionResponse.TopicData(topic_id=TOPIC_IDS["foo"], partitions=[answer])
     sent.on_result(AlterPartitionResponse(topics=[topic]))
-    assert rig.partition().isr == Committed(ids([1, 2]))
+    assert rig.partition().isr == CommittedPartitionState(ids([1, 2]))
     assert rig.partition().image_isr == ids([1])
 
 
@@ -168,9 +168,13 @@ def test_gauges_count_what_is_below_and_at_min_isr() -> None:
     rig.set_config("min.insync.replicas", "2")
     rig.show(state([1, 2, 3], [1]))
     rig.show(state([1, 2, 3], [1, 2]), index=1)
-    gauges = rig.broker.gauges()
-    assert (gauges.leader_count, gauges.under_min_isr_partition_count, gauges.at_min_isr_partition_count) == (2, 1, 1)
-    assert gauges.under_replicated_partitions == 2
+    metrics = rig.broker.metrics()
+    assert (metrics.leader_count, metrics.under_min_isr_partition_count, metrics.at_min_isr_partition_count) == (
+        2,
+        1,
+        1,
+    )
+    assert metrics.under_replicated_partitions == 2
 
 
 @pytest.mark.parametrize("controlled", [True, False])
@@ -184,6 +188,6 @@ def test_metadata_that_comes_while_the_logs_are_closed_makes_nobody_serve_again(
     rig.show(state([1, 2], leader=1, leader_epoch=6, partition_epoch=2))
     rig.set_partition(state([1, 2], leader=2), topic="bar")
     rig.publish()
-    assert partition.role is Role.IDLE
+    assert partition.role is ReplicaRole.IDLE
     assert not rig.broker.replicas.partitions_named("bar")
     assert not [sent for sent in rig.env.sent if sent.channel.startswith("replica-fetch")]

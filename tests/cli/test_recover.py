@@ -12,7 +12,7 @@ from cli.conftest import Heirlog
 from heirlog.cli import recovery_plan
 from heirlog.cli.elections import ElectionType, recovery_of, state_sentence
 from heirlog.cli.errors import CommandError
-from heirlog.cli.recover import Strategy, report_rows
+from heirlog.cli.recover import StrategyOption, report_rows
 from heirlog.cli.recovery_plan import choice_row, loss_text, partition_as_json
 from heirlog.client.recovery import choices
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
@@ -120,7 +120,7 @@ def test_a_wait_with_an_end_says_so() -> None:
 
 def test_election_types_have_their_numbers_on_the_wire() -> None:
     assert [kind.code for kind in ElectionType] == [0, 1, 2, 3, 4]
-    assert [strategy.election_type.code for strategy in Strategy] == [2, 3, 1, 4]
+    assert [strategy.election_type.code for strategy in StrategyOption] == [2, 3, 1, 4]
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 
 from heirlog.client.acls import create_acls, delete_acls, describe_acls
 from heirlog.client.call import To
-from heirlog.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 
-ACL = Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
-EVERYTHING = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
+ACL = Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "*", AclOperation.READ, AclPermissionType.ALLOW)
+EVERYTHING = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
 Created = CreateAclsResponse.AclCreationResult
 Deleted = DeleteAclsResponse.DeleteAclsFilterResult
 

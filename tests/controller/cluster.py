@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.fakes import CLUSTER, Harness
 
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AlterPartitionRequest,
@@ -83,7 +83,7 @@ def create(harness: Harness, name: str = "foo", partitions: int = 1, factor: int
     return result
 
 
-def state_of(harness: Harness, topic: str = "foo", partition: int = 0) -> PartitionState:
+def state_of(harness: Harness, topic: str = "foo", partition: int = 0) -> PartitionRegistration:
     state = harness.controller.image.partition_named(topic, partition)
     assert state is not None
     return state

@@ -36,7 +36,7 @@ from controller.cluster import alter, epoch_of, heartbeat, state_of
 from controller.recovering import Cluster
 from textscript import ScriptError
 
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, IncrementalAlterConfigsRequest, UnregisterBrokerRequest
 
@@ -71,7 +71,7 @@ class Script:
             self._cluster = Cluster()
         return self._cluster
 
-    def _state(self) -> PartitionState | None:
+    def _state(self) -> PartitionRegistration | None:
         return state_of(self.cluster.harness) if self._has_topic else None
 
     def _waits(self) -> list[str]:
@@ -198,7 +198,7 @@ def _ids(words: list[str]) -> list[int]:
     return [int(word) for word in words]
 
 
-def _shown(state: PartitionState, before: PartitionState | None) -> str:
+def _shown(state: PartitionRegistration, before: PartitionRegistration | None) -> str:
     parts = [f"leader {state.leader if state.leader >= 0 else '-'}"]
     parts.append(f"isr {_listed(state.isr)}")
     if state.elr:

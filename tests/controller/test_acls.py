@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heirlog.controller.acls import create_acls, delete_acls
-from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.metadata.apply import apply_all
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
@@ -24,8 +24,8 @@ def creation(name: str = "t", **more: Any) -> CreateAclsRequest.AclCreation:
         "resource_pattern_type": PatternType.LITERAL,
         "principal": "User:alice",
         "host": "*",
-        "operation": Operation.READ,
-        "permission_type": Permission.ALLOW,
+        "operation": AclOperation.READ,
+        "permission_type": AclPermissionType.ALLOW,
     }
     return CreateAclsRequest.AclCreation(**(fields | more))
 
@@ -100,8 +100,10 @@ def test_a_request_makes_at_most_ten_thousand() -> None:
 
 def test_what_several_filters_match_is_told_by_each_and_removed_once() -> None:
     cluster = Cluster()
-    cluster.create(creation("a"), creation("b"), creation("b", permission_type=Permission.DENY))
-    records, results = cluster.delete(meaning(resource_name_filter="b"), meaning(permission_type=Permission.DENY))
+    cluster.create(creation("a"), creation("b"), creation("b", permission_type=AclPermissionType.DENY))
+    records, results = cluster.delete(
+        meaning(resource_name_filter="b"), meaning(permission_type=AclPermissionType.DENY)
+    )
     assert records == 2
     assert [len(result.matching_acls) for result in results] == [2, 1]
     assert {(acl.error_code, acl.error_message) for result in results for acl in result.matching_acls} == {(0, None)}

@@ -9,14 +9,14 @@ import pytest
 from controller.cluster import create, leading
 from controller.fakes import Harness
 
-from heirlog.controller.alter_configs import Operation, check_keys
+from heirlog.controller.alter_configs import AlterConfigOpType, check_keys
 from heirlog.metadata.apply import apply_all
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import AlterConfigsRequest, IncrementalAlterConfigsRequest
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord
 
 TOPIC, BROKER, GROUP = 2, 4, 32
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = AlterConfigOpType
 
 
 def increments(

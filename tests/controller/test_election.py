@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from heirlog.controller.election import NOBODY, Candidates, Elected, Election, elect
+from heirlog.controller.election import NOBODY, Candidates, Election, ElectionResult, elect
 from heirlog.metadata.basis import Basis
 from heirlog.protocol.types import BrokerId
 
@@ -15,17 +15,17 @@ def candidates(alive: set[int], **more: Any) -> Candidates:
 
 
 def test_the_current_leader_goes_on_if_it_can() -> None:
-    assert elect(Election.ONLINE, candidates({1, 2}, leader=2, isr=(1, 2))) == Elected(BrokerId(2), None)
+    assert elect(Election.ONLINE, candidates({1, 2}, leader=2, isr=(1, 2))) == ElectionResult(BrokerId(2), None)
 
 
 def test_a_preferred_election_moves_to_the_first_replica() -> None:
     chosen = elect(Election.PREFERRED, candidates({1, 2}, leader=2, isr=(1, 2)))
-    assert chosen == Elected(BrokerId(1), Basis.PREFERRED)
+    assert chosen == ElectionResult(BrokerId(1), Basis.PREFERRED)
 
 
 def test_an_elr_member_may_lead_only_while_the_isr_is_empty() -> None:
     assert elect(Election.ONLINE, candidates({2}, isr=(1,), elr=(2,))) == NOBODY
-    assert elect(Election.ONLINE, candidates({2}, elr=(2,))) == Elected(BrokerId(2), Basis.ELR)
+    assert elect(Election.ONLINE, candidates({2}, elr=(2,))) == ElectionResult(BrokerId(2), Basis.ELR)
 
 
 def test_a_fenced_elr_member_keeps_the_last_known_leader_waiting() -> None:
@@ -34,7 +34,7 @@ def test_a_fenced_elr_member_keeps_the_last_known_leader_waiting() -> None:
 
 def test_the_last_known_leader_comes_before_other_live_replicas() -> None:
     chosen = elect(Election.UNCLEAN, candidates({1, 3}, last_known=(3,)))
-    assert chosen == Elected(BrokerId(3), Basis.LAST_KNOWN)
+    assert chosen == ElectionResult(BrokerId(3), Basis.LAST_KNOWN)
 
 
 def test_two_last_known_names_elect_nobody_by_themselves() -> None:
@@ -42,8 +42,8 @@ def test_two_last_known_names_elect_nobody_by_themselves() -> None:
 
 
 def test_an_unclean_election_prefers_a_clean_ground() -> None:
-    assert elect(Election.UNCLEAN, candidates({1, 3}, elr=(3,))) == Elected(BrokerId(3), Basis.ELR)
-    assert elect(Election.UNCLEAN, candidates({2, 3})) == Elected(BrokerId(2), Basis.UNCLEAN)
+    assert elect(Election.UNCLEAN, candidates({1, 3}, elr=(3,))) == ElectionResult(BrokerId(3), Basis.ELR)
+    assert elect(Election.UNCLEAN, candidates({2, 3})) == ElectionResult(BrokerId(2), Basis.UNCLEAN)
 
 
 def test_only_the_last_four_bases_are_lossy() -> None:

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heirlog.controller.eligible import all_lost_after, eligible_after, last_known_after
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
 
 
-def state(**more: Any) -> PartitionState:
+def state(**more: Any) -> PartitionRegistration:
     values: dict[str, Any] = {"replicas": (1, 2, 3), "isr": (1,), "leader": BrokerId(1)}
-    return PartitionState(leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), **(values | more))
+    return PartitionRegistration(leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), **(values | more))
 
 
 IDS = st.sets(st.integers(1, 4)).map(lambda ids: tuple(sorted(BrokerId(broker) for broker in ids)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from heirlog.controller.leadership import Leadership, without
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, RECOVERY_VERSION, Image
-from heirlog.metadata.state import BrokerState, PartitionState, TopicState
+from heirlog.metadata.state import BrokerRegistration, PartitionRegistration, TopicImage
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, Uuid
 
 from .fakes import static
@@ -22,18 +22,18 @@ def image(*partitions: dict[str, Any], fenced: tuple[int, ...] = (), manager: bo
     made.set_feature(RECOVERY_VERSION, int(manager))
     made.set_config(BROKER_RESOURCE, "", "min.insync.replicas", "2")
     for broker in (1, 2, 3):
-        state = BrokerState(
+        state = BrokerRegistration(
             id=BrokerId(broker),
             epoch=BrokerEpoch(broker),
             incarnation_id=Uuid(bytes(16)),
             fenced=broker in fenced,
         )
         made.set_broker(BrokerId(broker), state)
-    made.set_topic(TOPIC, TopicState("foo", TOPIC))
+    made.set_topic(TOPIC, TopicImage("foo", TOPIC))
     for index, given in enumerate(partitions):
         values: dict[str, Any] = {"replicas": (1, 2, 3), "isr": (1, 2, 3), "leader": BrokerId(1)}
         values |= {"leader_epoch": LeaderEpoch(0), "partition_epoch": PartitionEpoch(0)} | given
-        made.set_partition(TOPIC, index, PartitionState(**values))
+        made.set_partition(TOPIC, index, PartitionRegistration(**values))
     return made
 
 

@@ -1,40 +1,46 @@
-"""The builder of PartitionChange records: what one record says, and when there is none."""
+"""The builder of PartitionChangeBuilder records: what one record says, and when there is none."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from heirlog.controller.election import Election
-from heirlog.controller.partition_change import Built, Cause, PartitionChange, Rules, Target
+from heirlog.controller.partition_change import (
+    BuiltChange,
+    ChangeCause,
+    PartitionChangeBuilder,
+    PartitionRules,
+    TargetState,
+)
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch, Uuid
 
 TOPIC = Uuid(b"topic-id-of-foo!")
 
 
-def state(**more: Any) -> PartitionState:
+def state(**more: Any) -> PartitionRegistration:
     values: dict[str, Any] = {"replicas": (1, 2, 3), "isr": (1, 2, 3), "leader": BrokerId(1)}
-    return PartitionState(leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), **(values | more))
+    return PartitionRegistration(leader_epoch=LeaderEpoch(0), partition_epoch=PartitionEpoch(0), **(values | more))
 
 
-def build(before: PartitionState, alive: tuple[int, ...] = (1, 2, 3), **given: Any) -> Built:
+def build(before: PartitionRegistration, alive: tuple[int, ...] = (1, 2, 3), **given: Any) -> BuiltChange:
     rules = {name: given.pop(name) for name in ("elr_enabled", "bumps_on_shrink") if name in given}
     values: dict[str, Any] = {"elr_enabled": True, "keeps_all_lost": True, "min_isr": 2}
-    return PartitionChange(
+    return PartitionChangeBuilder(
         topic_id=TOPIC,
         partition=0,
         before=before,
-        rules=Rules(usual_election=given.pop("election", Election.ONLINE), **(values | rules)),
+        rules=PartitionRules(usual_election=given.pop("election", Election.ONLINE), **(values | rules)),
         acceptable=lambda broker: broker in alive,
-        cause=Cause(lost=given.pop("lost", ())),
-        target=Target(**given),
+        cause=ChangeCause(lost=given.pop("lost", ())),
+        target=TargetState(**given),
     ).build()
 
 
 def test_what_changes_nothing_makes_no_record() -> None:
-    assert build(state()) == Built(None, None)
-    assert build(state(), isr=(1, 2, 3)) == Built(None, None)
+    assert build(state()) == BuiltChange(None, None)
+    assert build(state(), isr=(1, 2, 3)) == BuiltChange(None, None)
 
 
 def test_a_shrink_names_the_isr_and_neither_leader_nor_lists() -> None:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heirlog.controller.placement import place
-from heirlog.metadata.state import BrokerState, Ids
+from heirlog.metadata.state import BrokerRegistration, Ids
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 
-def broker(number: int, rack: str | None = None, fenced: bool = False, stopping: bool = False) -> BrokerState:
-    return BrokerState(
+def broker(number: int, rack: str | None = None, fenced: bool = False, stopping: bool = False) -> BrokerRegistration:
+    return BrokerRegistration(
         BrokerId(number),
         BrokerEpoch(number),
         Uuid(bytes(16)),
@@ -28,12 +28,12 @@ def broker(number: int, rack: str | None = None, fenced: bool = False, stopping:
     )
 
 
-def cluster(racks: Iterable[str | None]) -> list[BrokerState]:
+def cluster(racks: Iterable[str | None]) -> list[BrokerRegistration]:
     return [broker(number, rack) for number, rack in enumerate(racks)]
 
 
 class Case(NamedTuple):
-    brokers: list[BrokerState]
+    brokers: list[BrokerRegistration]
     factor: int
     partitions: int
     seed: int
@@ -163,7 +163,7 @@ def test_the_same_seed_places_alike() -> None:
     ("brokers", "factor", "sentence"),
     [(cluster("ab"), 3, "only 2 broker"), ([broker(1, fenced=True), broker(2, stopping=True)], 1, "All brokers")],
 )
-def test_what_cannot_be_placed_is_refused(brokers: list[BrokerState], factor: int, sentence: str) -> None:
+def test_what_cannot_be_placed_is_refused(brokers: list[BrokerRegistration], factor: int, sentence: str) -> None:
     with pytest.raises(KafkaError, match=sentence) as caught:
         place(brokers, 1, factor, Random(1))
     assert caught.value.code == ErrorCode.INVALID_REPLICATION_FACTOR

@@ -10,11 +10,11 @@ import random
 
 import pytest
 
-from heirlog.controller.recovery.verdict import quorum_members
+from heirlog.controller.recovery.decision import quorum_members
 from heirlog.metadata.apply import apply
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId
 from heirlog.testing.conformance.controller_layer import directory
@@ -47,7 +47,7 @@ class Walk:
         self.judge()
 
     @property
-    def state(self) -> PartitionState:
+    def state(self) -> PartitionRegistration:
         return state_of(self.cluster.harness)
 
     def is_up(self, broker: int) -> bool:
@@ -169,7 +169,9 @@ class Walk:
                     self.judge_election(before, after, record)
         self.batches = len(log)
 
-    def judge_election(self, before: PartitionState, after: PartitionState, record: PartitionChangeRecord) -> None:
+    def judge_election(
+        self, before: PartitionRegistration, after: PartitionRegistration, record: PartitionChangeRecord
+    ) -> None:
         if not after.has_leader:
             return
         if record.election_basis is None:
@@ -199,7 +201,7 @@ class Walk:
             assert set(quorum_members(before, min(self.min_isr, len(before.replicas)))) <= set(valid)
         assert counts != "None"
 
-    def may_lead(self, state: PartitionState, broker: BrokerId) -> bool:
+    def may_lead(self, state: PartitionRegistration, broker: BrokerId) -> bool:
         known = self.seen.brokers[broker]
         return known.is_active and known.has_online(state.directory_of(broker))
 

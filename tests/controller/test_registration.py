@@ -10,7 +10,7 @@ from controller.cluster import alter, assign, create, epoch_of, heartbeat, leadi
 from controller.fakes import Harness
 
 from heirlog.controller import registration
-from heirlog.metadata.state import UNASSIGNED_DIRECTORY, PartitionState
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ElectLeadersRequest
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
@@ -113,7 +113,7 @@ def test_an_empty_disk_does_not_become_the_last_known_leader(manager: str) -> No
     assert (state.leader, state.last_known_elr, state.directories) == (-1, (1,), (directory(1, 0),))
 
 
-def lost_in_turn(*dirs: Uuid, replaced: tuple[Uuid, ...]) -> PartitionState:
+def lost_in_turn(*dirs: Uuid, replaced: tuple[Uuid, ...]) -> PartitionRegistration:
     """min ISR 3, and all of three brokers stop uncleanly, 3 first; then 2 comes with the directories `replaced`, where
     it had `dirs`.
     """

@@ -26,7 +26,7 @@ from heirlog.protocol.batch import HEADER_SIZE
 from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.frames import RequestHeader, encode_request
 from heirlog.protocol.messages import ApiVersionsRequest, CreateTopicsRequest, ProduceRequest
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import LogLine, World
 
 CONTROLLER_LISTENER = 1
@@ -76,7 +76,7 @@ class Brain:
         self.world = World(7)
         self.world.on_log = self._logged
         self.trouble: list[str] = []
-        self.cluster = Cluster(self.world, brokers=1, combined=True, config=CONFIG)
+        self.cluster = SimCluster(self.world, brokers=1, combined=True, config=CONFIG)
         self.cluster.format()
         self.cluster.start_all()
         self._wait(lambda: self.machine.running is not None and bool(self.node.image.brokers))
@@ -162,7 +162,7 @@ class Brain:
     def _repaired(self, connection: Wire, frame: bytes) -> bytes:
         whole = bytearray(frame)
         decoded = wire.decode(self.node.listener(connection.listener), memoryview(whole))
-        if not isinstance(decoded, wire.Refused) and isinstance(decoded[1], ProduceRequest):
+        if not isinstance(decoded, wire.RefusedFrame) and isinstance(decoded[1], ProduceRequest):
             for topic in decoded[1].topic_data:
                 for partition in topic.partition_data:
                     if isinstance(partition.records, memoryview):

@@ -13,7 +13,7 @@ from storage.cleaning.compacting import keyed
 from storage.logs import DIR, open_log
 from storage.memory_files import MemoryFiles
 
-from heirlog.broker.groups.offsets import CommittedOffset
+from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
 from heirlog.protocol.api import APIS, response_class
 from heirlog.protocol.batch import encode_batch
@@ -103,7 +103,7 @@ def _metadata() -> Iterator[bytes]:
 
 
 def _groups() -> Iterator[bytes]:
-    offset = CommittedOffset(offset=5, leader_epoch=1, metadata="m", commit_ms=WALL_MS)
+    offset = OffsetAndMetadata(offset=5, leader_epoch=1, metadata="m", commit_ms=WALL_MS)
     member = GroupMetadataValue.MemberMetadata(member_id="m", client_id="c", client_host="h", session_timeout=6000)
     group = GroupMetadataValue(protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member])
     for key, value in (

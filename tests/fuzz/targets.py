@@ -20,7 +20,7 @@ from storage.cleaning.compacting import compact, keyed
 from storage.logs import DIR, open_log
 from storage.memory_files import MemoryFiles
 
-from heirlog.broker.groups.group import Group
+from heirlog.broker.groups.group import ClassicGroup
 from heirlog.broker.groups.records import StoredGroup, read_record
 from heirlog.protocol.api import APIS
 from heirlog.protocol.batch import HEADER_SIZE, crc_matches, decode_records, walk
@@ -201,7 +201,7 @@ def groups(data: bytes) -> None:
     except Malformed:
         return
     if isinstance(stored, StoredGroup) and stored.value is not None:
-        Group(stored.group).load(stored.value)
+        ClassicGroup(stored.group).load(stored.value)
 
 
 TARGETS: dict[str, Target] = {

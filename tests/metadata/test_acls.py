@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.metadata.acls import Acl, AclFilter, Acls, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, Acls, PatternType, ResourceType
 from heirlog.metadata.apply import UnsupportedRecord, apply_all, image_of_snapshot
 from heirlog.metadata.image import Image
 from heirlog.protocol.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -16,7 +16,7 @@ from heirlog.protocol.types import Uuid
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
-ALLOW = Permission.ALLOW
+ALLOW = AclPermissionType.ALLOW
 ALICE, BOB = "User:alice", "User:bob"
 ONE, TWO = b"1" * 16, b"2" * 16
 
@@ -26,7 +26,7 @@ def acl_id(number: int) -> Uuid:
 
 
 def on(name: str, pattern: PatternType, kind: ResourceType = TOPIC) -> Acl:
-    return Acl(kind, name, pattern, ALICE, "*", Operation.READ, ALLOW)
+    return Acl(kind, name, pattern, ALICE, "*", AclOperation.READ, ALLOW)
 
 
 def concerns(acl: Acl, name: str) -> bool:
@@ -56,7 +56,7 @@ def test_what_concerns_a_name_is_found_after_any_additions_and_removals(
     assert found == sorted(repr(acl) for acl in left if concerns(acl, name))
 
 
-def record(record_id: bytes, name: str = "t", operation: int = Operation.READ) -> AccessControlEntryRecord:
+def record(record_id: bytes, name: str = "t", operation: int = AclOperation.READ) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(
         id=record_id,
         resource_type=TOPIC,
@@ -95,7 +95,7 @@ def test_a_snapshot_keeps_every_acl_also_with_numbers_from_a_newer_version() -> 
     image = image_of(record(TWO, operation=99), record(ONE))
     assert list(image.records()) == [record(ONE), record(TWO, operation=99)]
     assert image_of_snapshot(image.records(), 1, 1) == image
-    assert Operation(99) is Operation.UNKNOWN
+    assert AclOperation(99) is AclOperation.UNKNOWN
 
 
 def test_an_acl_that_comes_twice_or_goes_without_having_been_there_is_a_wrong_cluster() -> None:
@@ -105,16 +105,16 @@ def test_an_acl_that_comes_twice_or_goes_without_having_been_there_is_a_wrong_cl
         image_of(RemoveAccessControlEntryRecord(id=ONE))
 
 
-ANY = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.ANY, Permission.ANY)
+ANY = AclFilter(ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
 
 
 def test_filters_mean_everything_that_they_do_not_name() -> None:
     given = [
-        Acl(kind, name, pattern, principal, "*", Operation.READ, ALLOW)
+        Acl(kind, name, pattern, principal, "*", AclOperation.READ, ALLOW)
         for kind, name, pattern, principal in product([TOPIC, GROUP], ["a", "*"], [LITERAL, PREFIXED], [ALICE, BOB])
     ]
     assert [acl for acl in given if ANY.matches(acl)] == given
-    some = AclFilter(TOPIC, "a", LITERAL, ALICE, "*", Operation.READ, ALLOW)
+    some = AclFilter(TOPIC, "a", LITERAL, ALICE, "*", AclOperation.READ, ALLOW)
     assert [acl for acl in given if some.matches(acl)] == [given[0]]
 
 
@@ -129,8 +129,8 @@ def test_filters_mean_everything_that_they_do_not_name() -> None:
 )
 def test_a_filter_with_a_name_matches_by_its_pattern_type(pattern: PatternType, expected: set[tuple[str, int]]) -> None:
     given = [
-        Acl(TOPIC, name, kind, ALICE, "*", Operation.READ, ALLOW)
+        Acl(TOPIC, name, kind, ALICE, "*", AclOperation.READ, ALLOW)
         for name, kind in product(["a", "ab", "b", "*"], [LITERAL, PREFIXED])
     ]
-    wanted = AclFilter(TOPIC, "ab", pattern, None, None, Operation.ANY, Permission.ANY)
+    wanted = AclFilter(TOPIC, "ab", pattern, None, None, AclOperation.ANY, AclPermissionType.ANY)
     assert {(acl.resource_name, acl.pattern_type) for acl in given if wanted.matches(acl)} == expected

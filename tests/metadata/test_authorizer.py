@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heirlog.metadata.acls import Acl, Acls, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import Acl, AclOperation, AclPermissionType, Acls, PatternType, ResourceType
 from heirlog.metadata.authorizer import DECISIONS_MAX, Authorizer
 from heirlog.protocol.types import Uuid
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
-ALLOW, DENY = Permission.ALLOW, Permission.DENY
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 ALICE, BOB, HOST = "User:alice", "User:bob", "10.0.0.1"
 
 names = st.sampled_from(["*", "a", "aa", "ab", "aab", "b", "*a"])
 principals = st.sampled_from([ALICE, BOB, "User:*"])
 hosts = st.sampled_from([HOST, "10.0.0.2", "*"])
-operations = st.sampled_from([o for o in Operation if o not in (Operation.UNKNOWN, Operation.ANY)])
+operations = st.sampled_from([o for o in AclOperation if o not in (AclOperation.UNKNOWN, AclOperation.ANY)])
 acls = st.builds(
     Acl,
     resource_type=st.sampled_from([TOPIC, GROUP]),
@@ -31,11 +31,11 @@ acls = st.builds(
 )
 
 
-def allow(name: str, operation: Operation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
+def allow(name: str, operation: AclOperation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
     return Acl(TOPIC, name, pattern, principal, "*", operation, ALLOW)
 
 
-def deny(name: str, operation: Operation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
+def deny(name: str, operation: AclOperation, pattern: PatternType = LITERAL, principal: str = ALICE) -> Acl:
     return Acl(TOPIC, name, pattern, principal, "*", operation, DENY)
 
 
@@ -59,80 +59,80 @@ def concerns(acl: Acl, kind: ResourceType, name: str) -> bool:
     return acl.resource_name in (name, "*")
 
 
-def naive(given: list[Acl], principal: str, host: str, operation: Operation, name: str, by_default: bool) -> bool:
+def naive(given: list[Acl], principal: str, host: str, operation: AclOperation, name: str, by_default: bool) -> bool:
     """KIP-11 and KIP-290, said once more and without any index."""
     concerned = [acl for acl in given if concerns(acl, TOPIC, name)]
     if not concerned:
         return by_default
     mine = [acl for acl in concerned if acl.principal in (principal, "User:*") and acl.host in (host, "*")]
-    if any(acl.permission == DENY and acl.operation in (operation, Operation.ALL) for acl in mine):
+    if any(acl.permission == DENY and acl.operation in (operation, AclOperation.ALL) for acl in mine):
         return False
-    enough = {operation, Operation.ALL}
-    if operation == Operation.DESCRIBE:
-        enough |= {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}
-    if operation == Operation.DESCRIBE_CONFIGS:
-        enough |= {Operation.ALTER_CONFIGS}
+    enough = {operation, AclOperation.ALL}
+    if operation == AclOperation.DESCRIBE:
+        enough |= {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
+    if operation == AclOperation.DESCRIBE_CONFIGS:
+        enough |= {AclOperation.ALTER_CONFIGS}
     return any(acl.permission == ALLOW and acl.operation in enough for acl in mine)
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(acls, max_size=12), principals, hosts, operations, names, st.booleans())
 def test_decisions_are_those_of_a_naive_definition(
-    given: list[Acl], principal: str, host: str, operation: Operation, name: str, by_default: bool
+    given: list[Acl], principal: str, host: str, operation: AclOperation, name: str, by_default: bool
 ) -> None:
     decided = authorizer(*given, by_default=by_default).may(principal, host, operation, TOPIC, name)
     assert decided == naive(given, principal, host, operation, name, by_default)
 
 
 def test_denying_outweighs_allowing_wherever_it_stands() -> None:
-    asked = authorizer(allow("orders", Operation.ALL), deny("ord", Operation.WRITE, PREFIXED, "User:*"))
-    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "orders")
-    assert not asked.may(ALICE, HOST, Operation.WRITE, TOPIC, "orders")
+    asked = authorizer(allow("orders", AclOperation.ALL), deny("ord", AclOperation.WRITE, PREFIXED, "User:*"))
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "orders")
+    assert not asked.may(ALICE, HOST, AclOperation.WRITE, TOPIC, "orders")
 
 
 def test_denying_an_operation_denies_nothing_that_it_implies() -> None:
-    asked = authorizer(allow("*", Operation.WRITE), deny("t", Operation.READ))
-    assert asked.may(ALICE, HOST, Operation.DESCRIBE, TOPIC, "t")
-    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+    asked = authorizer(allow("*", AclOperation.WRITE), deny("t", AclOperation.READ))
+    assert asked.may(ALICE, HOST, AclOperation.DESCRIBE, TOPIC, "t")
+    assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t")
 
 
 def test_a_super_user_may_do_what_is_denied_to_everybody() -> None:
-    asked = authorizer(deny("*", Operation.ALL, principal="User:*"))
-    assert asked.may("User:admin", HOST, Operation.WRITE, TOPIC, "t")
-    assert not asked.may(ALICE, HOST, Operation.WRITE, TOPIC, "t")
+    asked = authorizer(deny("*", AclOperation.ALL, principal="User:*"))
+    assert asked.may("User:admin", HOST, AclOperation.WRITE, TOPIC, "t")
+    assert not asked.may(ALICE, HOST, AclOperation.WRITE, TOPIC, "t")
 
 
 def test_one_acl_on_a_resource_ends_the_default_for_everybody() -> None:
-    asked = authorizer(allow("t", Operation.READ), by_default=True)
-    assert not asked.may(BOB, HOST, Operation.READ, TOPIC, "t")
-    assert asked.may(BOB, HOST, Operation.READ, TOPIC, "other")
-    assert asked.may(BOB, HOST, Operation.READ, GROUP, "t")
+    asked = authorizer(allow("t", AclOperation.READ), by_default=True)
+    assert not asked.may(BOB, HOST, AclOperation.READ, TOPIC, "t")
+    assert asked.may(BOB, HOST, AclOperation.READ, TOPIC, "other")
+    assert asked.may(BOB, HOST, AclOperation.READ, GROUP, "t")
 
 
 def test_an_acl_on_every_name_is_on_names_that_begin_with_an_asterisk_too() -> None:
-    asked = authorizer(Acl(GROUP, "*", LITERAL, "User:*", "*", Operation.READ, DENY), by_default=True)
-    assert not asked.may(ALICE, HOST, Operation.READ, GROUP, "*a")
+    asked = authorizer(Acl(GROUP, "*", LITERAL, "User:*", "*", AclOperation.READ, DENY), by_default=True)
+    assert not asked.may(ALICE, HOST, AclOperation.READ, GROUP, "*a")
 
 
 def test_decisions_end_with_the_acls_that_they_were_made_on() -> None:
-    held = holding(allow("t", Operation.READ))
+    held = holding(allow("t", AclOperation.READ))
     asked = Authorizer([], False, lambda: held)
-    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
-    held.put(Uuid(bytes(15) + b"\x07"), deny("t", Operation.READ))
-    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t")
+    held.put(Uuid(bytes(15) + b"\x07"), deny("t", AclOperation.READ))
+    assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t")
     held = holding()
-    assert not asked.may(ALICE, HOST, Operation.READ, TOPIC, "t")
-    held = holding(allow("t", Operation.READ))
-    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t"), "of an image that a snapshot replaced"
+    assert not asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t")
+    held = holding(allow("t", AclOperation.READ))
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t"), "of an image that a snapshot replaced"
 
 
 def test_no_more_is_remembered_than_there_is_room_for() -> None:
-    asked = authorizer(allow("t", Operation.READ))
+    asked = authorizer(allow("t", AclOperation.READ))
     for number in range(DECISIONS_MAX + 10):
-        asked.may(ALICE, HOST, Operation.READ, TOPIC, f"name-{number}")
+        asked.may(ALICE, HOST, AclOperation.READ, TOPIC, f"name-{number}")
     assert len(asked._decisions) <= DECISIONS_MAX
     before = len(asked._decisions)
-    assert asked.may(ALICE, HOST, Operation.READ, TOPIC, "t" * 30_000) is False
+    assert asked.may(ALICE, HOST, AclOperation.READ, TOPIC, "t" * 30_000) is False
     assert len(asked._decisions) == before
 
 
@@ -140,21 +140,21 @@ def test_no_more_is_remembered_than_there_is_room_for() -> None:
     ("given", "expected"),
     [
         ([], False),
-        ([allow("t", Operation.WRITE)], True),
-        ([allow("t", Operation.READ)], False),
-        ([allow("t", Operation.WRITE), deny("t", Operation.WRITE)], False),
-        ([allow("tt", Operation.WRITE), deny("t", Operation.WRITE)], True),
-        ([allow("tt", Operation.WRITE), deny("t", Operation.WRITE, PREFIXED)], False),
-        ([allow("t", Operation.WRITE, PREFIXED), deny("t", Operation.WRITE)], True),
-        ([allow("t", Operation.WRITE), deny("*", Operation.ALL)], False),
-        ([allow("*", Operation.WRITE), deny("t", Operation.WRITE, PREFIXED)], True),
+        ([allow("t", AclOperation.WRITE)], True),
+        ([allow("t", AclOperation.READ)], False),
+        ([allow("t", AclOperation.WRITE), deny("t", AclOperation.WRITE)], False),
+        ([allow("tt", AclOperation.WRITE), deny("t", AclOperation.WRITE)], True),
+        ([allow("tt", AclOperation.WRITE), deny("t", AclOperation.WRITE, PREFIXED)], False),
+        ([allow("t", AclOperation.WRITE, PREFIXED), deny("t", AclOperation.WRITE)], True),
+        ([allow("t", AclOperation.WRITE), deny("*", AclOperation.ALL)], False),
+        ([allow("*", AclOperation.WRITE), deny("t", AclOperation.WRITE, PREFIXED)], True),
     ],
 )
 def test_whether_any_topic_may_be_written_to(given: list[Acl], expected: bool) -> None:
-    assert authorizer(*given).may_any(ALICE, HOST, Operation.WRITE, TOPIC) is expected
+    assert authorizer(*given).may_any(ALICE, HOST, AclOperation.WRITE, TOPIC) is expected
 
 
 def test_all_operations_of_a_resource_in_one_bit_field() -> None:
-    asked = authorizer(allow("t", Operation.READ), allow("t", Operation.ALTER_CONFIGS))
+    asked = authorizer(allow("t", AclOperation.READ), allow("t", AclOperation.ALTER_CONFIGS))
     assert asked.operations(ALICE, HOST, TOPIC, "t") == 1 << 3 | 1 << 8 | 1 << 10 | 1 << 11
     assert asked.operations(BOB, HOST, TOPIC, "t") == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.basis import EARLIER_MAX, Basis
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.metadata_record import decode_record, encode_record
 from heirlog.protocol.records import PartitionChangeRecord, PartitionRecord, TopicRecord
 from heirlog.protocol.types import Uuid
@@ -38,7 +38,7 @@ def image_after(*records: PartitionChangeRecord) -> Image:
     return image
 
 
-def partition(image: Image) -> PartitionState:
+def partition(image: Image) -> PartitionRegistration:
     found = image.partition(TOPIC, 0)
     assert found is not None
     return found

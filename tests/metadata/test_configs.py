@@ -6,7 +6,7 @@ import pytest
 
 from heirlog.metadata.apply import apply, apply_all
 from heirlog.metadata.config_def import ConfigError, StaticConfig, parse_static
-from heirlog.metadata.configs import Source, describe, describe_broker, describe_topic, server_value, topic_value
+from heirlog.metadata.configs import ConfigSource, describe, describe_broker, describe_topic, server_value, topic_value
 from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import min_isr_of
@@ -132,32 +132,32 @@ def test_describe_shows_sources_and_synonyms() -> None:
     image = image_of(config(TOPIC_RESOURCE, "foo", "retention.ms", "7"))
     static = node(log_retention_hours="2")
     (entry,) = [e for e in describe_topic(image, static, "foo") if e.name == "retention.ms"]
-    assert (entry.value, entry.source) == ("7", Source.DYNAMIC_TOPIC)
+    assert (entry.value, entry.source) == ("7", ConfigSource.DYNAMIC_TOPIC)
     assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
-        ("retention.ms", "7", Source.DYNAMIC_TOPIC),
+        ("retention.ms", "7", ConfigSource.DYNAMIC_TOPIC),
     ]
 
 
 def test_synonyms_of_a_topic_begin_with_the_finest_unit_as_on_kafka() -> None:
-    def told(static: StaticConfig) -> tuple[str | None, Source, list[tuple[str, str | None, Source]]]:
+    def told(static: StaticConfig) -> tuple[str | None, ConfigSource, list[tuple[str, str | None, ConfigSource]]]:
         (entry,) = [e for e in describe_topic(image_of(), static, "foo") if e.name == "retention.ms"]
         return entry.value, entry.source, [(s.name, s.value, s.source) for s in entry.synonyms]
 
-    assert told(node(log_retention_hours="2")) == ("7200000", Source.DEFAULT, [])
+    assert told(node(log_retention_hours="2")) == ("7200000", ConfigSource.DEFAULT, [])
     assert told(node(log_retention_hours="2", log_retention_ms="5")) == (
         "5",
-        Source.STATIC_BROKER,
+        ConfigSource.STATIC_BROKER,
         [
-            ("log.retention.ms", "5", Source.STATIC_BROKER),
-            ("log.retention.hours", "2", Source.STATIC_BROKER),
-            ("log.retention.hours", "168", Source.DEFAULT),
+            ("log.retention.ms", "5", ConfigSource.STATIC_BROKER),
+            ("log.retention.hours", "2", ConfigSource.STATIC_BROKER),
+            ("log.retention.hours", "168", ConfigSource.DEFAULT),
         ],
     )
 
 
 def test_describe_of_a_broker_says_what_can_change() -> None:
     entries = {entry.name: entry for entry in describe(image_of(), node(), BROKER_RESOURCE, "1")}
-    assert entries["node.id"].read_only and entries["node.id"].source == Source.STATIC_BROKER
+    assert entries["node.id"].read_only and entries["node.id"].source == ConfigSource.STATIC_BROKER
     assert not entries["log.retention.ms"].read_only
     image = image_of(config(BROKER_RESOURCE, "", "min.insync.replicas", "2"))
     assert [(e.name, e.value) for e in describe_broker(image, node(), "")] == [("min.insync.replicas", "2")]
@@ -167,8 +167,8 @@ def test_describe_of_a_broker_says_what_can_change() -> None:
 def test_super_users_have_no_default_among_their_synonyms() -> None:
     static = node(**{"super.users": "User:admin"})
     (entry,) = [entry for entry in describe(image_of(), static, BROKER_RESOURCE, "1") if entry.name == "super.users"]
-    assert entry.source == Source.STATIC_BROKER
-    assert [(synonym.value, synonym.source) for synonym in entry.synonyms] == [(None, Source.STATIC_BROKER)]
+    assert entry.source == ConfigSource.STATIC_BROKER
+    assert [(synonym.value, synonym.source) for synonym in entry.synonyms] == [(None, ConfigSource.STATIC_BROKER)]
 
 
 @pytest.mark.parametrize("broker", ["", "1"])

@@ -6,7 +6,7 @@ import pytest
 from metadata.test_configs import config, image_of, node
 
 from heirlog.metadata.config_def import ConfigError
-from heirlog.metadata.configs import Source, describe_group
+from heirlog.metadata.configs import ConfigSource, describe_group
 from heirlog.metadata.group_configs import validate_group_configs
 from heirlog.metadata.image import GROUP_RESOURCE
 
@@ -50,7 +50,7 @@ def test_a_group_is_described_with_its_own_values_and_the_servers() -> None:
     image = image_of(config(GROUP_RESOURCE, "g", "consumer.session.timeout.ms", "50000"))
     static = node(group_consumer_session_timeout_ms="46000")
     (own,) = [one for one in describe_group(image, static, "g") if one.name == "consumer.session.timeout.ms"]
-    assert (own.value, own.source, own.read_only) == ("50000", Source.DYNAMIC_GROUP, False)
-    assert [(one.value, one.source) for one in own.synonyms] == [("50000", 8), ("46000", Source.DEFAULT)]
+    assert (own.value, own.source, own.read_only) == ("50000", ConfigSource.DYNAMIC_GROUP, False)
+    assert [(one.value, one.source) for one in own.synonyms] == [("50000", 8), ("46000", ConfigSource.DEFAULT)]
     (other,) = [one for one in describe_group(image, static, "h") if one.name == "consumer.session.timeout.ms"]
-    assert (other.value, other.source) == ("46000", Source.DEFAULT)
+    assert (other.value, other.source) == ("46000", ConfigSource.DEFAULT)

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heirlog.metadata.apply import UnsupportedRecord, apply, apply_all, image_of_snapshot
+from heirlog.metadata.broker_partitions import BrokerPartitions
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, Image
-from heirlog.metadata.journal import Journal
-from heirlog.metadata.seats import Seats
+from heirlog.metadata.journal import ImageJournal
 from heirlog.protocol.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -54,9 +54,9 @@ def partition(topic_id: bytes = FOO, number: int = 0, **more: Any) -> PartitionR
 FIRST = (TopicRecord(name="foo", topic_id=FOO), partition())
 
 
-def seats_from_scratch(image: Image) -> tuple[Seats, Seats, Seats]:
+def seats_from_scratch(image: Image) -> tuple[BrokerPartitions, BrokerPartitions, BrokerPartitions]:
     """The slow second definition of the three indexes."""
-    isr, elr, leaders = Seats(), Seats(), Seats()
+    isr, elr, leaders = BrokerPartitions(), BrokerPartitions(), BrokerPartitions()
     for topic_id, partitions in image.partitions.items():
         for number, state in partitions.items():
             isr.move(topic_id, number, (), state.isr)
@@ -202,7 +202,7 @@ def _records() -> st.SearchStrategy[Any]:
     )
 
 
-def apply_if_sensible(image: Image, record: Any, journal: Journal | None) -> None:
+def apply_if_sensible(image: Image, record: Any, journal: ImageJournal | None) -> None:
     """Random records may contradict the image in ways a log never does: those are left out, by trying on a copy."""
     trial = image_of_snapshot(image.records(), image.offset, image.epoch) if image.open_transaction is None else None
     if trial is not None and not isinstance(record, BeginTransactionRecord):

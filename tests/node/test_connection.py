@@ -8,8 +8,8 @@ import pytest
 from heirlog.apis.common.api import Role
 from heirlog.context import CLOSE, NO_ANSWER
 from heirlog.node.connection import LARGE_ANSWER_COST, QUEUE_LIMIT, ClientConnection, ReadAhead
-from heirlog.node.request_meter import RequestMeter, quantiles_ms
-from heirlog.node.router import Listener
+from heirlog.node.request_metrics import RequestMetrics, quantiles_ms
+from heirlog.node.router import ListenerRoutes
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, encode_request
@@ -26,7 +26,7 @@ from heirlog.protocol.types import Endpoint
 
 ADDRESS = Endpoint("localhost", 9092)
 PRODUCE, FETCH, HEARTBEAT = 0, 1, 12
-LISTENER = Listener("PLAINTEXT", ADDRESS, ADDRESS, Role.BROKER)
+LISTENER = ListenerRoutes("PLAINTEXT", ADDRESS, ADDRESS, Role.BROKER)
 
 
 class Wire:
@@ -54,14 +54,14 @@ class Brain:
 
     def __init__(self) -> None:
         self.ticks_ns = count(0, 1_000_000)
-        self.requests: Any = RequestMeter(lambda: next(self.ticks_ns))
+        self.requests: Any = RequestMetrics(lambda: next(self.ticks_ns))
         self.answers: dict[int, Any] = {}
         self.refused: list[str] = []
         self.gone: list[ClientConnection] = []
         self.read_ahead = ReadAhead(500)
         self.holds_requests = False
 
-    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Any) -> Any:
+    def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Any) -> Any:
         return self.answers[header.correlation_id]
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:

@@ -8,7 +8,7 @@ from broker.fakes import FakeEnv, registered
 
 from heirlog.apis.common.api import Role
 from heirlog.metadata.image import Image
-from heirlog.node.read_your_writes import WAIT_MS, EveryBroker, OwnImage
+from heirlog.node.read_your_writes import WAIT_MS, LocalImageWaits, MetadataPropagation
 from heirlog.node.router import ROUTES
 from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey
@@ -23,7 +23,7 @@ class World:
         self.image = Image()
         for broker in brokers:
             self.set(broker, fenced=broker in fenced)
-        self.every_broker = EveryBroker(self.env, lambda: self.image, CONTROLLER)  # type: ignore[arg-type]
+        self.every_broker = MetadataPropagation(self.env, lambda: self.image, CONTROLLER)  # type: ignore[arg-type]
 
     def set(self, broker: int, **more: Any) -> None:
         self.image.set_broker(BrokerId(broker), registered(broker, **more), None)
@@ -144,7 +144,7 @@ def test_a_client_that_leaves_takes_its_wait_along() -> None:
 
 def test_a_forwarded_answer_waits_for_the_image_of_its_own_broker() -> None:
     env, applied, heard = FakeEnv(), [4], []
-    own = OwnImage(env, lambda: applied[0])  # type: ignore[arg-type]
+    own = LocalImageWaits(env, lambda: applied[0])  # type: ignore[arg-type]
     own.when_applied(4, lambda: heard.append("there"))
     own.when_applied(5, lambda: heard.append("next"))
     own.when_applied(9, lambda: heard.append("late"))

@@ -11,10 +11,10 @@ from typing import Any
 
 from heirlog.blocking.cluster import BlockingClient
 from heirlog.blocking.connection import Connection
-from heirlog.drill.observe import Observer, View
+from heirlog.drill.observe import PartitionObserver, View
 from heirlog.metadata.apply import apply
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.batch import InvalidBatch, decode_records, encode_batch, walk
 from heirlog.protocol.messages import (
     CreateTopicsRequest,
@@ -76,13 +76,13 @@ def topics(cluster: Cluster) -> dict[str, bytes]:
 
 def view_of(cluster: Cluster, topic: str) -> View | None:
     with client_of(cluster) as client:
-        return Observer(client, topic).view()
+        return PartitionObserver(client, topic).view()
 
 
 def wait_for(cluster: Cluster, topic: str, condition: Callable[[View], bool], timeout_s: float = 60.0) -> View:
     """The first view of partition 0 that satisfies the condition."""
     with client_of(cluster, 2.0) as client:
-        return Observer(client, topic).wait(f"{topic}-0", condition, timeout_s)
+        return PartitionObserver(client, topic).wait(f"{topic}-0", condition, timeout_s)
 
 
 def batch(*values: bytes) -> bytearray:
@@ -178,7 +178,7 @@ def metadata_records(cluster: Cluster, node: int) -> list[tuple[int, Any]]:
     return found
 
 
-def history(cluster: Cluster, topic: str, controller: int = 100) -> list[PartitionState]:
+def history(cluster: Cluster, topic: str, controller: int = 100) -> list[PartitionRegistration]:
     """Every state that partition 0 has had, from the controller's metadata log.
 
     For a state that the next record ends: a poll may come too late for it.

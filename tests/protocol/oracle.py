@@ -19,7 +19,7 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.serial import entity_reader, entity_writer
 from kio.serial._introspect import classify_field, get_field_tag, get_schema_field_type, is_optional
 
-from heirlog.protocol.api import APIS, Api
+from heirlog.protocol.api import APIS, ApiSchema
 from heirlog.protocol.primitives import Message
 
 ERROR_CODES = list(KioErrorCode)
@@ -27,7 +27,7 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16}
 
 
-def cases() -> list[tuple[Api, str, int]]:
+def cases() -> list[tuple[ApiSchema, str, int]]:
     """Every API, both directions, every version that Kafka has too."""
     return [
         (api, kind, version)
@@ -37,7 +37,7 @@ def cases() -> list[tuple[Api, str, int]]:
     ]
 
 
-def kio_class(api: Api, kind: str, version: int) -> Any:
+def kio_class(api: ApiSchema, kind: str, version: int) -> Any:
     module = importlib.import_module(f"kio.schema.{api.module}.v{version}.{kind}")
     return getattr(module, api.name + kind.capitalize())
 
@@ -149,11 +149,11 @@ def ours_bytes(parts: list[Any]) -> bytes:
     return b"".join(parts)
 
 
-def random_message_bytes(rng: random.Random, api: Api, kind: str, version: int) -> bytes:
+def random_message_bytes(rng: random.Random, api: ApiSchema, kind: str, version: int) -> bytes:
     return kio_bytes(random_entity(rng, kio_class(api, kind, version)))
 
 
-def our_class(api: Api, kind: str) -> type[Message]:
+def our_class(api: ApiSchema, kind: str) -> type[Message]:
     from heirlog.protocol.api import request_class, response_class
 
     return request_class(api.key) if kind == "request" else response_class(api.key)

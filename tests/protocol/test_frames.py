@@ -12,7 +12,7 @@ from protocol import oracle
 
 from heirlog.env import Region
 from heirlog.protocol import frames
-from heirlog.protocol.api import APIS, Api, UnknownApi
+from heirlog.protocol.api import APIS, ApiSchema, UnknownApi
 from heirlog.protocol.frames import (
     RequestHeader,
     decode_request,
@@ -42,7 +42,7 @@ def _frame(parts: list[object]) -> memoryview:
 
 @pytest.mark.parametrize("client_id", [None, "", "client-ß"])
 @pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-v{version}" for api, version in CASES])
-def test_a_request_frame_is_that_of_kio_and_is_read_again(api: Api, version: int, client_id: str | None) -> None:
+def test_a_request_frame_is_that_of_kio_and_is_read_again(api: ApiSchema, version: int, client_id: str | None) -> None:
     request = oracle.our_class(api, "request")()
     header = RequestHeader(api.key, version, 77, client_id)
     frame = _frame(list(encode_request(header, request)))
@@ -60,7 +60,7 @@ def test_a_request_frame_is_that_of_kio_and_is_read_again(api: Api, version: int
 
 
 @pytest.mark.parametrize(("api", "version"), CASES, ids=[f"{api.name}-v{version}" for api, version in CASES])
-def test_a_response_frame_is_read_again(api: Api, version: int) -> None:
+def test_a_response_frame_is_read_again(api: ApiSchema, version: int) -> None:
     response = oracle.our_class(api, "response")()
     frame = _frame(list(encode_response(api.key, version, -5, response)))
     assert decode_response(api.key, version, frame) == (-5, response)

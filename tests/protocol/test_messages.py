@@ -10,7 +10,7 @@ import pytest
 from protocol import oracle
 
 from heirlog.env import Region
-from heirlog.protocol.api import Api
+from heirlog.protocol.api import ApiSchema
 from heirlog.protocol.messages import (
     AlterPartitionResponse,
     FetchRequest,
@@ -36,7 +36,7 @@ each_case = pytest.mark.parametrize(
 
 
 @each_case
-def test_reads_and_writes_what_kio_writes_and_reads(api: Api, kind: str, version: int) -> None:
+def test_reads_and_writes_what_kio_writes_and_reads(api: ApiSchema, kind: str, version: int) -> None:
     rng = random.Random(f"{api.name} {kind} {version}")
     cls = oracle.our_class(api, kind)
     theirs = oracle.kio_class(api, kind, version)
@@ -52,7 +52,7 @@ def test_reads_and_writes_what_kio_writes_and_reads(api: Api, kind: str, version
 
 
 @each_case
-def test_every_prefix_of_a_message_is_malformed(api: Api, kind: str, version: int) -> None:
+def test_every_prefix_of_a_message_is_malformed(api: ApiSchema, kind: str, version: int) -> None:
     rng = random.Random(f"prefix {api.name} {kind} {version}")
     cls = oracle.our_class(api, kind)
     data = b""
@@ -65,7 +65,7 @@ def test_every_prefix_of_a_message_is_malformed(api: Api, kind: str, version: in
 
 
 @each_case
-def test_broken_bytes_raise_malformed_or_nothing(api: Api, kind: str, version: int) -> None:
+def test_broken_bytes_raise_malformed_or_nothing(api: ApiSchema, kind: str, version: int) -> None:
     rng = random.Random(f"broken {api.name} {kind} {version}")
     cls = oracle.our_class(api, kind)
     valid = oracle.random_message_bytes(rng, api, kind, version)[:2000]
@@ -106,7 +106,7 @@ def test_control_records_are_those_of_kio(key: int) -> None:
 
 
 @each_case
-def test_a_message_of_defaults_survives_the_wire(api: Api, kind: str, version: int) -> None:
+def test_a_message_of_defaults_survives_the_wire(api: ApiSchema, kind: str, version: int) -> None:
     cls = oracle.our_class(api, kind)
     assert decode(cls, oracle.ours_bytes(encode(cls(), version)), version) == cls()
 

@@ -11,7 +11,7 @@ import pytest
 
 from heirlog.protocol.frames import RequestHeader, parse_header
 from heirlog.protocol.types import Endpoint
-from heirlog.server.transport import Connection, Server
+from heirlog.server.transport import InboundConnection, Server
 
 API_VERSIONS_V0 = struct.Struct(">ihhih")
 
@@ -19,7 +19,9 @@ API_VERSIONS_V0 = struct.Struct(">ihhih")
 class FakeClient:
     """Collects what comes up; `answer(self, header, frame)` is called for every frame."""
 
-    def __init__(self, transport: Connection, answer: Callable[[FakeClient, RequestHeader, memoryview], None]) -> None:
+    def __init__(
+        self, transport: InboundConnection, answer: Callable[[FakeClient, RequestHeader, memoryview], None]
+    ) -> None:
         self.transport = transport
         self.paused = False
         self.frames: list[bytes] = []
@@ -46,7 +48,7 @@ class FakeNode:
         self.server = Server(asyncio.get_running_loop(), self._connected, self._log, **options)
         self.endpoint = self.server.listen("PLAINTEXT", Endpoint("127.0.0.1", 0))
 
-    def _connected(self, transport: Connection) -> FakeClient:
+    def _connected(self, transport: InboundConnection) -> FakeClient:
         self.clients.append(FakeClient(transport, self._answer))
         return self.clients[-1]
 

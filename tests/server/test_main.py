@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from heirlog.server.main import LOCK_NAME, Refused, lock_directories
+from heirlog.server.main import LOCK_NAME, StartRefused, lock_directories
 
 
 def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
     held = lock_directories([str(tmp_path)], {})
-    with pytest.raises(Refused, match="in use by another process"):
+    with pytest.raises(StartRefused, match="in use by another process"):
         lock_directories([str(tmp_path)], {})
     for lock in held:
         os.close(lock)
@@ -29,7 +29,7 @@ def test_a_refused_lock_lets_go_of_the_others(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     held = lock_directories([str(tmp_path / "b")], {})
-    with pytest.raises(Refused):
+    with pytest.raises(StartRefused):
         lock_directories([str(tmp_path / "a"), str(tmp_path / "b")], {})
     for lock in lock_directories([str(tmp_path / "a")], {}) + held:
         os.close(lock)

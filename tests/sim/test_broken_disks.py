@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from heirlog.sim.run import Report, run_seed
+from heirlog.sim.run import RunReport, run_seed
 
 FIRST, _, LAST = os.environ.get("HEIRLOG_BROKEN_DISKS", "1-12").partition("-")
 SEEDS = range(int(FIRST), int(LAST or FIRST) + 1)
@@ -25,16 +25,16 @@ MUST_HAPPEN = (
 
 
 @pytest.fixture(scope="module")
-def reports() -> list[Report]:
+def reports() -> list[RunReport]:
     return [run_seed(seed, scenario="broken-disks") for seed in SEEDS]
 
 
-def test_every_seed_passes(reports: list[Report]) -> None:
+def test_every_seed_passes(reports: list[RunReport]) -> None:
     failed = [report for report in reports if not report.passed]
     assert not failed, "\n\n".join(map(str, failed[:3]))
 
 
-def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
+def test_the_seeds_went_somewhere(reports: list[RunReport]) -> None:
     total: Counter[str] = Counter()
     for report in reports:
         total.update(report.counters)
@@ -45,7 +45,7 @@ def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
         assert any(fault.endswith(how) for fault in faults), how
 
 
-def test_two_runs_of_a_seed_give_one_hash(reports: list[Report]) -> None:
+def test_two_runs_of_a_seed_give_one_hash(reports: list[RunReport]) -> None:
     assert run_seed(SEEDS[0], scenario="broken-disks").hash == reports[0].hash
 
 

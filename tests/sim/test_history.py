@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from heirlog.sim.history import (
-    Acknowledged,
+    AcknowledgedRecord,
+    KnownLoss,
     Latest,
-    Loss,
     Observed,
     duplicate,
     inconsistent_offsets,
@@ -18,7 +18,11 @@ from heirlog.sim.history import (
 
 
 def test_an_acknowledged_record_that_is_skipped_by_readers_is_lost() -> None:
-    acknowledged = [Acknowledged("t-0", 0, "a"), Acknowledged("t-0", 1, "b"), Acknowledged("t-0", 2, "c")]
+    acknowledged = [
+        AcknowledgedRecord("t-0", 0, "a"),
+        AcknowledgedRecord("t-0", 1, "b"),
+        AcknowledgedRecord("t-0", 2, "c"),
+    ]
     observed = [Observed("t-0", 0, "a"), Observed("t-0", 2, "c")]
     (finding,) = lost_write(acknowledged, observed)
     assert finding.check == "lost-write"
@@ -26,30 +30,30 @@ def test_an_acknowledged_record_that_is_skipped_by_readers_is_lost() -> None:
 
 
 def test_what_lies_above_everything_that_was_read_is_not_yet_lost() -> None:
-    assert lost_write([Acknowledged("t-0", 5, "late")], [Observed("t-0", 0, "a")]) == []
-    assert lost_write([Acknowledged("t-0", 5, "late")], []) == []
+    assert lost_write([AcknowledgedRecord("t-0", 5, "late")], [Observed("t-0", 0, "a")]) == []
+    assert lost_write([AcknowledgedRecord("t-0", 5, "late")], []) == []
 
 
 def test_an_acknowledged_tail_that_is_gone_in_the_end_was_seen_by_nobody() -> None:
-    acknowledged = [Acknowledged("t-0", 0, "a"), Acknowledged("t-0", 1, "b", time_ms=10)]
+    acknowledged = [AcknowledgedRecord("t-0", 0, "a"), AcknowledgedRecord("t-0", 1, "b", time_ms=10)]
     (finding,) = unseen(acknowledged, [Observed("t-0", 0, "a")])
     assert finding.check == "unseen" and "'b' was acknowledged at offset 1" in finding.sentence
     assert unseen(acknowledged, [Observed("t-0", 0, "a"), Observed("t-0", 1, "b")]) == []
     assert unseen(acknowledged, [Observed("t-0", 0, "a"), Observed("t-0", 1, "x")]) != []
-    assert unseen(acknowledged, [Observed("t-0", 0, "a")], [Loss("t-0", 1, 3, time_ms=20)]) == []
+    assert unseen(acknowledged, [Observed("t-0", 0, "a")], [KnownLoss("t-0", 1, 3, time_ms=20)]) == []
 
 
 def test_a_lossy_election_excuses_what_was_sent_before_it_and_lies_behind_its_start() -> None:
-    acknowledged = [Acknowledged("t-0", 1, "b", time_ms=10)]
+    acknowledged = [AcknowledgedRecord("t-0", 1, "b", time_ms=10)]
     observed = [Observed("t-0", 1, "x"), Observed("t-0", 2, "y")]
-    assert lost_write(acknowledged, observed, [Loss("t-0", 1, 3, time_ms=20)]) == []
-    assert lost_write(acknowledged, observed, [Loss("t-0", 2, 3, time_ms=20)]) != []
-    assert lost_write(acknowledged, observed, [Loss("t-0", 1, 3, time_ms=5)]) != []
-    assert lost_write(acknowledged, observed, [Loss("t-1", 1, 3, time_ms=20)]) != []
+    assert lost_write(acknowledged, observed, [KnownLoss("t-0", 1, 3, time_ms=20)]) == []
+    assert lost_write(acknowledged, observed, [KnownLoss("t-0", 2, 3, time_ms=20)]) != []
+    assert lost_write(acknowledged, observed, [KnownLoss("t-0", 1, 3, time_ms=5)]) != []
+    assert lost_write(acknowledged, observed, [KnownLoss("t-1", 1, 3, time_ms=20)]) != []
 
 
 def test_what_was_acknowledged_in_one_partition_stands_in_no_other() -> None:
-    acknowledged = [Acknowledged("r-0.aa", 0, "a"), Acknowledged("r-0.bb", 0, "b")]
+    acknowledged = [AcknowledgedRecord("r-0.aa", 0, "a"), AcknowledgedRecord("r-0.bb", 0, "b")]
     assert stray(acknowledged, [Observed("r-0.aa", 0, "a"), Observed("r-0.bb", 0, "b")]) == []
     (finding,) = stray(acknowledged, [Observed("r-0.bb", 1, "a")])
     assert finding.sentence == "'a' was acknowledged in r-0.aa and read in r-0.bb"
@@ -69,13 +73,13 @@ def test_a_value_at_two_offsets_is_a_duplicate() -> None:
 def test_a_value_that_a_loss_took_may_stand_elsewhere() -> None:
     # epoch 1 had it at 7, while the replica that wins at a loss has it at 14, of epoch 0
     observed = [Observed("t-0", 7, "a", 1), Observed("t-0", 14, "a", 0)]
-    loss = Loss("t-0", 7, 3, 100, winner=((0, 0),))
+    loss = KnownLoss("t-0", 7, 3, 100, winner=((0, 0),))
     assert duplicate(observed, losses=[loss]) == []
-    assert duplicate(observed, losses=[Loss("t-0", 20, 3, 100, winner=((0, 0),))]) != []
-    assert duplicate(observed, losses=[Loss("t-0", 7, 3, 100, winner=((0, 0), (1, 7)))]) != []
+    assert duplicate(observed, losses=[KnownLoss("t-0", 20, 3, 100, winner=((0, 0),))]) != []
+    assert duplicate(observed, losses=[KnownLoss("t-0", 7, 3, 100, winner=((0, 0), (1, 7)))]) != []
     # and what was sent again after it
     again = [Observed("t-0", 14, "a", 2), Observed("t-0", 9, "a", 3)]
-    assert duplicate(again, losses=[Loss("t-0", 9, 3, 100, winner=((2, 0),))]) == []
+    assert duplicate(again, losses=[KnownLoss("t-0", 9, 3, 100, winner=((2, 0),))]) == []
 
 
 def test_reading_an_offset_twice_is_no_duplicate() -> None:
@@ -85,22 +89,22 @@ def test_reading_an_offset_twice_is_no_duplicate() -> None:
 def test_one_offset_with_two_values_is_inconsistent() -> None:
     (finding,) = inconsistent_offsets([], [Observed("t-0", 3, "a"), Observed("t-0", 3, "b")])
     assert finding.check == "inconsistent-offsets"
-    (finding,) = inconsistent_offsets([Acknowledged("t-0", 3, "a")], [Observed("t-0", 3, "b")])
+    (finding,) = inconsistent_offsets([AcknowledgedRecord("t-0", 3, "a")], [Observed("t-0", 3, "b")])
     assert "'a' was acknowledged at offset 3, where 'b' was read" in finding.sentence
 
 
 def test_another_lineage_may_hold_another_value_at_the_same_offset() -> None:
     before, after = Observed("t-0", 3, "a", leader_epoch=1), Observed("t-0", 3, "b", leader_epoch=2)
-    losses = [Loss("t-0", 3, 2, time_ms=10)]
+    losses = [KnownLoss("t-0", 3, 2, time_ms=10)]
     assert inconsistent_offsets([], [before, after], losses) == []
-    assert inconsistent_offsets([], [before, after], [Loss("t-0", 4, 2, time_ms=10)]) != []
-    assert inconsistent_offsets([Acknowledged("t-0", 3, "a", time_ms=5)], [before, after], losses) == []
-    assert inconsistent_offsets([Acknowledged("t-0", 3, "a", time_ms=15)], [before, after], losses) != []
+    assert inconsistent_offsets([], [before, after], [KnownLoss("t-0", 4, 2, time_ms=10)]) != []
+    assert inconsistent_offsets([AcknowledgedRecord("t-0", 3, "a", time_ms=5)], [before, after], losses) == []
+    assert inconsistent_offsets([AcknowledgedRecord("t-0", 3, "a", time_ms=15)], [before, after], losses) != []
 
 
 def test_the_winner_of_a_lossy_election_may_have_an_older_tail() -> None:
     before, after = Observed("t-0", 3, "a", leader_epoch=2), Observed("t-0", 3, "b", leader_epoch=1)
-    losses = [Loss("t-0", 3, 5, time_ms=10)]
+    losses = [KnownLoss("t-0", 3, 5, time_ms=10)]
     assert inconsistent_offsets([], [before, after], losses) == []
     assert inconsistent_offsets([], [before, after]) != []
     assert inconsistent_offsets([], [after, before], losses) != []
@@ -110,7 +114,7 @@ def test_the_latest_offset_must_not_go_back_for_one_client() -> None:
     answers = [Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 2, "c")]
     (finding,) = latest_went_back(answers)
     assert finding.check == "high-watermark-regression"
-    assert latest_went_back(answers, [Loss("t-0", 9, 2, time_ms=0)]) == []
+    assert latest_went_back(answers, [KnownLoss("t-0", 9, 2, time_ms=0)]) == []
     assert latest_went_back([Latest("t-0", 10, 1, "c"), Latest("t-0", 9, 1, "d"), Latest("t-1", 3, 1, "c")]) == []
 
 
@@ -127,7 +131,7 @@ def test_a_reader_goes_on_at_the_next_offset_or_goes_back() -> None:
 
 
 def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
-    losses = [Loss("t-0", 2, 5, time_ms=0, winner=((1, 0), (5, 2)))]
+    losses = [KnownLoss("t-0", 2, 5, time_ms=0, winner=((1, 0), (5, 2)))]
     before = [read(0), read(1), read(2), read(3)]
     assert poll_skip([*before, read(2, epoch=5), read(3, epoch=5)], losses) == []
     assert poll_skip([read(0), read(1), read(2, epoch=6)], losses) == []
@@ -137,24 +141,24 @@ def test_a_reader_sees_the_beginning_of_a_new_lineage() -> None:
 
 def test_records_that_the_winner_has_are_of_the_new_lineage() -> None:
     older_tail = [read(2, epoch=0), read(3, epoch=0), read(4, epoch=5)]
-    losses = [Loss("t-0", 2, 5, time_ms=0, winner=((0, 0), (5, 4)))]
+    losses = [KnownLoss("t-0", 2, 5, time_ms=0, winner=((0, 0), (5, 4)))]
     assert poll_skip([read(0, epoch=0), read(1, epoch=0), *older_tail], losses) == []
     of_another_log = [read(2, epoch=1), read(3, epoch=1), read(4, epoch=5)]
     assert poll_skip([read(0, epoch=0), read(1, epoch=0), *of_another_log], losses) != []
 
 
 def test_what_was_acknowledged_without_an_offset_stands_anywhere_in_its_partition() -> None:
-    acknowledged = [Acknowledged("t-0", -1, "a", time_ms=10)]
+    acknowledged = [AcknowledgedRecord("t-0", -1, "a", time_ms=10)]
     assert unseen_anywhere(acknowledged, [Observed("t-0", 7, "a")]) == []
     (finding,) = unseen_anywhere(acknowledged, [Observed("t-1", 7, "a")])
     assert finding.check == "unseen" and "'a' was acknowledged without an offset" in finding.sentence
-    assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=20)]) == []
-    assert unseen_anywhere(acknowledged, [], [Loss("t-0", 1, 3, time_ms=5)]) != []
+    assert unseen_anywhere(acknowledged, [], [KnownLoss("t-0", 1, 3, time_ms=20)]) == []
+    assert unseen_anywhere(acknowledged, [], [KnownLoss("t-0", 1, 3, time_ms=5)]) != []
 
 
 def test_only_the_newest_lossy_election_decides_what_a_reader_goes_back_to() -> None:
-    with_less = Loss("t-0", 2, 3, time_ms=0, winner=((0, 0), (3, 2)))
-    with_the_tail = Loss("t-0", 2, 5, time_ms=1, winner=((0, 0), (5, 4)))
+    with_less = KnownLoss("t-0", 2, 3, time_ms=0, winner=((0, 0), (3, 2)))
+    with_the_tail = KnownLoss("t-0", 2, 5, time_ms=1, winner=((0, 0), (5, 4)))
     tail = [read(offset, epoch=0) for offset in range(4)]
     assert poll_skip([*tail, read(4, epoch=5)], [with_less, with_the_tail]) == []
     assert poll_skip([*tail, read(2, epoch=3), read(4, epoch=5)], [with_less, with_the_tail]) != []

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from heirlog.broker.isr import Committed, Isr, PendingExpand, PendingShrink
-from heirlog.broker.partition import Role
-from heirlog.metadata.state import PartitionState
+from heirlog.broker.isr import CommittedPartitionState, Isr, PendingExpandIsr, PendingShrinkIsr
+from heirlog.broker.partition import ReplicaRole
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch
 from heirlog.sim import invariants
 from heirlog.sim.invariants import Watermark
@@ -31,7 +31,7 @@ class Log:
 
 @dataclass
 class Replica:
-    role: Role
+    role: ReplicaRole
     leader: int
     high_watermark: int
     log: Log
@@ -46,7 +46,7 @@ def _ids(*ids: int) -> tuple[BrokerId, ...]:
     return tuple(map(BrokerId, ids))
 
 
-SOUND = PartitionState(
+SOUND = PartitionRegistration(
     replicas=_ids(1, 2, 3),
     isr=_ids(1),
     elr=_ids(2),
@@ -59,10 +59,10 @@ SOUND = PartitionState(
 @pytest.mark.parametrize(
     ("replica", "fetched"),
     [
-        (Replica(Role.LEADER, 1, 5, _log(9)), False),
-        (Replica(Role.FOLLOWER, 2, 5, _log(9)), True),
-        (Replica(Role.FOLLOWER, -1, 5, _log(9)), False),
-        (Replica(Role.IDLE, -1, 0, _log(9)), False),
+        (Replica(ReplicaRole.LEADER, 1, 5, _log(9)), False),
+        (Replica(ReplicaRole.FOLLOWER, 2, 5, _log(9)), True),
+        (Replica(ReplicaRole.FOLLOWER, -1, 5, _log(9)), False),
+        (Replica(ReplicaRole.IDLE, -1, 0, _log(9)), False),
     ],
 )
 def test_t1_passes_on_sound_replicas(replica: Replica, fetched: bool) -> None:
@@ -72,12 +72,12 @@ def test_t1_passes_on_sound_replicas(replica: Replica, fetched: bool) -> None:
 @pytest.mark.parametrize(
     ("replica", "fetched"),
     [
-        (Replica(Role.LEADER, 1, 10, _log(9)), False),
-        (Replica(Role.LEADER, 2, 5, _log(9)), False),
-        (Replica(Role.LEADER, 1, 5, _log(9)), True),
-        (Replica(Role.FOLLOWER, 1, 5, _log(9)), True),
-        (Replica(Role.FOLLOWER, 2, 5, _log(9)), False),
-        (Replica(Role.IDLE, -1, 5, _log(9)), True),
+        (Replica(ReplicaRole.LEADER, 1, 10, _log(9)), False),
+        (Replica(ReplicaRole.LEADER, 2, 5, _log(9)), False),
+        (Replica(ReplicaRole.LEADER, 1, 5, _log(9)), True),
+        (Replica(ReplicaRole.FOLLOWER, 1, 5, _log(9)), True),
+        (Replica(ReplicaRole.FOLLOWER, 2, 5, _log(9)), False),
+        (Replica(ReplicaRole.IDLE, -1, 5, _log(9)), True),
     ],
 )
 def test_t1_fires_on_a_state_outside_its_domain_or_a_fetcher_that_disagrees(replica: Replica, fetched: bool) -> None:
@@ -85,7 +85,7 @@ def test_t1_fires_on_a_state_outside_its_domain_or_a_fetcher_that_disagrees(repl
 
 
 def test_t1_fires_on_a_leader_that_knows_it_is_fenced() -> None:
-    leader = Replica(Role.LEADER, 1, 5, _log(9))
+    leader = Replica(ReplicaRole.LEADER, 1, 5, _log(9))
     assert invariants.t1_fenced_broker_does_not_lead(1, True, leader) is not None
     assert invariants.t1_fenced_broker_does_not_lead(1, False, leader) is None
 
@@ -105,7 +105,7 @@ def test_t2_passes_on_sound_seats() -> None:
         SOUND._replace(isr=_ids(5), elr=()),
     ],
 )
-def test_t2_fires_on_broken_seats(broken: PartitionState) -> None:
+def test_t2_fires_on_broken_seats(broken: PartitionRegistration) -> None:
     assert invariants.t2_seats_are_consistent(broken, 2, fenced=[]) is not None
 
 
@@ -113,20 +113,23 @@ def test_t2_fires_on_a_fenced_member() -> None:
     assert "fenced" in (invariants.t2_seats_are_consistent(SOUND, 2, fenced=[1]) or "")
 
 
-@pytest.mark.parametrize("isr", [Committed(_ids(1, 2)), PendingExpand(_ids(1, 2), BrokerId(3))])
+@pytest.mark.parametrize("isr", [CommittedPartitionState(_ids(1, 2)), PendingExpandIsr(_ids(1, 2), BrokerId(3))])
 def test_t3_passes_on_a_leader_that_counts_everybody(isr: Isr) -> None:
     state = SOUND._replace(isr=_ids(2, 1), elr=())
     assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is None
 
 
-@pytest.mark.parametrize("isr", [Committed(_ids(1)), Committed(_ids(1, 2, 3)), PendingShrink(_ids(1, 3), _ids(3))])
+@pytest.mark.parametrize(
+    "isr",
+    [CommittedPartitionState(_ids(1)), CommittedPartitionState(_ids(1, 2, 3)), PendingShrinkIsr(_ids(1, 3), _ids(3))],
+)
 def test_t3_fires_on_a_leader_with_an_isr_of_its_own(isr: Isr) -> None:
     state = SOUND._replace(isr=_ids(1, 2), elr=())
     assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is not None
 
 
 def test_t3_lets_a_leader_forget_the_elr_while_nothing_commits() -> None:
-    pending = PendingExpand(_ids(1), BrokerId(3))
+    pending = PendingExpandIsr(_ids(1), BrokerId(3))
     assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 2) is None
     assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 1) is not None
 

@@ -9,23 +9,23 @@ import pytest
 from heirlog.metadata.image import TOPIC_RESOURCE
 from heirlog.protocol.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
-from heirlog.sim.bystander import Violation
 from heirlog.sim.cluster import says_clean
-from heirlog.sim.plan import Plan
+from heirlog.sim.oracle import Violation
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.stage import TOPIC, Stage
 
 STOP_LIMIT_MS = 30_000
 
 
 def begun(**plan: Any) -> Stage:
-    stage = Stage(1, Plan(partitions=1, **plan))
+    stage = Stage(1, RunPlan(partitions=1, **plan))
     stage.begin()
     return stage
 
 
 def commit(stage: Stage, *records: Any) -> None:
     """As one batch that the controllers have committed."""
-    truth, judge = stage.checker.truth, stage.checker._records
+    truth, judge = stage.checker.committed, stage.checker._records
     for offset, record in enumerate(records, truth.end):
         truth._apply(record, offset, 1)
     judge.batches_end()
@@ -37,8 +37,8 @@ def change(topic_id: Uuid, **fields: Any) -> PartitionChangeRecord:
 
 def without_a_leader(stage: Stage) -> Uuid:
     """ISR empty, 2 in the ELR, 3 on LastKnownELR."""
-    topic_id = stage.checker.truth.image.topic_ids[TOPIC]
-    stage.checker.bystander.operator_elects = True
+    topic_id = stage.checker.committed.image.topic_ids[TOPIC]
+    stage.checker.oracle.operator_elects = True
     commit(stage, change(topic_id, isr=[2, 3], leader=2))
     commit(stage, change(topic_id, isr=[2], eligible_leader_replicas=[3]))
     commit(stage, change(topic_id, isr=[], eligible_leader_replicas=[2], last_known_elr=[3], leader=-1))
@@ -69,7 +69,7 @@ def test_a_clear_elr_must_not_forget_members_whatever_follows_it(elects: bool) -
 
 def test_a_broker_that_could_not_close_a_directory_has_not_stopped_cleanly() -> None:
     stage = begun(config={"log.dirs": "/data/a,/data/b"})
-    cluster, bystander = stage.cluster, stage.checker.bystander
+    cluster, oracle = stage.cluster, stage.checker.oracle
     for producer in stage.producers:
         producer.stop()
     cluster.run_for(2000)
@@ -80,7 +80,7 @@ def test_a_broker_that_could_not_close_a_directory_has_not_stopped_cleanly() -> 
     cluster.stop("broker-2")
     assert cluster.run_until(lambda: not cluster.is_up("broker-2"), STOP_LIMIT_MS)
     assert stage.world.counters["log.log-directory-offline"] == 0, "it failed as it was closed"
-    assert not bystander.is_whole(BrokerId(2))
+    assert not oracle.is_whole(BrokerId(2))
 
 
 def test_brokers_that_have_just_been_started_are_not_registered_yet() -> None:
@@ -97,7 +97,7 @@ def test_brokers_that_have_just_been_started_are_not_registered_yet() -> None:
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_broker_killed_after_its_clean_shutdown_file_was_durable_has_stopped_cleanly(at_once: bool) -> None:
     stage = begun()
-    cluster, bystander = stage.cluster, stage.checker.bystander
+    cluster, oracle = stage.cluster, stage.checker.oracle
     machine = cluster.broker(BrokerId(2))
     assert machine.running is not None
     incarnation = machine.running.broker.lifecycle.incarnation_id
@@ -107,4 +107,4 @@ def test_a_broker_killed_after_its_clean_shutdown_file_was_durable_has_stopped_c
         assert cluster.run_until(lambda: says_clean(disk, machine), STOP_LIMIT_MS)
     assert cluster.is_up(machine.name)
     cluster.kill(machine.name)
-    assert bystander.ended_cleanly(incarnation) is not at_once
+    assert oracle.ended_cleanly(incarnation) is not at_once

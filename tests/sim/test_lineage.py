@@ -1,4 +1,4 @@
-"""What a bystander knows of a partition: up to where a log holds what was committed."""
+"""What the oracle knows of a partition: up to where a log holds what was committed."""
 
 from __future__ import annotations
 

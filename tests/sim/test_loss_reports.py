@@ -29,11 +29,11 @@ class Watched:
     def __init__(self, seed: int, strategy: str = "Balanced") -> None:
         self.stage = Stage(seed, plan(World(seed).stream("plan"), strategy=strategy))
         self.stage.begin()
-        self.stage.checker.bystander.operator_elects = True
+        self.stage.checker.oracle.operator_elects = True
         self.script = Script(self.stage, "reports")
 
     def elections(self) -> set[Election]:
-        image = self.stage.checker.truth.image
+        image = self.stage.checker.committed.image
         return {
             (topic_id, index, election.leader_epoch)
             for topic_id, partitions in image.partitions.items()
@@ -44,7 +44,7 @@ class Watched:
 
     def reported(self) -> Counter[Election]:
         """In the log of the topic's leader; nothing while it has none."""
-        image = self.stage.checker.truth.image
+        image = self.stage.checker.committed.image
         state = image.partition_named(RECOVERIES_TOPIC, 0)
         node = None if state is None or not state.has_leader else self.stage.cluster.broker(state.leader).running
         partition = None if node is None else node.broker.replicas.partitions_named(RECOVERIES_TOPIC).get(0)
@@ -103,7 +103,7 @@ def test_a_leader_of_the_reports_that_dies_leaves_the_rest_to_the_next_one() -> 
     assert script.elect(UNCLEAN) == 0
     script.up(script.a, script.b)
     script.until("there is a report", lambda: bool(run.reported()))
-    state = run.stage.checker.truth.image.partition_named(RECOVERIES_TOPIC, 0)
+    state = run.stage.checker.committed.image.partition_named(RECOVERIES_TOPIC, 0)
     assert state is not None
     script.down(state.leader, POWER_CUT)
     run.until_all_are_reported()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heirlog.controller import seeding
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
 from heirlog.sim.run import run_seed
 
 LAGS_BY_ITS_OWN_COPY_IN_SYNC = 47
@@ -15,12 +15,12 @@ LAGS_BY_ITS_OWN_COPY_IN_SYNC = 47
 def test_a_seeding_that_believes_the_seats_and_broker_epochs_of_its_copy_breaks_a_rule(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broker(state: BrokerState, **changes: object) -> BrokerState:
+    def broker(state: BrokerRegistration, **changes: object) -> BrokerRegistration:
         return state
 
     without_seats = seeding.without_seats
 
-    def with_seats(state: PartitionState, found_epoch: int) -> PartitionState:
+    def with_seats(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
         return state._replace(leader_epoch=without_seats(state, found_epoch).leader_epoch)
 
     assert run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").passed

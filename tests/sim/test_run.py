@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from heirlog.sim.recoveries.catalogue import RECOVERIES
-from heirlog.sim.run import Report, run_seed
+from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,20 +71,20 @@ MUST_HAPPEN = (
 
 
 @pytest.fixture(scope="module")
-def reports() -> list[Report]:
+def reports() -> list[RunReport]:
     return [run_seed(seed, scenario=scenario) for scenario, seeds in SUITE.items() for seed in seeds]
 
 
-def test_every_seed_passes(reports: list[Report]) -> None:
+def test_every_seed_passes(reports: list[RunReport]) -> None:
     failed = [report for report in reports if not report.passed]
     assert not failed, "\n\n".join(map(str, failed[:3]))
 
 
-def test_the_drill_loses_nothing(reports: list[Report]) -> None:
+def test_the_drill_loses_nothing(reports: list[RunReport]) -> None:
     assert sum(report.lost for report in reports if report.scenario == "last-replica-standing") == 0
 
 
-def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
+def test_the_seeds_went_somewhere(reports: list[RunReport]) -> None:
     assert len(reports) >= 150
     assert sum(report.acknowledged for report in reports) / len(reports) >= 500
     assert sum(report.counters["elr_election"] > 0 for report in reports) >= 0.3 * len(reports)
@@ -98,7 +98,7 @@ def test_the_seeds_went_somewhere(reports: list[Report]) -> None:
 
 
 @pytest.mark.parametrize(("scenario", "seed"), TWICE)
-def test_two_runs_of_a_seed_give_one_hash(scenario: str, seed: int, reports: list[Report]) -> None:
+def test_two_runs_of_a_seed_give_one_hash(scenario: str, seed: int, reports: list[RunReport]) -> None:
     (first,) = [report for report in reports if (report.scenario, report.seed) == (scenario, seed)]
     assert run_seed(seed, scenario=scenario).hash == first.hash
 

@@ -8,7 +8,7 @@ from typing import Any
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import MetadataRequest, MetadataResponse
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.connection import Connection
+from heirlog.sim.connection import SimConnection
 from heirlog.sim.env import SimEnv
 from heirlog.sim.machines import Machines
 from heirlog.sim.network import Network
@@ -31,12 +31,12 @@ class Echo:
     def start(self) -> None:
         pass
 
-    def connected(self, transport: Connection) -> EchoConnection:
+    def connected(self, transport: SimConnection) -> EchoConnection:
         return EchoConnection(self, transport)
 
 
 class EchoConnection:
-    def __init__(self, node: Echo, transport: Connection) -> None:
+    def __init__(self, node: Echo, transport: SimConnection) -> None:
         self.node = node
         self.transport = transport
         self.paused = False

@@ -10,10 +10,10 @@ from storage.memory_files import MemoryFiles
 
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.storage.config import LogConfig
-from heirlog.storage.discarded import FOR_EVER, SLICE_BYTES, Copy, Discarded, Limits, parse_file_name
+from heirlog.storage.discarded import FOR_EVER, SLICE_BYTES, Discarded, DiscardedCopy, DiscardedLimits, parse_file_name
 from heirlog.storage.log import Log
 
-PLENTY = Limits(max_bytes=1 << 30, min_free_bytes=0, retention_ms=FOR_EVER)
+PLENTY = DiscardedLimits(max_bytes=1 << 30, min_free_bytes=0, retention_ms=FOR_EVER)
 FOLDER = f"{DIR}/discarded"
 
 
@@ -35,13 +35,13 @@ def filled(disk: Disk, upto: int, *, value: str = "v", epoch: int = 4, config: L
     return log
 
 
-def store(disk: Disk, limits: Limits = PLENTY, *dirs: str) -> Discarded:
+def store(disk: Disk, limits: DiscardedLimits = PLENTY, *dirs: str) -> Discarded:
     return Discarded(disk, "/data", lambda: dirs or (DIR,), limits)
 
 
-def keep(disk: Disk, log: Log, start: int, where: Discarded, epoch: int = 7) -> Copy:
+def keep(disk: Disk, log: Log, start: int, where: Discarded, epoch: int = 7) -> DiscardedCopy:
     """Copy from `start` on, as far as there is room."""
-    copy = Copy(disk, log, start, epoch, where)
+    copy = DiscardedCopy(disk, log, start, epoch, where)
     if copy.begin():
         while copy.step():
             pass
@@ -83,7 +83,7 @@ def test_a_range_over_several_segments_and_slices_is_copied_whole() -> None:
 
 def test_the_name_is_given_when_the_bytes_are_durable_and_not_before() -> None:
     disk = Disk()
-    copy = Copy(disk, filled(disk, 3), 1, 7, store(disk))
+    copy = DiscardedCopy(disk, filled(disk, 3), 1, 7, store(disk))
     assert copy.begin() and not copy.step()
     copy.finish(lambda error: None)
     assert names(disk) == ["00000000000000000001.7.log.tmp"]
@@ -100,7 +100,7 @@ def test_the_name_is_given_when_the_bytes_are_durable_and_not_before() -> None:
 def test_what_a_stop_left_unnamed_goes_when_the_store_is_read() -> None:
     disk = Disk()
     log = filled(disk, 3)
-    copy = Copy(disk, log, 1, 7, store(disk))
+    copy = DiscardedCopy(disk, log, 1, 7, store(disk))
     assert copy.begin() and not copy.step()
     assert store(disk).kept == [] and names(disk) == []
 
@@ -111,7 +111,7 @@ def test_a_copy_made_again_by_a_log_that_has_lost_its_tail_does_not_replace_the_
     log = open_log(disk)
     log.truncate_to(8)
     disk.run()
-    assert not Copy(disk, log, 6, 7, store(disk)).begin()
+    assert not DiscardedCopy(disk, log, 6, 7, store(disk)).begin()
     assert len(list(records(disk, longer.path))) == 4
 
 
@@ -155,14 +155,14 @@ def test_nothing_is_copied_into_what_must_stay_free() -> None:
     copy = keep(disk, log, 2, where)
     assert copy.next_offset == 4
     disk.usable = 1000
-    assert not Copy(disk, log, 9, 8, where).begin()
+    assert not DiscardedCopy(disk, log, 9, 8, where).begin()
 
 
 def test_a_volume_that_others_fill_meanwhile_ends_the_copy() -> None:
     disk = Disk()
     log = filled(disk, 20, value="x" * (SLICE_BYTES // 4))
     where = store(disk, PLENTY._replace(min_free_bytes=1000))
-    copy = Copy(disk, log, 0, 7, where)
+    copy = DiscardedCopy(disk, log, 0, 7, where)
     assert copy.begin() and copy.step()
     copied = copy.next_offset
     disk.usable = 1000
@@ -177,9 +177,9 @@ def test_what_copies_under_way_were_promised_nobody_else_gets() -> None:
     log = filled(disk, 10)
     one = len(placed(0, 4, "v0"))
     where = store(disk, PLENTY._replace(max_bytes=3 * one))
-    first = Copy(disk, log, 8, 7, where)
+    first = DiscardedCopy(disk, log, 8, 7, where)
     assert first.begin()
-    second = Copy(disk, log, 7, 8, where)
+    second = DiscardedCopy(disk, log, 7, 8, where)
     assert second.begin() and not second.step()
     assert second.next_offset == 8
     first.drop()
@@ -192,7 +192,7 @@ def test_a_full_disk_leaves_nothing_behind() -> None:
     log = filled(disk, 3)
     where = store(disk)
     disk.failing_appends = {".tmp"}
-    copy = Copy(disk, log, 1, 7, where)
+    copy = DiscardedCopy(disk, log, 1, 7, where)
     assert copy.begin()
     with pytest.raises(OSError):
         copy.step()
@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_nothing_behind() -> None:
 def test_a_failed_flush_leaves_nothing_behind() -> None:
     disk = Disk()
     log = filled(disk, 3)
-    copy = Copy(disk, log, 1, 7, store(disk))
+    copy = DiscardedCopy(disk, log, 1, 7, store(disk))
     assert copy.begin() and not copy.step()
     disk.flush_error = OSError(5, "Input/output error")
     told: list[OSError | None] = []
@@ -244,7 +244,7 @@ def test_records_that_the_log_no_longer_has_are_not_missed() -> None:
     copy = keep(disk, log, 4, store(disk))
     assert next(iter(records(disk, copy.path))) == (7, "v7")
     log.increment_log_start(10)
-    assert not Copy(disk, log, 4, 8, store(disk)).begin()
+    assert not DiscardedCopy(disk, log, 4, 8, store(disk)).begin()
 
 
 @pytest.mark.parametrize("name", ["x.7.log", "00000000000000000006.log", "6.7.log.tmp", "6..log", "notes.txt"])

@@ -11,7 +11,7 @@ from storage.logs import batch
 from heirlog.protocol.batch import BatchHeader, read_header
 from heirlog.protocol.errors import ErrorCode
 from heirlog.storage.errors import LogError
-from heirlog.storage.producers import ProducerState, ProducerStates
+from heirlog.storage.producers import ProducerStateEntry, ProducerStateManager
 
 
 def header(
@@ -29,7 +29,7 @@ def header(
     )
 
 
-def verdict(states: ProducerStates, h: BatchHeader) -> object:
+def verdict(states: ProducerStateManager, h: BatchHeader) -> object:
     """Accepted (and remembered): None; a duplicate: its first offset; refused: the code."""
     try:
         original = states.check(h)
@@ -42,18 +42,18 @@ def verdict(states: ProducerStates, h: BatchHeader) -> object:
 
 
 def test_an_unknown_producer_may_begin_anywhere() -> None:
-    assert verdict(ProducerStates(), header(17)) is None
+    assert verdict(ProducerStateManager(), header(17)) is None
 
 
 def test_a_gap_is_out_of_order() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(0))
     assert verdict(states, header(2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert verdict(states, header(1)) is None
 
 
 def test_the_last_five_batches_are_duplicates_and_older_ones_are_too_old() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     for i in range(7):
         verdict(states, header(2 * i, 2, offset=100 + 2 * i))
     assert [verdict(states, header(2 * i, 2)) for i in range(2, 7)] == [104, 106, 108, 110, 112]
@@ -61,7 +61,7 @@ def test_the_last_five_batches_are_duplicates_and_older_ones_are_too_old() -> No
 
 
 def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(0, epoch=3))
     assert verdict(states, header(1, epoch=2)) == ErrorCode.INVALID_PRODUCER_EPOCH
     assert verdict(states, header(1, epoch=4)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -70,7 +70,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
 
 
 def test_sequences_wrap() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(2**31 - 2, 3, offset=5))
     assert verdict(states, header(2**31 - 2, 3)) == 5
     assert verdict(states, header(1)) is None
@@ -78,7 +78,7 @@ def test_sequences_wrap() -> None:
 
 
 def test_what_lies_before_the_first_known_batch_is_not_called_a_duplicate() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     assert verdict(states, header(60, 10)) is None
     # a producer that is told "duplicate" takes it as written, and these never were
     assert verdict(states, header(50, 10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -87,7 +87,7 @@ def test_what_lies_before_the_first_known_batch_is_not_called_a_duplicate() -> N
 
 
 def test_a_producer_expires_with_its_last_batch() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(0, timestamp_ms=1000))
     assert states.remove_expired(1099, 100) == 0
     assert states.remove_expired(1100, 100) == 1
@@ -95,7 +95,7 @@ def test_a_producer_expires_with_its_last_batch() -> None:
 
 
 def test_a_snapshot_is_kafkas_bytes() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(5, 3, epoch=2, offset=40, producer_id=7, timestamp_ms=99))
     data = states.encode()
     entry = (
@@ -113,10 +113,10 @@ def test_a_snapshot_is_kafkas_bytes() -> None:
 
 
 def test_a_snapshot_remembers_the_last_batch_of_each_producer() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     for i in range(3):
         verdict(states, header(i, offset=i))
-    again = ProducerStates.decode(states.encode())
+    again = ProducerStateManager.decode(states.encode())
     assert again is not None
     assert verdict(again, header(2)) == 2
     assert verdict(again, header(1)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
@@ -124,11 +124,11 @@ def test_a_snapshot_remembers_the_last_batch_of_each_producer() -> None:
 
 
 def test_a_snapshot_does_not_make_up_what_was_written_before_the_first_known_batch() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     for i in range(3):
         verdict(states, header(50 + 10 * i, 10, offset=10 * i))
     verdict(states, header(0, producer_id=2))
-    again = ProducerStates.decode(states.encode())
+    again = ProducerStateManager.decode(states.encode())
     assert again is not None and again.encode() == states.encode()
     assert verdict(again, header(40, 10)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert verdict(again, header(50, 10)) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
@@ -137,19 +137,19 @@ def test_a_snapshot_does_not_make_up_what_was_written_before_the_first_known_bat
 
 
 def test_a_snapshot_of_apache_kafka_vouches_for_its_batches_only() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     for i in range(3):
         verdict(states, header(i, offset=i))
     data = states.encode()
     entries = data[6:-4]
-    again = ProducerStates.decode(data[:2] + crc32c(entries).to_bytes(4, "big") + entries)
+    again = ProducerStateManager.decode(data[:2] + crc32c(entries).to_bytes(4, "big") + entries)
     assert again is not None
     assert verdict(again, header(2)) == 2
     assert verdict(again, header(1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_a_gap_that_a_leader_let_pass_is_not_called_written() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     for sequence in (0, 1, 20, 21):
         # the leader had forgotten the producer after 1, this follower had not
         states.update(header(sequence, offset=sequence))
@@ -160,9 +160,9 @@ def test_a_gap_that_a_leader_let_pass_is_not_called_written() -> None:
 
 def test_an_epoch_without_a_batch_begins_at_zero() -> None:
     """As a snapshot of Apache Kafka may have it: of a producer whose transaction has ended."""
-    states = ProducerStates()
-    states.producers[1] = ProducerState(epoch=3, last_timestamp=0, first_sequence=0)
-    again = ProducerStates.decode(states.encode())
+    states = ProducerStateManager()
+    states.producers[1] = ProducerStateEntry(epoch=3, last_timestamp=0, first_sequence=0)
+    again = ProducerStateManager.decode(states.encode())
     assert again is not None
     assert verdict(again, header(5, epoch=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert verdict(again, header(0, epoch=3)) is None
@@ -171,14 +171,14 @@ def test_an_epoch_without_a_batch_begins_at_zero() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 255))
 def test_a_damaged_snapshot_is_not_used(at: int, flip: int) -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     verdict(states, header(0))
     data = bytearray(states.encode())
     if at >= len(data):
-        assert ProducerStates.decode(bytes(data[: len(data) - 1])) is None
+        assert ProducerStateManager.decode(bytes(data[: len(data) - 1])) is None
         return
     data[at] ^= flip
-    assert ProducerStates.decode(bytes(data)) is None
+    assert ProducerStateManager.decode(bytes(data)) is None
 
 
 class Reference:
@@ -213,14 +213,14 @@ class Reference:
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(1, 3)), max_size=60))
 def test_any_sequence_of_batches_is_judged_as_by_the_reference(batches: list[tuple[int, int, int]]) -> None:
-    states, reference = ProducerStates(), Reference()
+    states, reference = ProducerStateManager(), Reference()
     for offset, (epoch, sequence, count) in enumerate(batches):
         got = verdict(states, header(sequence, count, epoch, offset * 10))
         assert got == reference.verdict(epoch, sequence, count, offset * 10)
 
 
 def test_codes_are_raised_with_a_sentence() -> None:
-    states = ProducerStates()
+    states = ProducerStateManager()
     states.update(header(0))
     with pytest.raises(LogError, match="sequence 9 does not follow, the last known one is 0"):
         states.check(header(9))

@@ -15,8 +15,8 @@ from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, r
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.alter_configs import alter_configs, replacement
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
@@ -66,7 +66,7 @@ def handle(
 API = Api(
     key=ApiKey.ALTER_CONFIGS,
     broker=Forwarded((0, 2), handle_on_broker),
-    controller=Served((0, 2), handle, needs=needs_for(Operation.ALTER_CONFIGS), guard=guard),
+    controller=Served((0, 2), handle, needs=needs_for(AclOperation.ALTER_CONFIGS), guard=guard),
     refused=refused,
     is_change=True,
     remarks="topics, groups, brokers, the cluster-wide default",

@@ -13,8 +13,8 @@ from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.create_partitions import create_partitions
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
@@ -55,7 +55,7 @@ def handle(
 API = Api(
     key=ApiKey.CREATE_PARTITIONS,
     broker=Forwarded((0, 3)),
-    controller=Served((0, 3), handle, needs=(Need(Operation.ALTER, ResourceType.TOPIC),), guard=guard),
+    controller=Served((0, 3), handle, needs=(Need(AclOperation.ALTER, ResourceType.TOPIC),), guard=guard),
     refused=refused,
     is_change=True,
 )

@@ -13,9 +13,9 @@ from heirlog.apis.common.api import Api, Forwarded, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.controller.topics import create_topics
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
@@ -55,7 +55,7 @@ def guard(call: Call[CreateTopicsRequest, CreateTopicsResponse]) -> Reply[Create
 
 def _hide_configs(call: Call[CreateTopicsRequest, CreateTopicsResponse], response: CreateTopicsResponse) -> None:
     for topic in response.topics:
-        if topic.error_code == ErrorCode.NONE and not call.may_also(Operation.DESCRIBE_CONFIGS, TOPIC, topic.name):
+        if topic.error_code == ErrorCode.NONE and not call.may_also(AclOperation.DESCRIBE_CONFIGS, TOPIC, topic.name):
             topic.topic_config_error_code = DENIED
             topic.num_partitions = topic.replication_factor = -1
             topic.configs = []
@@ -77,8 +77,8 @@ API = Api(
     controller=Served(
         (2, 7),
         handle,
-        needs=(Need(Operation.CREATE, CLUSTER), Need(Operation.CREATE, TOPIC)),
-        also=(Need(Operation.DESCRIBE_CONFIGS, TOPIC),),
+        needs=(Need(AclOperation.CREATE, CLUSTER), Need(AclOperation.CREATE, TOPIC)),
+        also=(Need(AclOperation.DESCRIBE_CONFIGS, TOPIC),),
         guard=guard,
     ),
     refused=refused,

@@ -13,7 +13,7 @@ from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, KnowsAuthorizer, OnController
 from heirlog.context import CLOSE, Context, Reply
 from heirlog.controller.acls import delete_acls
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteAclsRequest, DeleteAclsResponse

@@ -10,7 +10,7 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import admin
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -40,5 +40,5 @@ def handle(
 
 API = Api(
     key=ApiKey.DELETE_GROUPS,
-    broker=Served((0, 2), handle, needs=(Need(Operation.DELETE, ResourceType.GROUP),), guard=guard),
+    broker=Served((0, 2), handle, needs=(Need(AclOperation.DELETE, ResourceType.GROUP),), guard=guard),
 )

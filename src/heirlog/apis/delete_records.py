@@ -11,7 +11,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
@@ -48,5 +48,5 @@ def handle(
 
 API = Api(
     key=ApiKey.DELETE_RECORDS,
-    broker=Served((0, 2), handle, needs=(Need(Operation.DELETE, ResourceType.TOPIC),), guard=guard),
+    broker=Served((0, 2), handle, needs=(Need(AclOperation.DELETE, ResourceType.TOPIC),), guard=guard),
 )

@@ -12,9 +12,9 @@ from heirlog.apis.common.api import Api, Forwarded, Need, Served
 from heirlog.apis.common.call import Call, changed, without
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.controller.topics import delete_topics
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
@@ -75,14 +75,14 @@ def guard(call: Call[DeleteTopicsRequest, DeleteTopicsResponse]) -> Reply[Delete
 
 
 def _may_delete_named(call: Call[DeleteTopicsRequest, DeleteTopicsResponse], name: str) -> bool:
-    return call.may_also(Operation.DESCRIBE, TOPIC, name) and call.may(TOPIC, name)
+    return call.may_also(AclOperation.DESCRIBE, TOPIC, name) and call.may(TOPIC, name)
 
 
 def _not_deleted(
     call: Call[DeleteTopicsRequest, DeleteTopicsResponse], name: str, topic_id: bytes
 ) -> DeleteTopicsResponse.DeletableTopicResult:
     """Named as in the request. A topic that the client may describe and that does not exist is unknown."""
-    is_seen = call.may_also(Operation.DESCRIBE, TOPIC, name)
+    is_seen = call.may_also(AclOperation.DESCRIBE, TOPIC, name)
     if topic_id == ZERO_UUID and is_seen and name not in call.port.image.topic_ids:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
@@ -108,8 +108,8 @@ API = Api(
     controller=Served(
         (1, 6),
         handle,
-        needs=(Need(Operation.DELETE, CLUSTER), Need(Operation.DELETE, TOPIC)),
-        also=(Need(Operation.DESCRIBE, TOPIC),),
+        needs=(Need(AclOperation.DELETE, CLUSTER), Need(AclOperation.DELETE, TOPIC)),
+        also=(Need(AclOperation.DESCRIBE, TOPIC),),
         guard=guard,
     ),
     refused=refused,

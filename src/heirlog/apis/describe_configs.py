@@ -17,10 +17,10 @@ from heirlog.apis.common.config_permissions import denial, needs_for
 from heirlog.apis.common.config_resources import KNOWN_RESOURCES
 from heirlog.apis.common.ports import Describes, HasLogLevels
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.log_levels import LOGGERS
-from heirlog.metadata.acls import Operation
-from heirlog.metadata.configs import ConfigEntry, Source, describe
+from heirlog.metadata.acls import AclOperation
+from heirlog.metadata.configs import ConfigEntry, ConfigSource, describe
 from heirlog.metadata.definition import ConfigType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.metadata.topic_name import topic_name_error
@@ -114,7 +114,7 @@ def _loggers(node: Node) -> list[DescribeConfigsResponse.DescribeConfigsResource
         Entry(
             name=logger,
             value=node.log_levels.level_of(logger),
-            config_source=Source.DYNAMIC_BROKER_LOGGER,
+            config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
             config_type=ConfigType.STRING,
         )
         for logger in LOGGERS
@@ -162,7 +162,7 @@ def _entry(
     )
 
 
-_SERVED = Served((1, 4), handle, needs=needs_for(Operation.DESCRIBE_CONFIGS), guard=guard)
+_SERVED = Served((1, 4), handle, needs=needs_for(AclOperation.DESCRIBE_CONFIGS), guard=guard)
 API = Api(
     key=ApiKey.DESCRIBE_CONFIGS,
     broker=_SERVED,

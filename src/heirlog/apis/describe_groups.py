@@ -12,8 +12,8 @@ from heirlog.apis.common.describe import NOT_ASKED
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import admin
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
@@ -46,6 +46,6 @@ def handle(
 
 API = Api(
     key=ApiKey.DESCRIBE_GROUPS,
-    broker=Served((0, 6), handle, needs=(Need(Operation.DESCRIBE, ResourceType.GROUP),), guard=guard),
+    broker=Served((0, 6), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.GROUP),), guard=guard),
     has_large_answer=True,
 )

@@ -11,8 +11,8 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
@@ -49,7 +49,7 @@ def handle(
 
 API = Api(
     key=ApiKey.DESCRIBE_PRODUCERS,
-    broker=Served((0, 0), handle, needs=(Need(Operation.READ, ResourceType.TOPIC),), guard=guard),
+    broker=Served((0, 0), handle, needs=(Need(AclOperation.READ, ResourceType.TOPIC),), guard=guard),
     has_large_answer=True,
     remarks="idempotent producers",
 )

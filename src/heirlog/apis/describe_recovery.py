@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from heirlog.apis.common.api import DESCRIBE_CLUSTER, Api, Forwarded, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, HasConfig, NamesControllers, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.outcome import answer
+from heirlog.controller.controller_result import answer
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import ask_replicas, describe_recovery
 from heirlog.protocol.api import ApiKey

@@ -13,9 +13,9 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.describe import NOT_ASKED, TOPIC_OPERATIONS, leader_error, offline_replicas
 from heirlog.apis.common.ports import Describes
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import TopicState
+from heirlog.metadata.state import TopicImage
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -137,7 +137,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponse.DescribeTopicPartitio
 
 
 def _described(
-    image: Image, listener: str, topic: TopicState, indexes: list[int]
+    image: Image, listener: str, topic: TopicImage, indexes: list[int]
 ) -> DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic:
     described = []
     for index in indexes:
@@ -166,7 +166,7 @@ def _described(
 
 API = Api(
     key=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-    broker=Served((0, 0), handle, needs=(Need(Operation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
+    broker=Served((0, 0), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
     has_large_answer=True,
     remarks="with ELR and LastKnownELR",
 )

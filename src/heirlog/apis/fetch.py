@@ -17,7 +17,7 @@ from heirlog.apis.common.api import NODES_ONLY, Api, Need, Served
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.ports import OnBroker, OnQuorum
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FetchRequest, FetchResponse
@@ -78,8 +78,8 @@ API = Api(
         (4, 18),
         handle,
         needs=(
-            Need(Operation.READ, ResourceType.TOPIC),
-            Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
+            Need(AclOperation.READ, ResourceType.TOPIC),
+            Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),
         ),
         guard=guard,
     ),

@@ -17,8 +17,8 @@ from heirlog.apis.common.describe import leader_error
 from heirlog.apis.common.ports import CoordinatesGroups, CreatesTopics, HasImage, OnBroker
 from heirlog.broker.groups.coordinator import NAME_MAX_CHARACTERS
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -122,8 +122,8 @@ API = Api(
         (0, 6),
         handle,
         needs=(
-            Need(Operation.DESCRIBE, ResourceType.GROUP),
-            Need(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
+            Need(AclOperation.DESCRIBE, ResourceType.GROUP),
+            Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),
         ),
         guard=guard,
     ),

@@ -13,7 +13,7 @@ from heirlog.apis.common.api import NODES_ONLY, Api, Served
 from heirlog.apis.common.ports import HasConfig, OnBroker
 from heirlog.broker.replica_log_info import refused
 from heirlog.context import Context
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse

@@ -20,8 +20,8 @@ from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, r
 from heirlog.apis.common.ports import ChangesMetadata, HasLogLevels, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.alter_configs import incremental_alter_configs, increments
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -72,7 +72,7 @@ def guard(
     def denial_of(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> ErrorCode:
         if resource.resource_type != BROKER_LOGGER:
             return denial(call, resource)
-        is_peer = call.may_also(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        is_peer = call.may_also(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         return ErrorCode.NONE if is_peer else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     return alter(call, call.request.resources, denial_of, _not_altered)
@@ -129,14 +129,14 @@ API = Api(
     broker=Forwarded(
         (0, 1),
         handle_on_broker,
-        needs=(Need(Operation.ALTER_CONFIGS, ResourceType.CLUSTER),),
+        needs=(Need(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER),),
         guard=guard_on_broker,
     ),
     controller=Served(
         (0, 1),
         handle,
-        needs=needs_for(Operation.ALTER_CONFIGS),
-        also=(Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),),
+        needs=needs_for(AclOperation.ALTER_CONFIGS),
+        also=(Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),),
         guard=guard,
     ),
     refused=not_altered,

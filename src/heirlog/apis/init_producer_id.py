@@ -12,7 +12,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
@@ -45,9 +45,9 @@ API = Api(
         (0, 5),
         handle,
         needs=(
-            Need(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
-            Need(Operation.WRITE, ResourceType.TOPIC),
-            Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+            Need(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER),
+            Need(AclOperation.WRITE, ResourceType.TOPIC),
+            Need(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID),
         ),
         guard=guard,
     ),

@@ -15,7 +15,7 @@ from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.apis.common.config_resources import CLIENT_METRICS
 from heirlog.apis.common.ports import HasImage, NamesBrokers
 from heirlog.context import Context
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -54,7 +54,7 @@ def _names(node: Node, kind: int, listener: str) -> Iterator[str]:
 
 API = Api(
     key=ApiKey.LIST_CONFIG_RESOURCES,
-    broker=Served((0, 1), handle, needs=(Need(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)),
+    broker=Served((0, 1), handle, needs=(Need(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),)),
     has_large_answer=True,
     remarks="topics, brokers, their loggers, and groups that have configurations",
 )

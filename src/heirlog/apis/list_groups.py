@@ -10,7 +10,7 @@ from heirlog.apis.common.call import Call, changed
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import admin
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -35,7 +35,7 @@ API = Api(
     broker=Served(
         (0, 5),
         handle,
-        needs=(Need(Operation.DESCRIBE, ResourceType.CLUSTER), Need(Operation.DESCRIBE, ResourceType.GROUP)),
+        needs=(Need(AclOperation.DESCRIBE, ResourceType.CLUSTER), Need(AclOperation.DESCRIBE, ResourceType.GROUP)),
         guard=guard,
     ),
     has_large_answer=True,

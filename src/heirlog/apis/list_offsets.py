@@ -12,7 +12,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -45,6 +45,6 @@ def handle(node: OnBroker[ListsOffsets], request: ListOffsetsRequest, context: C
 
 API = Api(
     key=ApiKey.LIST_OFFSETS,
-    broker=Served((1, 11), handle, needs=(Need(Operation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
+    broker=Served((1, 11), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
     remarks="timestamps -1 to -6; nothing is tiered, so -5 and -6 find offset -1",
 )

@@ -10,7 +10,7 @@ from functools import partial
 from heirlog.apis.common.api import DESCRIBE_CLUSTER, Api, Forwarded, Served
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.outcome import answer
+from heirlog.controller.controller_result import answer
 from heirlog.controller.reassignments import list_reassignments
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse

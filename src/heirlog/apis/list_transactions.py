@@ -10,7 +10,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, changed
 from heirlog.broker.list_transactions import list_transactions
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 
@@ -34,6 +34,6 @@ def handle(node: object, request: ListTransactionsRequest, context: Context) -> 
 
 API = Api(
     key=ApiKey.LIST_TRANSACTIONS,
-    broker=Served((0, 2), handle, needs=(Need(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),), guard=guard),
+    broker=Served((0, 2), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),), guard=guard),
     remarks="none: no transaction can begin",
 )

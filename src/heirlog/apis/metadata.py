@@ -27,9 +27,9 @@ from heirlog.apis.common.describe import (
 )
 from heirlog.apis.common.ports import CreatesTopics, Describes, HasCluster, NamesBrokers
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import TopicState
+from heirlog.metadata.state import TopicImage
 from heirlog.metadata.topic_name import INTERNAL_TOPICS, topic_name_error
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -88,8 +88,8 @@ def _may_see(call: Call[MetadataRequest, MetadataResponse], request: MetadataReq
 
 
 def _may_create(call: Call[MetadataRequest, MetadataResponse], name: str) -> bool:
-    return call.may_also(Operation.CREATE, ResourceType.CLUSTER) or call.may_also(
-        Operation.CREATE, ResourceType.TOPIC, name
+    return call.may_also(AclOperation.CREATE, ResourceType.CLUSTER) or call.may_also(
+        AclOperation.CREATE, ResourceType.TOPIC, name
     )
 
 
@@ -194,7 +194,7 @@ def _unknown(name: str, operations: int, missing: list[str]) -> MetadataResponse
 
 
 def _described(
-    image: Image, topic: TopicState, listener: str, operations: int
+    image: Image, topic: TopicImage, listener: str, operations: int
 ) -> MetadataResponse.MetadataResponseTopic:
     partitions = []
     for index, state in sorted(image.partitions[topic.id].items()):
@@ -224,11 +224,11 @@ API = Api(
     broker=Served(
         (0, 13),
         handle,
-        needs=(Need(Operation.DESCRIBE, ResourceType.TOPIC),),
+        needs=(Need(AclOperation.DESCRIBE, ResourceType.TOPIC),),
         also=(
-            Need(Operation.CREATE, ResourceType.CLUSTER),
-            Need(Operation.CREATE, ResourceType.TOPIC),
-            Need(Operation.DESCRIBE, ResourceType.CLUSTER),
+            Need(AclOperation.CREATE, ResourceType.CLUSTER),
+            Need(AclOperation.CREATE, ResourceType.TOPIC),
+            Need(AclOperation.DESCRIBE, ResourceType.CLUSTER),
         ),
         guard=guard,
     ),

@@ -13,7 +13,7 @@ from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import CoordinatesGroups, HasEnv, OnBroker
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
@@ -62,7 +62,7 @@ API = Api(
     broker=Served(
         (2, 10),
         handle,
-        needs=(Need(Operation.READ, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)),
+        needs=(Need(AclOperation.READ, ResourceType.GROUP), Need(AclOperation.READ, ResourceType.TOPIC)),
         guard=guard,
     ),
 )

@@ -10,7 +10,7 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
@@ -56,7 +56,7 @@ API = Api(
     broker=Served(
         (0, 0),
         handle,
-        needs=(Need(Operation.DELETE, ResourceType.GROUP), Need(Operation.READ, ResourceType.TOPIC)),
+        needs=(Need(AclOperation.DELETE, ResourceType.GROUP), Need(AclOperation.READ, ResourceType.TOPIC)),
         guard=guard,
     ),
 )

@@ -12,7 +12,7 @@ from heirlog.apis.common.call import Call, changed, parted, without
 from heirlog.apis.common.ports import CoordinatesGroups, OnBroker
 from heirlog.broker.groups import offset_requests
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
@@ -125,7 +125,7 @@ def handle(node: OnBroker[CoordinatesGroups], request: OffsetFetchRequest, conte
 API = Api(
     key=ApiKey.OFFSET_FETCH,
     broker=Served(
-        (1, 10), handle, needs=(Need(Operation.DESCRIBE, GROUP), Need(Operation.DESCRIBE, TOPIC)), guard=guard
+        (1, 10), handle, needs=(Need(AclOperation.DESCRIBE, GROUP), Need(AclOperation.DESCRIBE, TOPIC)), guard=guard
     ),
     has_large_answer=True,
 )

@@ -11,7 +11,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
@@ -59,8 +59,8 @@ API = Api(
         (2, 4),
         handle,
         needs=(
-            Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),
-            Need(Operation.DESCRIBE, ResourceType.TOPIC),
+            Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),
+            Need(AclOperation.DESCRIBE, ResourceType.TOPIC),
         ),
         guard=guard,
     ),

@@ -15,7 +15,7 @@ from heirlog.apis.common.api import Api, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import OnBroker
 from heirlog.context import CLOSE, Context, Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
@@ -61,8 +61,8 @@ API = Api(
         (3, 13),
         handle,
         needs=(
-            Need(Operation.WRITE, ResourceType.TOPIC),
-            Need(Operation.WRITE, ResourceType.TRANSACTIONAL_ID),
+            Need(AclOperation.WRITE, ResourceType.TOPIC),
+            Need(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID),
         ),
         guard=guard,
         advertised=(0, 13),

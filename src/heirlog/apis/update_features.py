@@ -11,7 +11,7 @@ from functools import partial
 from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
+from heirlog.controller.error_messages import sentence
 from heirlog.controller.update_features import update_features
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode

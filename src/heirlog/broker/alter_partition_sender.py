@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from heirlog.broker.followers import Peers
+from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.isr import IsrProposal
 from heirlog.env import Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -32,13 +32,13 @@ class AlterPartitionSender:
         self,
         env: Env,
         controller_endpoint: Callable[[], Endpoint | None],
-        peers: Peers,
+        registered_brokers: RegisteredBrokers,
         timeout_ms: int,
         on_answer: OnAnswer,
     ) -> None:
         self._env = env
         self._controller_endpoint = controller_endpoint
-        self._peers = peers
+        self._registered_brokers = registered_brokers
         self._timeout_ms = timeout_ms
         self._on_answer = on_answer
         self._slots: dict[PartitionKey, IsrProposal] = {}
@@ -86,7 +86,9 @@ class AlterPartitionSender:
                 )
             )
         return AlterPartitionRequest(
-            broker_id=self._peers.broker_id, broker_epoch=self._peers.broker_epoch, topics=list(topics.values())
+            broker_id=self._registered_brokers.broker_id,
+            broker_epoch=self._registered_brokers.broker_epoch,
+            topics=list(topics.values()),
         )
 
     def _answered(self, sent: list[IsrProposal], result: AlterPartitionResponse | SendFailure) -> None:

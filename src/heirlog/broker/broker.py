@@ -21,30 +21,30 @@ from typing import Any
 
 from heirlog.broker import leader_epochs, list_offsets
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
+from heirlog.broker.assignments_manager import AssignmentsManager
+from heirlog.broker.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState, LifecycleEvents
 from heirlog.broker.delete_records import DeleteRecordsHandler
 from heirlog.broker.describe_log_dirs import describe_log_dirs
 from heirlog.broker.describe_producers import describe_producers
-from heirlog.broker.directory_reports import DirectoryReports
 from heirlog.broker.fetch import FetchHandler
-from heirlog.broker.fetch_session import SessionCache
-from heirlog.broker.followers import Peers
-from heirlog.broker.gauges import Gauges, take_gauges
+from heirlog.broker.fetch_session import FetchSessionCache
+from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.groups.coordinator import GroupCoordinator
-from heirlog.broker.init_producer_id import ProducerIds
 from heirlog.broker.isr import IsrProposal
-from heirlog.broker.lifecycle import BrokerState, Lifecycle, LifecycleEvents
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.loss_reports import LossReports
+from heirlog.broker.periodic_tasks import PeriodicTasks
 from heirlog.broker.produce import ProduceHandler
+from heirlog.broker.producer_id_manager import ProducerIdManager
 from heirlog.broker.replica_log_info import replica_log_info
 from heirlog.broker.replica_manager import ReplicaEvents, ReplicaManager
+from heirlog.broker.replica_manager_metrics import ReplicaManagerMetrics, count_replicas
 from heirlog.broker.returning import ReturningLogs
-from heirlog.broker.upkeep import Upkeep
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, at_once
 from heirlog.protocol.messages import (
     AlterPartitionResponse,
@@ -100,17 +100,17 @@ class Broker:
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._has_image = False
         self._on_shut_down: Callable[[], None] | None = None
-        self.peers = Peers(static.node_id, image().brokers)
+        self.registered_brokers = RegisteredBrokers(static.node_id, image().brokers)
         controller_timeout_ms = static.int("controller.socket.timeout.ms")
         self._sender = AlterPartitionSender(
-            env, controller_endpoint, self.peers, controller_timeout_ms, self._on_alter_partition_answer
+            env, controller_endpoint, self.registered_brokers, controller_timeout_ms, self._on_alter_partition_answer
         )
-        reports = DirectoryReports(env, controller_endpoint, self.peers, controller_timeout_ms)
+        reports = AssignmentsManager(env, controller_endpoint, self.registered_brokers, controller_timeout_ms)
         self.replicas = ReplicaManager(
             env,
             static,
             log_directories,
-            self.peers,
+            self.registered_brokers,
             self._sender,
             reports,
             self._endpoint_of,
@@ -119,21 +119,23 @@ class Broker:
         self.fetchers = self.replicas.fetchers
         self._returning = ReturningLogs(env, self.replicas.directories, self._is_closing)
         self._produce = ProduceHandler(env, self.replicas)
-        sessions = SessionCache(
-            env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.waits.exchange
+        sessions = FetchSessionCache(
+            env, static.int("max.incremental.fetch.session.cache.slots"), self.replicas.delayed.partition_listeners
         )
         self.fetch_sessions = sessions
         self._fetch = FetchHandler(env, self.replicas, static.int("fetch.max.bytes"), sessions)
-        self._delete_records = DeleteRecordsHandler(self.replicas, self.peers)
-        self._producer_ids = ProducerIds(env, controller_endpoint, self.peers, static.int("request.timeout.ms"))
+        self._delete_records = DeleteRecordsHandler(self.replicas, self.registered_brokers)
+        self._producer_ids = ProducerIdManager(
+            env, controller_endpoint, self.registered_brokers, static.int("request.timeout.ms")
+        )
         self.groups = GroupCoordinator(env, static, self.replicas, image)
         self._loss_reports = LossReports(env, self.replicas, image, create_topics)
-        self._upkeep = Upkeep(env, static, self.replicas, image)
-        self.lifecycle = Lifecycle(
+        self._periodic_tasks = PeriodicTasks(env, static, self.replicas, image)
+        self.lifecycle = BrokerLifecycleManager(
             env,
             static,
             cluster_id,
-            self.peers,
+            self.registered_brokers,
             controller_endpoint,
             lambda: image().offset,
             lambda: self.replicas.directories.offline_ids,
@@ -180,7 +182,7 @@ class Broker:
         """From here on the logs may be changed, as soon as no clean-shutdown file says otherwise."""
         if self._claiming is not None:
             return
-        self._upkeep.start()
+        self._periodic_tasks.start()
         online = self.replicas.directories.online
         self._claiming = len(online)
         for directory in online:
@@ -244,7 +246,7 @@ class Broker:
         """The image has grown, also while it is not yet published to us."""
         self.lifecycle.metadata_applied()
 
-    def on_image(self, image: Image, changed: Journal | None) -> None:
+    def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """`changed`: what is different since the last call; None for everything.
 
         Nothing happens once the logs are being closed: a partition that served again would be written to behind the
@@ -305,8 +307,8 @@ class Broker:
 
     def _let_go(self) -> None:
         """The controller has let go of us: serve no more, then close what is on disk."""
-        self._upkeep.stop()
-        watermarks = self._upkeep.high_watermarks()
+        self._periodic_tasks.stop()
+        watermarks = self._periodic_tasks.high_watermarks()
         self.replicas.stop_serving()
         self.groups.stop()
         self._loss_reports.stop()
@@ -319,7 +321,7 @@ class Broker:
                 self._env.call_later(0, lambda: self._closed(None))
                 continue
             try:
-                directory.close_cleanly(self.peers.broker_epoch, self._closed, watermarks)
+                directory.close_cleanly(self.registered_brokers.broker_epoch, self._closed, watermarks)
             except OSError as error:
                 self._closed(error)
 
@@ -356,22 +358,22 @@ class Broker:
         return describe_log_dirs(self.replicas, self._directories, request)
 
     def replica_log_info(self, request: GetReplicaLogInfoRequest) -> GetReplicaLogInfoResponse:
-        return replica_log_info(self.replicas, self.peers, request)
+        return replica_log_info(self.replicas, self.registered_brokers, request)
 
     def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
         return describe_producers(self.replicas, request)
 
     # -- what others see ----------------------------------------------------------------------------------------
 
-    def gauges(self) -> Gauges:
+    def metrics(self) -> ReplicaManagerMetrics:
         """All at once: looks at every partition. With many of them use `survey`."""
         return at_once(self.survey())
 
-    def survey(self) -> Survey[Gauges]:
-        return take_gauges(self.replicas, self._image())
+    def survey(self) -> Survey[ReplicaManagerMetrics]:
+        return count_replicas(self.replicas, self._image())
 
     def high_watermarks(self) -> Mapping[tuple[str, int], int]:
-        return self._upkeep.high_watermarks()
+        return self._periodic_tasks.high_watermarks()
 
     # -- between the parts --------------------------------------------------------------------------------------
 
@@ -379,5 +381,5 @@ class Broker:
         self.replicas.on_alter_partition_answer(proposal, answer)
 
     def _endpoint_of(self, broker: BrokerId) -> Endpoint | None:
-        state = self.peers.brokers.get(broker)
+        state = self.registered_brokers.brokers.get(broker)
         return None if state is None else state.endpoint(self._static.inter_broker_listener_name)

@@ -31,7 +31,7 @@ from heirlog.protocol.types import PartitionKey
 from heirlog.storage.cleaning.checkpoint import CleanerCheckpoint
 from heirlog.storage.cleaning.compaction import Compaction, Steps
 from heirlog.storage.cleaning.offset_map import keys_within
-from heirlog.storage.cleaning.plan import Plan, is_due, plan_of
+from heirlog.storage.cleaning.plan import LogToClean, is_due, plan_of
 from heirlog.storage.log_directory import LogDirectory
 
 SLICE_MS = 2
@@ -105,8 +105,8 @@ class Cleaner:
         else:
             self._begin(*found)
 
-    def _dirtiest(self) -> tuple[Partition, Plan] | None:
-        best: tuple[Partition, Plan] | None = None
+    def _dirtiest(self) -> tuple[Partition, LogToClean] | None:
+        best: tuple[Partition, LogToClean] | None = None
         wall_ms = self._env.wall_ms()
         for partition in list(self._replicas.all_partitions()):
             if not partition.log.config.compact or partition.offline or partition.key in self._uncleanable:
@@ -122,7 +122,7 @@ class Cleaner:
                 best = partition, plan
         return best
 
-    def _begin(self, partition: Partition, plan: Plan) -> None:
+    def _begin(self, partition: Partition, plan: LogToClean) -> None:
         capacity = keys_within(
             int(self._setting("log.cleaner.dedupe.buffer.size")), self._setting("log.cleaner.io.buffer.load.factor")
         )

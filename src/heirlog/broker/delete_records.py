@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from heirlog.broker.followers import Peers
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.followers import RegisteredBrokers
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
@@ -37,12 +37,12 @@ _Answer: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
 class _LowWatermarkWait:
     """A request: for which of its partitions the low watermark has yet to come up."""
 
-    __slots__ = ("_left", "_peers", "_response", "number", "pending")
+    __slots__ = ("_left", "_registered_brokers", "_response", "number", "pending")
 
-    def __init__(self, peers: Peers, response: DeleteRecordsResponse) -> None:
+    def __init__(self, registered_brokers: RegisteredBrokers, response: DeleteRecordsResponse) -> None:
         self.number = -1
         self.pending: Pending[DeleteRecordsResponse] = Pending()
-        self._peers = peers
+        self._registered_brokers = registered_brokers
         self._response = response
         self._left: dict[PartitionKey, list[tuple[Partition, int, _Answer]]] = {}
 
@@ -65,11 +65,11 @@ class _LowWatermarkWait:
         return True
 
     def _settled(self, partition: Partition, offset: int, answer: _Answer) -> bool:
-        if partition.role is not Role.LEADER:
+        if partition.role is not ReplicaRole.LEADER:
             answer.error_code = partition.not_leader().code
             answer.low_watermark = NO_LOW_WATERMARK
             return True
-        answer.low_watermark = low_watermark(partition, self._peers)
+        answer.low_watermark = low_watermark(partition, self._registered_brokers)
         return answer.low_watermark >= offset
 
     def expired(self) -> None:
@@ -80,14 +80,14 @@ class _LowWatermarkWait:
 
 
 class DeleteRecordsHandler:
-    def __init__(self, replicas: ReplicaManager, peers: Peers) -> None:
+    def __init__(self, replicas: ReplicaManager, registered_brokers: RegisteredBrokers) -> None:
         self._replicas = replicas
-        self._peers = peers
+        self._registered_brokers = registered_brokers
 
     def delete_records(self, request: DeleteRecordsRequest) -> Any:
         """A response, or `Pending` while followers have older records."""
         response = DeleteRecordsResponse()
-        wait = _LowWatermarkWait(self._peers, response)
+        wait = _LowWatermarkWait(self._registered_brokers, response)
         # a partition that is named twice is cut once, where the last of its items says, as on Apache Kafka
         cuts: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
         for topic in request.topics:
@@ -99,7 +99,7 @@ class DeleteRecordsHandler:
             response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=answers))
         if not wait.keys:
             return response
-        waits = self._replicas.waits.delete_records
+        waits = self._replicas.delayed.delete_records
         if request.timeout_ms <= 0 or waits.is_full:
             wait.expired()
         else:
@@ -125,7 +125,7 @@ class DeleteRecordsHandler:
             self._replicas.storage_failed(partition, error)
             answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         else:
-            answer.low_watermark = low_watermark(partition, self._peers)
+            answer.low_watermark = low_watermark(partition, self._registered_brokers)
             if answer.low_watermark < offset:
                 wait.add(partition, offset, answer)
         return answer
@@ -133,7 +133,7 @@ class DeleteRecordsHandler:
 
 def delete_on_leader(partition: Partition, offset: int) -> int:
     """Move the log start; the offset that the low watermark has to reach. Raises KafkaError, OSError."""
-    if partition.role is not Role.LEADER:
+    if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     name = f"{partition.topic}-{partition.index}"
     if not partition.log.config.delete_enabled:
@@ -153,11 +153,11 @@ def delete_on_leader(partition: Partition, offset: int) -> int:
     return upto
 
 
-def low_watermark(partition: Partition, peers: Peers) -> int:
+def low_watermark(partition: Partition, registered_brokers: RegisteredBrokers) -> int:
     """The lowest log start among the leader and its living followers."""
     lowest = partition.log.log_start_offset
     for broker_id, follower in partition.followers.items():
-        known = peers.brokers.get(broker_id)
+        known = registered_brokers.brokers.get(broker_id)
         if known is not None and not known.fenced and follower.log_start_offset < lowest:
             lowest = follower.log_start_offset
     return lowest

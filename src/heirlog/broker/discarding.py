@@ -24,7 +24,7 @@ from heirlog.broker.partition import Partition
 from heirlog.env import Cancel, Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.errors import KafkaError
-from heirlog.storage.discarded import Copy, Discarded, Limits
+from heirlog.storage.discarded import Discarded, DiscardedCopy, DiscardedLimits
 from heirlog.storage.log_directory import LogDirectory
 
 COPIES_AT_ONCE = 4
@@ -41,7 +41,7 @@ class Discarding:
         self._env = env
         self._directory_of = directory_of
         self._enabled = bool(static["heirlog.discarded.enable"])
-        self._limits = Limits(
+        self._limits = DiscardedLimits(
             max_bytes=static["heirlog.discarded.max.bytes"],
             min_free_bytes=static["heirlog.discarded.min.free.bytes"],
             retention_ms=static["heirlog.discarded.retention.ms"],
@@ -123,7 +123,7 @@ class _Job:
         self._leader_epoch = partition.lossy_epoch
         self._offset = offset
         self._on_over = on_over
-        self._copy: Copy | None = None
+        self._copy: DiscardedCopy | None = None
         self._is_finishing = False
         self._is_over = False
         self._cancel_limit: Cancel | None = None
@@ -133,7 +133,7 @@ class _Job:
 
     def begin(self, store: Discarded | None) -> None:
         if store is not None:
-            self._copy = Copy(self._env.files, self.partition.log, self._offset, self._leader_epoch, store)
+            self._copy = DiscardedCopy(self._env.files, self.partition.log, self._offset, self._leader_epoch, store)
         # who asked for the cut is still at work
         self._env.call_later(0, self._begin_copy)
 

@@ -29,8 +29,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from heirlog.broker.fetch_session import NO_SESSION, NOT_READ, FetchEntry, FetchSession, SessionCache, SessionEntry
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.fetch_session import (
+    NO_SESSION,
+    NOT_READ,
+    CachedPartition,
+    FetchedPartition,
+    FetchSession,
+    FetchSessionCache,
+)
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
@@ -78,7 +85,7 @@ class _Fetch:
         self.context = context
         self.number = -1
         self.pending: Pending[Any] | None = None
-        self._by_key: dict[PartitionKey, list[FetchEntry]] = {}
+        self._by_key: dict[PartitionKey, list[FetchedPartition]] = {}
         if context.api_version >= _REPLICA_STATE_VERSION:
             self.replica_id = BrokerId(request.replica_state.replica_id)
             self.replica_epoch = request.replica_state.replica_epoch
@@ -91,7 +98,7 @@ class _Fetch:
         self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
         """The most bytes that the answer holds."""
         self.session: FetchSession | None = None
-        self.entries: list[FetchEntry] | list[SessionEntry] = []
+        self.entries: list[FetchedPartition] | list[CachedPartition] = []
         """What this request has to look at: of a session, what is hot."""
         self.size = 0
         self.has_final = False
@@ -109,7 +116,7 @@ class _Fetch:
 
     def is_served_by(self, partition: Partition) -> bool:
         role = partition.role
-        return role is Role.LEADER or (role is Role.FOLLOWER and self.replica_id == DEBUGGING_CONSUMER)
+        return role is ReplicaRole.LEADER or (role is ReplicaRole.FOLLOWER and self.replica_id == DEBUGGING_CONSUMER)
 
     def index_by_key(self) -> None:
         for entry in self.entries:
@@ -136,7 +143,7 @@ class _Fetch:
 
     # with a session: it brings the news
 
-    def heard(self, entry: SessionEntry) -> None:
+    def on_event(self, entry: CachedPartition) -> None:
         # the answer reads everything anew; a look before it is only needed where one byte is not enough
         if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
             self.end()
@@ -150,10 +157,10 @@ class _Fetch:
         self.expired()
 
 
-def _each_once(request: FetchRequest) -> list[FetchEntry]:
+def _each_once(request: FetchRequest) -> list[FetchedPartition]:
     """Of a partition that comes twice the last one counts, as in a session."""
     entries = {
-        (topic.topic_id, topic.topic, asked.partition): FetchEntry(topic.topic_id, topic.topic, asked)
+        (topic.topic_id, topic.topic, asked.partition): FetchedPartition(topic.topic_id, topic.topic, asked)
         for topic in request.topics
         for asked in topic.partitions
     }
@@ -165,7 +172,7 @@ def _refused(topic: str) -> KafkaError:
 
 
 class FetchHandler:
-    def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int, sessions: SessionCache) -> None:
+    def __init__(self, env: Env, replicas: ReplicaManager, max_bytes: int, sessions: FetchSessionCache) -> None:
         """`max_bytes`: `fetch.max.bytes`, the most that one answer to a consumer holds."""
         self._env = env
         self._replicas = replicas
@@ -199,9 +206,9 @@ class FetchHandler:
             result = self._answer(fetch)
         else:
             result = self._wait(fetch)
-        self._replicas.waits.watermarks_may_have_moved(follower_moved)
+        self._replicas.delayed.watermarks_may_have_moved(follower_moved)
         if fetch.from_follower:
-            self._replicas.waits.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
+            self._replicas.delayed.low_watermarks_may_have_moved(entry.partition for entry in fetch.entries)
         return result
 
     def _refused_whole(self, request: FetchRequest, context: Context, code: ErrorCode) -> FetchResponse:
@@ -221,7 +228,7 @@ class FetchHandler:
         return response
 
     def waits_of(self, fetch: _Fetch) -> Purgatory[PartitionKey]:
-        return self._replicas.waits.follower_fetch if fetch.from_follower else self._replicas.waits.consumer_fetch
+        return self._replicas.delayed.follower_fetch if fetch.from_follower else self._replicas.delayed.consumer_fetch
 
     def _arrive(self, fetch: _Fetch) -> None:
         """Find each partition, and check that the request may be served."""
@@ -230,7 +237,7 @@ class FetchHandler:
         for entry in fetch.entries:
             partitions = replicas.partitions_of(entry.topic_id) if by_id else replicas.partitions_named(entry.topic)
             partition = partitions.get(entry.asked.partition)
-            if isinstance(entry, SessionEntry):
+            if isinstance(entry, CachedPartition):
                 entry.size = 0
                 entry.serve(partition)
             else:
@@ -238,12 +245,12 @@ class FetchHandler:
             if partition is None:
                 self._fail(fetch, entry, self._no_partition(fetch, entry, by_id))
             else:
-                partition.traffic.fetches += 1
+                partition.topic_metrics.fetches += 1
 
-    def _no_partition(self, fetch: _Fetch, entry: FetchEntry, by_id: bool) -> KafkaError:
+    def _no_partition(self, fetch: _Fetch, entry: FetchedPartition, by_id: bool) -> KafkaError:
         replicas = self._replicas
         name = replicas.topic_name(entry.topic_id) if by_id else entry.topic
-        if isinstance(entry, SessionEntry):
+        if isinstance(entry, CachedPartition):
             name = entry.was_named = name or entry.was_named
         if fetch.refuses is not None and name and fetch.refuses(name):
             return _refused(name)
@@ -264,11 +271,11 @@ class FetchHandler:
         if left == 0 and len(entries) > 1:
             self._rotation += 1
 
-    def read_within_limits(self, fetch: _Fetch, entry: FetchEntry) -> None:
+    def read_within_limits(self, fetch: _Fetch, entry: FetchedPartition) -> None:
         """Of a waiting request: what is there for one partition now."""
         self._read(fetch, entry, fetch.limit, True)
 
-    def has_more(self, fetch: _Fetch, entry: FetchEntry) -> bool:
+    def has_more(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
         """Whether there is anything behind what the request has asked for already."""
         partition = entry.partition
         return (
@@ -277,7 +284,7 @@ class FetchHandler:
             and self._end_for(fetch, partition) > entry.asked.fetch_offset
         )
 
-    def _read(self, fetch: _Fetch, entry: FetchEntry, left: int, min_one: bool) -> None:
+    def _read(self, fetch: _Fetch, entry: FetchedPartition, left: int, min_one: bool) -> None:
         partition = entry.partition
         if partition is None:
             return
@@ -341,7 +348,7 @@ class FetchHandler:
             records=b"",
         )
 
-    def _fail(self, fetch: _Fetch, entry: FetchEntry, error: KafkaError) -> None:
+    def _fail(self, fetch: _Fetch, entry: FetchedPartition, error: KafkaError) -> None:
         entry.data = FetchResponse.PartitionData(
             partition_index=entry.asked.partition,
             error_code=error.code,
@@ -353,7 +360,7 @@ class FetchHandler:
         entry.size = 0
         entry.final = fetch.has_final = True
         if entry.partition is not None:
-            entry.partition.traffic.fetch_failed(error.code)
+            entry.partition.topic_metrics.fetch_failed(error.code)
 
     def _take_in_follower(self, fetch: _Fetch) -> list[tuple[Partition, int]]:
         now_ms = self._env.now_ms()
@@ -427,8 +434,8 @@ class FetchHandler:
         session = fetch.session
         if session is None:
             return self._response(fetch, fetch.entries, NO_SESSION)
-        entries = [entry for entry in fetch.entries if isinstance(entry, SessionEntry)]
-        told = [entry for entry in entries if entry.take_news() or fetch.is_full]
+        entries = [entry for entry in fetch.entries if isinstance(entry, CachedPartition)]
+        told = [entry for entry in entries if entry.take_changes() or fetch.is_full]
         # a full request whose session was displaced while it waited has none
         response = self._response(fetch, told, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
         for entry in entries:
@@ -440,7 +447,7 @@ class FetchHandler:
             entry.size = 0
         return response
 
-    def _stays_hot(self, fetch: _Fetch, entry: FetchEntry) -> bool:
+    def _stays_hot(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
         """Whether the next answer has to look at it, also if nothing happens until then."""
         partition = entry.partition
         if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
@@ -448,7 +455,7 @@ class FetchHandler:
         # each fetch of an outsider may be the one that lets it join the ISR
         return fetch.from_follower and fetch.replica_id not in partition.isr.maximal
 
-    def _response(self, fetch: _Fetch, entries: Iterable[FetchEntry], session_id: int) -> FetchResponse:
+    def _response(self, fetch: _Fetch, entries: Iterable[FetchedPartition], session_id: int) -> FetchResponse:
         version = fetch.context.api_version
         topics: dict[bytes | str, FetchResponse.FetchableTopicResponse] = {}
         leaders: set[int] = set()
@@ -478,6 +485,6 @@ class FetchHandler:
 
     def _count_bytes(self, fetch: _Fetch, partition: Partition, size: int) -> None:
         if fetch.from_follower:
-            self._replicas.traffic.replication_bytes_out += size
+            self._replicas.topic_stats.replication_bytes_out += size
         else:
-            partition.traffic.bytes_out += size
+            partition.topic_metrics.bytes_out += size

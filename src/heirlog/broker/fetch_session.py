@@ -17,8 +17,9 @@ wait for its own long poll.
 
 *Hot* are the partitions that the next answer has to look at, in the order in which they became so; one that gave
 records goes to the end, so that none starves behind a busy one. A partition cools off once it was looked at and there
-is nothing more to tell, and becomes hot with the next news of it (`news.py`) or when the client says something new of
-it. Everything else costs nothing, however many partitions a session has. Partitions with an error stay hot.
+is nothing more to tell, and becomes hot with the next news of it (`partition_listeners.py`) or when the client says
+something new of it. Everything else costs nothing, however many partitions a session has. Partitions with an error stay
+hot.
 
 Who is evicted when all slots are taken (Kafka's rules): the longest unused session, if that is older than
 `min.incremental.fetch.session.eviction.ms` (2 minutes, fixed as in Kafka); else the smallest one that the newcomer may
@@ -37,8 +38,8 @@ from bisect import bisect_left, insort
 from typing import Protocol, TypeAlias
 
 from heirlog.broker.followers import FetchClock
-from heirlog.broker.news import Exchange, News
 from heirlog.broker.partition import Partition
+from heirlog.broker.partition_listeners import PartitionEvent, PartitionListeners
 from heirlog.env import Env
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import FetchRequest, FetchResponse
@@ -51,7 +52,7 @@ LAST_EPOCH = 2**31 - 1
 EVICTION_MS = 120_000
 """`min.incremental.fetch.session.eviction.ms`; a constant in Kafka as well."""
 
-NEVER_TOLD = -2
+NEVER_SENT = -2
 NOT_READ = FetchResponse.PartitionData()
 """Stands where nothing was read since the last answer. Never changed, never sent."""
 
@@ -59,7 +60,7 @@ AskedKey: TypeAlias = tuple[bytes | str, int]
 _EvictionKey: TypeAlias = tuple[bool, int, int]
 
 
-class FetchEntry:
+class FetchedPartition:
     """One partition of a request, and what was last read for it."""
 
     __slots__ = ("asked", "data", "final", "partition", "size", "topic", "topic_id")
@@ -75,18 +76,18 @@ class FetchEntry:
         """An error or a divergence: nothing to wait for."""
 
 
-class SessionEntry(FetchEntry):
+class CachedPartition(FetchedPartition):
     """One that a session remembers, with what its client was last told. A `Listener`."""
 
-    __slots__ = ("_session", "_told_high_watermark", "_told_log_start_offset", "was_named")
+    __slots__ = ("_sent_high_watermark", "_sent_log_start_offset", "_session", "was_named")
 
     def __init__(self, session: FetchSession, topic_id: bytes, topic: str, asked: FetchRequest.FetchPartition) -> None:
         super().__init__(topic_id, topic, asked)
         self.was_named = ""
         """The topic once it was seen here: a session remembers it beyond the topic's end, as Kafka's do."""
         self._session = session
-        self._told_high_watermark = NEVER_TOLD
-        self._told_log_start_offset = NEVER_TOLD
+        self._sent_high_watermark = NEVER_SENT
+        self._sent_log_start_offset = NEVER_SENT
 
     def serve(self, partition: Partition | None) -> None:
         """What this broker has under that name now."""
@@ -96,13 +97,13 @@ class SessionEntry(FetchEntry):
         self.partition = partition
         if partition is not None:
             self.was_named = partition.topic
-            self._session.exchange.listen(partition.key, self)
+            self._session.partition_listeners.listen(partition.key, self)
 
     def leave(self) -> None:
         """Listen no more."""
         partition = self.partition
         if partition is not None:
-            self._session.exchange.forget(partition.key, self)
+            self._session.partition_listeners.forget(partition.key, self)
             self._settle(partition)
             self.partition = None
 
@@ -119,14 +120,17 @@ class SessionEntry(FetchEntry):
             if follower is not None:
                 follower.settle()
 
-    def hear(self, news: News) -> None:
+    def on_event(self, event: PartitionEvent) -> None:
         session = self._session
         waiting = session.waiting
         if waiting is None:
             return
         # records end the wait of a follower, and of a consumer only once they are below the high watermark
-        if news is News.SERVED_ANEW or (news is News.LOG_GREW) is session.from_follower:
-            waiting.heard(self)
+        if (
+            event is PartitionEvent.LEADERSHIP_CHANGED
+            or (event is PartitionEvent.LOG_APPENDED) is session.from_follower
+        ):
+            waiting.on_event(self)
 
     def cool_off(self) -> None:
         """It was looked at, and there is nothing more to tell."""
@@ -143,25 +147,25 @@ class SessionEntry(FetchEntry):
         del hot[self]
         hot[self] = None
 
-    def take_news(self) -> bool:
+    def take_changes(self) -> bool:
         """Whether `data` holds anything that the client was not told; it is told now."""
         data = self.data
-        news = (
+        has_changed = (
             self.size > 0
             or self.final
-            or data.high_watermark != self._told_high_watermark
-            or data.log_start_offset != self._told_log_start_offset
+            or data.high_watermark != self._sent_high_watermark
+            or data.log_start_offset != self._sent_log_start_offset
         )
         # after an error the client is told everything again, also if nothing else has changed
-        self._told_high_watermark = NEVER_TOLD if self.final else data.high_watermark
-        self._told_log_start_offset = data.log_start_offset
-        return news
+        self._sent_high_watermark = NEVER_SENT if self.final else data.high_watermark
+        self._sent_log_start_offset = data.log_start_offset
+        return has_changed
 
 
-class Waiting(Protocol):
+class WaitingFetch(Protocol):
     """The one request of a session that waits."""
 
-    def heard(self, entry: SessionEntry) -> None: ...
+    def on_event(self, entry: CachedPartition) -> None: ...
 
     def end(self) -> None:
         """Answer now, with what there is."""
@@ -174,12 +178,12 @@ class FetchSession:
         "entries",
         "epoch",
         "eviction_key",
-        "exchange",
         "from_follower",
         "hot",
         "id",
         "is_alive",
         "last_used_ms",
+        "partition_listeners",
         "replica_epoch",
         "replica_id",
         "uses_topic_ids",
@@ -189,7 +193,7 @@ class FetchSession:
     def __init__(
         self,
         session_id: int,
-        exchange: Exchange[PartitionKey],
+        partition_listeners: PartitionListeners[PartitionKey],
         *,
         uses_topic_ids: bool,
         replica_id: BrokerId,
@@ -197,7 +201,7 @@ class FetchSession:
         now_ms: int,
     ) -> None:
         self.id = session_id
-        self.exchange = exchange
+        self.partition_listeners = partition_listeners
         self.uses_topic_ids = uses_topic_ids
         self.replica_id = replica_id
         self.replica_epoch = replica_epoch
@@ -205,9 +209,9 @@ class FetchSession:
         """Kafka's "privileged"."""
         self.epoch = 1
         """Of the next request."""
-        self.entries: dict[AskedKey, SessionEntry] = {}
-        self.hot: dict[SessionEntry, None] = {}
-        self.waiting: Waiting | None = None
+        self.entries: dict[AskedKey, CachedPartition] = {}
+        self.hot: dict[CachedPartition, None] = {}
+        self.waiting: WaitingFetch | None = None
         self.clock = FetchClock()
         self.created_ms = now_ms
         self.last_used_ms = now_ms
@@ -221,7 +225,7 @@ class FetchSession:
             for asked in topic.partitions:
                 entry = self.entries.get((name, asked.partition))
                 if entry is None:
-                    entry = SessionEntry(self, topic.topic_id, topic.topic, asked)
+                    entry = CachedPartition(self, topic.topic_id, topic.topic, asked)
                     self.entries[(name, asked.partition)] = entry
                 else:
                     entry.asked = asked
@@ -253,12 +257,12 @@ class FetchSession:
             entry.leave()
 
 
-class SessionCache:
-    def __init__(self, env: Env, slots: int, exchange: Exchange[PartitionKey]) -> None:
+class FetchSessionCache:
+    def __init__(self, env: Env, slots: int, partition_listeners: PartitionListeners[PartitionKey]) -> None:
         """`slots`: `max.incremental.fetch.session.cache.slots`."""
         self._env = env
         self._slots = slots
-        self._exchange = exchange
+        self._partition_listeners = partition_listeners
         self._by_id: dict[int, FetchSession] = {}
         """The longest unused first."""
         self._for_followers: list[_EvictionKey] = []
@@ -290,7 +294,7 @@ class SessionCache:
                 return None
             session = FetchSession(
                 self._new_id(),
-                self._exchange,
+                self._partition_listeners,
                 uses_topic_ids=uses_topic_ids,
                 replica_id=replica_id,
                 replica_epoch=replica_epoch,

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heirlog.metadata.state import UNASSIGNED_DIRECTORY, BrokerState
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, BrokerRegistration
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 UNKNOWN_OFFSET = -1
@@ -31,12 +31,12 @@ NEVER_MS = -(1 << 60)
 """Earlier than any monotonic time: a clock that starts at zero must not make everybody look caught up."""
 
 
-class Peers:
+class RegisteredBrokers:
     """What partitions know about brokers: who they run on, and who is registered. One per broker, kept current."""
 
     __slots__ = ("broker_epoch", "broker_id", "brokers")
 
-    def __init__(self, broker_id: BrokerId, brokers: Mapping[BrokerId, BrokerState]) -> None:
+    def __init__(self, broker_id: BrokerId, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
         self.broker_id = broker_id
         self.broker_epoch = BrokerEpoch(-1)
         self.brokers = brokers

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from heirlog.broker.followers import Follower, Peers
+from heirlog.broker.followers import Follower, RegisteredBrokers
 from heirlog.broker.isr import Members
 from heirlog.protocol.types import BrokerId
 
@@ -43,7 +43,7 @@ def next_high_watermark(
     image_min_isr: int,
     maximal_isr: Members,
     followers: Mapping[BrokerId, Follower],
-    peers: Peers,
+    registered_brokers: RegisteredBrokers,
     now_ms: int,
     lag_max_ms: int,
 ) -> int:
@@ -61,7 +61,10 @@ def next_high_watermark(
         if (
             broker_id in maximal_isr
             or any(broker_id in isr for isr in committed_isrs)
-            or (follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms) and peers.may_join_isr(follower))
+            or (
+                follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms)
+                and registered_brokers.may_join_isr(follower)
+            )
         ):
             lowest = follower.log_end_offset
             if lowest <= current:

@@ -1,7 +1,7 @@
 """The in-sync replicas as a leader holds them: what the controller confirmed, and what the leader asked for.
 
-    Committed ----expand----> PendingExpand    maximal = committed + the new member
-        ^  \\-----shrink-----> PendingShrink    maximal = committed
+    Committed ----expand----> PendingExpandIsr    maximal = committed + the new member
+        ^  \\-----shrink-----> PendingShrinkIsr    maximal = committed
         |                          |
         +---answer, or newer metadata
 
@@ -24,14 +24,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from heirlog.broker.followers import Follower, Peers
+from heirlog.broker.followers import Follower, RegisteredBrokers
 from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionEpoch, Uuid
 
 Members: TypeAlias = tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedPartitionState:
     """Nothing in flight."""
 
     committed: Members
@@ -42,7 +42,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingExpand:
+class PendingExpandIsr:
     """Asked the controller to add `added`."""
 
     committed: Members
@@ -58,7 +58,7 @@ class PendingExpand:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingShrink:
+class PendingShrinkIsr:
     """Asked the controller to remove `removed`; until it has, they still count."""
 
     committed: Members
@@ -73,7 +73,7 @@ class PendingShrink:
         return tuple(member for member in self.committed if member not in self.removed)
 
 
-Isr: TypeAlias = Committed | PendingExpand | PendingShrink
+Isr: TypeAlias = CommittedPartitionState | PendingExpandIsr | PendingShrinkIsr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +102,7 @@ def may_expand(
     *,
     isr: Isr,
     min_isr: int,
-    peers: Peers,
+    registered_brokers: RegisteredBrokers,
     high_watermark: int,
     epoch_start_offset: int,
     leader_end_offset: int,
@@ -110,20 +110,20 @@ def may_expand(
     lag_max_ms: int,
 ) -> bool:
     """Whether the controller should be asked to add `follower`, judged right after a fetch of it."""
-    if not isinstance(isr, Committed) or follower.broker_id in isr.committed:
+    if not isinstance(isr, CommittedPartitionState) or follower.broker_id in isr.committed:
         return False
     if not has_reached(follower, high_watermark, epoch_start_offset):
         return False
     if len(isr.committed) < min_isr and not follower.is_caught_up(leader_end_offset, now_ms, lag_max_ms):
         return False
-    return peers.may_join_isr(follower)
+    return registered_brokers.may_join_isr(follower)
 
 
 def out_of_sync(
     isr: Isr, followers: Mapping[BrokerId, Follower], leader_end_offset: int, now_ms: int, lag_max_ms: int
 ) -> Members:
     """The members that the controller should be asked to remove; nobody while a change is in flight."""
-    if not isinstance(isr, Committed):
+    if not isinstance(isr, CommittedPartitionState):
         return ()
     return tuple(
         member
@@ -133,11 +133,11 @@ def out_of_sync(
 
 
 def with_epochs(
-    members: Iterable[BrokerId], followers: Mapping[BrokerId, Follower], peers: Peers
+    members: Iterable[BrokerId], followers: Mapping[BrokerId, Follower], registered_brokers: RegisteredBrokers
 ) -> tuple[tuple[BrokerId, int], ...]:
     def epoch_of(member: BrokerId) -> int:
-        if member == peers.broker_id:
-            return peers.broker_epoch
+        if member == registered_brokers.broker_id:
+            return registered_brokers.broker_epoch
         epoch = followers[member].broker_epoch
         return -1 if epoch is None else epoch
 

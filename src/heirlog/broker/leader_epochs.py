@@ -8,7 +8,7 @@ and a consumer that stands there would take a capped end for a truncation and go
 
 from __future__ import annotations
 
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.messages import (
@@ -42,7 +42,7 @@ def offset_for_leader_epoch(
 
 def end_of(partition: Partition, leader_epoch: int, current_leader_epoch: int) -> _Answer:
     """Raises KafkaError: not the leader, or another leader epoch."""
-    if partition.role is not Role.LEADER:
+    if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)
     epoch, end_offset = partition.log.end_offset_for_epoch(leader_epoch)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -95,7 +95,7 @@ def _check_supported(timestamp: int, version: int) -> None:
 
 def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
     """Raises KafkaError: not the leader, another leader epoch, or not known yet."""
-    if partition.role is not Role.LEADER:
+    if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)
     log = partition.log

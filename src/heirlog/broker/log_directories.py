@@ -5,7 +5,7 @@
 * With a directory all partitions in it go offline. The controller hears of it with the next heartbeat, and clients get
   KAFKA_STORAGE_ERROR. The node ends where no directory is left, or the one of the metadata log has failed.
 * A new replica goes where the controller has placed it, else into the online directory with the fewest logs, which the
-  controller is told (`directory_reports.py`). One that is placed in a directory that is offline is not begun anew in
+  controller is told (`assignments_manager.py`). One that is placed in a directory that is offline is not begun anew in
   another: an empty log would take the seat of the one that is out of reach.
 * A log that was found at start and is not assigned here is a stray: its topic was deleted, or the replica moved away,
   while this broker was gone; or the metadata are older than the log. Nothing here can tell these cases apart, so it is
@@ -26,7 +26,7 @@ from functools import partial
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionState
+from heirlog.metadata.state import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
@@ -65,7 +65,7 @@ class LogDirectories:
     # -- logs ---------------------------------------------------------------------------------------------------
 
     def create_log(
-        self, key: PartitionKey, topic: str, state: PartitionState, config: LogConfig
+        self, key: PartitionKey, topic: str, state: PartitionRegistration, config: LogConfig
     ) -> tuple[LogDirectory, Log] | None:
         """None: the directory it belongs into is offline, or none is left."""
         while (directory := self._directory_for(state)) is not None:
@@ -75,7 +75,7 @@ class LogDirectories:
                 self.failed(directory, error)
         return None
 
-    def _directory_for(self, state: PartitionState) -> LogDirectory | None:
+    def _directory_for(self, state: PartitionRegistration) -> LogDirectory | None:
         named = state.directory_of(self._broker_id)
         online = self.online
         for directory in online:
@@ -176,7 +176,7 @@ class LogDirectories:
                 else:
                     yield (log.topic_id, index), directory, log
 
-    def _belongs_elsewhere(self, directory: LogDirectory, state: PartitionState) -> bool:
+    def _belongs_elsewhere(self, directory: LogDirectory, state: PartitionRegistration) -> bool:
         named = state.directory_of(self._broker_id)
         return any(other.directory_id == named for other in self._all if other is not directory)
 

@@ -4,8 +4,9 @@ What is reported stands in the image (`metadata/basis.py`), so nothing has to be
 that leads the topic's one partition compares: what the log has already is never written again, what is missing is.
 
     nobody leads it / another broker does      nothing to do here
-    we lead it                                 its log is read (`replay.py`) --> every report of the image that it lacks
-                                               is appended --> from then on, each that a new image brings
+    we lead it                                 its log is read (`internal_topic_loader.py`) --> every report of the
+                                               image that it lacks is appended --> from then on, each that a new image
+                                               brings
 
     killed before the append, or the record was never committed    whoever leads next finds it missing and writes it
     killed after the append                                        whoever leads next finds it
@@ -24,14 +25,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
-from heirlog.broker.replay import Replay
+from heirlog.broker.internal_topic_loader import InternalTopicLoader
+from heirlog.broker.partition import ALL_IN_SYNC, Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.loss_report import LossReport, read_report
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
 from heirlog.protocol.batch import Record, encode_batch
 from heirlog.protocol.errors import KafkaError
@@ -64,7 +65,7 @@ class LossReports:
         self._stopped = False
         self._cancel_asking: Cancel | None = None
 
-    def on_image(self, changed: Journal | None) -> None:
+    def on_image(self, changed: ImageJournal | None) -> None:
         """After the partitions have followed the image. `changed` is None where everything may differ."""
         if self._stopped:
             return
@@ -77,7 +78,7 @@ class LossReports:
         partition = self._replicas.partitions_named(RECOVERIES_TOPIC).get(INDEX)
         if self._writer is not None:
             self._writer.look_at(keys)
-        elif partition is not None and partition.role is Role.LEADER:
+        elif partition is not None and partition.role is ReplicaRole.LEADER:
             self._writer = _Writer(self._env, self._replicas, partition, self._image)
 
     def stop(self) -> None:
@@ -98,7 +99,7 @@ class LossReports:
             if state is None or state.basis is None:
                 continue
             partition = self._replicas.partition(key)
-            if partition is not None and partition.role is Role.LEADER:
+            if partition is not None and partition.role is ReplicaRole.LEADER:
                 self._ask_again()
                 return
 
@@ -126,7 +127,7 @@ class _Writer:
         self._write_is_due = False
         self._tell_from_ms = 0
         self._stopped = False
-        self._replay = Replay(
+        self._replay = InternalTopicLoader(
             env,
             replicas,
             partition,
@@ -139,7 +140,9 @@ class _Writer:
     @property
     def leads(self) -> bool:
         partition = self._partition
-        return partition.role is Role.LEADER and partition.leader_epoch == self._leader_epoch and not self._stopped
+        return (
+            partition.role is ReplicaRole.LEADER and partition.leader_epoch == self._leader_epoch and not self._stopped
+        )
 
     def stop(self) -> None:
         self._stopped = True
@@ -175,7 +178,7 @@ class _Writer:
         if self._missing:
             self._write_in(FIRST_MS)
 
-    def _reports_of(self, key: PartitionKey, state: PartitionState | None) -> list[LossReport]:
+    def _reports_of(self, key: PartitionKey, state: PartitionRegistration | None) -> list[LossReport]:
         """What is to be written of it, oldest first."""
         topic = self._image().topics.get(key[0])
         if state is None or state.basis is None or topic is None:

@@ -24,26 +24,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from heirlog.broker.followers import NEVER_MS, Follower, Peers
+from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
+from heirlog.broker.followers import NEVER_MS, Follower, RegisteredBrokers
 from heirlog.broker.high_watermark import next_high_watermark
 from heirlog.broker.isr import (
-    Committed,
+    CommittedPartitionState,
     Isr,
     IsrProposal,
     Members,
-    PendingExpand,
-    PendingShrink,
+    PendingExpandIsr,
+    PendingShrinkIsr,
     may_expand,
     out_of_sync,
     with_epochs,
 )
-from heirlog.broker.traffic import TopicTraffic
 from heirlog.broker.truncation import cut_for
 from heirlog.env import Buffer
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
-from heirlog.storage.log import Appended, Log
+from heirlog.storage.log import Log, LogAppendInfo
 
 ALL_IN_SYNC = -1
 """acks=all."""
@@ -61,7 +61,7 @@ _WAIT_FOR_METADATA = frozenset(
 )
 
 
-class Role(Enum):
+class ReplicaRole(Enum):
     LEADER = "leader"
     FOLLOWER = "follower"
     IDLE = "idle"
@@ -86,8 +86,8 @@ def fetched_offsets_count_on(new_epoch: bool) -> bool:
 class Partition:
     __slots__ = (
         "_answered_isrs",
-        "_peers",
         "_proposal",
+        "_registered_brokers",
         "failed_isr_updates",
         "followers",
         "high_watermark",
@@ -110,7 +110,7 @@ class Partition:
         "role",
         "topic",
         "topic_id",
-        "traffic",
+        "topic_metrics",
     )
 
     def __init__(
@@ -119,24 +119,24 @@ class Partition:
         topic: str,
         index: int,
         log: Log,
-        peers: Peers,
+        registered_brokers: RegisteredBrokers,
         *,
         high_watermark: int,
         lag_max_ms: int,
-        traffic: TopicTraffic | None = None,
+        topic_metrics: BrokerTopicMetrics | None = None,
     ) -> None:
-        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it. `traffic`:
-        what counts for all partitions of the topic."""
-        self.traffic = TopicTraffic() if traffic is None else traffic
+        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it.
+        `topic_metrics`: what counts for all partitions of the topic."""
+        self.topic_metrics = BrokerTopicMetrics() if topic_metrics is None else topic_metrics
         self.topic_id = topic_id
         self.topic = topic
         self.index = index
         self.key: PartitionKey = (topic_id, index)
         self.log = log
-        self._peers = peers
+        self._registered_brokers = registered_brokers
         self.lag_max_ms = lag_max_ms
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
-        self.role = Role.IDLE
+        self.role = ReplicaRole.IDLE
         self.offline = False
         self.leader: BrokerId = NO_LEADER
         self.leader_epoch = LeaderEpoch(-1)
@@ -145,7 +145,7 @@ class Partition:
         self.lossy_epoch = -1
         """Of a follower: the leader epoch that the newest election on a lossy basis began; -1: there was none."""
         self.replicas: Members = ()
-        self.isr: Isr = Committed(())
+        self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
         self.min_isr = 1
         self.followers: dict[BrokerId, Follower] = {}
@@ -158,17 +158,17 @@ class Partition:
 
     # metadata
 
-    def become_leader(self, state: PartitionState, min_isr: int, now_ms: int) -> None:
+    def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
         """The image says that this broker leads, or that something about the partition it leads has changed."""
         self.image_isr = state.isr
         self.min_isr = min_isr
-        if self.role is Role.LEADER and state.partition_epoch < self.partition_epoch:
+        if self.role is ReplicaRole.LEADER and state.partition_epoch < self.partition_epoch:
             self.advance_high_watermark(now_ms)
             return
         self._answered_isrs = ()
-        new_epoch = self.role is not Role.LEADER or state.leader_epoch > self.leader_epoch
+        new_epoch = self.role is not ReplicaRole.LEADER or state.leader_epoch > self.leader_epoch
         if new_epoch or state.partition_epoch > self.partition_epoch:
-            self.isr = Committed(state.isr)
+            self.isr = CommittedPartitionState(state.isr)
             self._proposal = None
         self._take_assignment(state, new_epoch, now_ms)
         if new_epoch:
@@ -176,14 +176,14 @@ class Partition:
             self.leader_epoch_start_offset = self.log.log_end_offset
             self.log.epochs.begin(state.leader_epoch, self.log.log_end_offset)
         self.partition_epoch = state.partition_epoch
-        self.leader = self._peers.broker_id
-        self.role = Role.LEADER
+        self.leader = self._registered_brokers.broker_id
+        self.role = ReplicaRole.LEADER
         self.advance_high_watermark(now_ms)
 
-    def become_follower(self, state: PartitionState, min_isr: int) -> bool:
+    def become_follower(self, state: PartitionRegistration, min_isr: int) -> bool:
         """Another broker leads (or nobody). True if replication has to start anew: only for a newer leader epoch."""
-        restart = self.role is not Role.FOLLOWER or state.leader_epoch > self.leader_epoch
-        self.role = Role.FOLLOWER
+        restart = self.role is not ReplicaRole.FOLLOWER or state.leader_epoch > self.leader_epoch
+        self.role = ReplicaRole.FOLLOWER
         self._stop_leading()
         self.replicas = state.replicas
         self.image_isr = state.isr
@@ -195,7 +195,7 @@ class Partition:
         return restart
 
     def become_idle(self) -> None:
-        self.role = Role.IDLE
+        self.role = ReplicaRole.IDLE
         self.leader = NO_LEADER
         self._stop_leading()
 
@@ -204,17 +204,17 @@ class Partition:
         self.advance_high_watermark(now_ms)
 
     def _stop_leading(self) -> None:
-        self.isr = Committed(())
+        self.isr = CommittedPartitionState(())
         self._answered_isrs = ()
         self._proposal = None
         self.followers = {}
 
-    def _take_assignment(self, state: PartitionState, new_epoch: bool, now_ms: int) -> None:
+    def _take_assignment(self, state: PartitionRegistration, new_epoch: bool, now_ms: int) -> None:
         keeps_offsets = fetched_offsets_count_on(new_epoch)
         if not keeps_offsets:
             self.followers = {}
         if new_epoch or self.replicas != state.replicas:
-            me = self._peers.broker_id
+            me = self._registered_brokers.broker_id
             known = self.followers
             self.followers = {b: known.get(b) or Follower(b) for b in state.replicas if b != me}
             self.replicas = state.replicas
@@ -226,13 +226,13 @@ class Partition:
 
     # leader: append
 
-    def append(self, records: bytearray | memoryview, acks: int, wall_ms: int, now_ms: int) -> Appended:
+    def append(self, records: bytearray | memoryview, acks: int, wall_ms: int, now_ms: int) -> LogAppendInfo:
         """Append a producer's batches. Raises KafkaError; then nothing was appended.
 
         NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS for acks=all while the committed ISR is below the effective min
         ISR; KAFKA_STORAGE_ERROR if the disk has failed; else what `Log.append_as_leader` refuses.
         """
-        if self.role is not Role.LEADER:
+        if self.role is not ReplicaRole.LEADER:
             raise self.not_leader()
         if acks == ALL_IN_SYNC and len(self.isr.committed) < self.min_isr:
             raise KafkaError(
@@ -241,9 +241,9 @@ class Partition:
             )
         appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
         if not appended.duplicate:
-            traffic = self.traffic
-            traffic.messages_in += appended.last_offset - appended.first_offset + 1
-            traffic.bytes_in += len(records)
+            topic_metrics = self.topic_metrics
+            topic_metrics.messages_in += appended.last_offset - appended.first_offset + 1
+            topic_metrics.bytes_in += len(records)
         # with a follower in the ISR the watermark waits for its fetch, not for our own log
         if len(self.isr.maximal) == 1:
             self.advance_high_watermark(now_ms)
@@ -254,7 +254,7 @@ class Partition:
 
         NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is replicated and yet fewer than the min ISR have it (a race).
         """
-        if self.role is not Role.LEADER or self.leader_epoch != leader_epoch:
+        if self.role is not ReplicaRole.LEADER or self.leader_epoch != leader_epoch:
             return ErrorCode.KAFKA_STORAGE_ERROR if self.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < required_offset:
             return None
@@ -291,7 +291,7 @@ class Partition:
             # with a leader epoch the follower knows a newer assignment than we do, and should come again
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
-        if self._peers.is_from_before_its_registration(broker_id, broker_epoch):
+        if self._registered_brokers.is_from_before_its_registration(broker_id, broker_epoch):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"broker {broker_id} fetched with epoch {broker_epoch}, older than its registration",
@@ -310,14 +310,14 @@ class Partition:
             follower,
             isr=self.isr,
             min_isr=self.min_isr,
-            peers=self._peers,
+            registered_brokers=self._registered_brokers,
             high_watermark=self.high_watermark,
             epoch_start_offset=self.leader_epoch_start_offset,
             leader_end_offset=leader_end_offset,
             now_ms=now_ms,
             lag_max_ms=self.lag_max_ms,
         ):
-            self.isr = PendingExpand(self.isr.committed, follower.broker_id)
+            self.isr = PendingExpandIsr(self.isr.committed, follower.broker_id)
             proposal = self._propose(self.isr.proposed)
         if before != fetch_offset or proposal is not None:
             self.advance_high_watermark(now_ms)
@@ -325,7 +325,7 @@ class Partition:
 
     def advance_high_watermark(self, now_ms: int) -> bool:
         """Move it where the rule allows; True if it moved."""
-        if self.role is not Role.LEADER:
+        if self.role is not ReplicaRole.LEADER:
             return False
         after = next_high_watermark(
             self.high_watermark,
@@ -334,7 +334,7 @@ class Partition:
             image_min_isr=self.min_isr,
             maximal_isr=self.isr.maximal,
             followers=self.followers,
-            peers=self._peers,
+            registered_brokers=self._registered_brokers,
             now_ms=now_ms,
             lag_max_ms=self.lag_max_ms,
         )
@@ -346,12 +346,12 @@ class Partition:
 
     def check_lag(self, now_ms: int) -> IsrProposal | None:
         """Every `replica.lag.time.max.ms` / 2. Returns a shrink to ask for."""
-        if self.role is not Role.LEADER:
+        if self.role is not ReplicaRole.LEADER:
             return None
         removed = out_of_sync(self.isr, self.followers, self.log.log_end_offset, now_ms, self.lag_max_ms)
         if not removed:
             return None
-        self.isr = PendingShrink(self.isr.committed, removed)
+        self.isr = PendingShrinkIsr(self.isr.committed, removed)
         return self._propose(self.isr.proposed)
 
     def _propose(self, members: Members) -> IsrProposal:
@@ -360,7 +360,7 @@ class Partition:
             self.index,
             self.leader_epoch,
             self.partition_epoch,
-            with_epochs(members, self.followers, self._peers),
+            with_epochs(members, self.followers, self._registered_brokers),
         )
         return self._proposal
 
@@ -374,13 +374,13 @@ class Partition:
             return None
         self.failed_isr_updates += 1
         if error in _NO_RETRY_BACK_TO_COMMITTED:
-            self.isr = Committed(self.isr.committed)
+            self.isr = CommittedPartitionState(self.isr.committed)
             self._proposal = None
             return None
         if error in _WAIT_FOR_METADATA:
             # the controller knows something newer; the members asked for keep counting until we know it too
             return None
-        assert not isinstance(self.isr, Committed)
+        assert not isinstance(self.isr, CommittedPartitionState)
         return self._propose(self.isr.proposed)
 
     def proposal_committed(
@@ -403,7 +403,7 @@ class Partition:
             self.isr_expands += 1
         elif len(isr) < len(self.isr.committed):
             self.isr_shrinks += 1
-        self.isr = Committed(isr)
+        self.isr = CommittedPartitionState(isr)
         self.partition_epoch = PartitionEpoch(partition_epoch)
         self._proposal = None
         if image_has_it:
@@ -450,15 +450,15 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        return self.role is Role.LEADER and len(self.isr.committed) < self.min_isr
+        return self.role is ReplicaRole.LEADER and len(self.isr.committed) < self.min_isr
 
     @property
     def is_at_min_isr(self) -> bool:
-        return self.role is Role.LEADER and len(self.isr.committed) == self.min_isr
+        return self.role is ReplicaRole.LEADER and len(self.isr.committed) == self.min_isr
 
     @property
     def is_under_replicated(self) -> bool:
-        return self.role is Role.LEADER and len(self.isr.committed) < len(self.replicas)
+        return self.role is ReplicaRole.LEADER and len(self.isr.committed) < len(self.replicas)
 
     # follower
 

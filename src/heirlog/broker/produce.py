@@ -168,7 +168,7 @@ class ProduceHandler:
     def __init__(self, env: Env, replicas: ReplicaManager) -> None:
         self._env = env
         self._replicas = replicas
-        self._waiting: Purgatory[PartitionKey] = replicas.waits.produce
+        self._waiting: Purgatory[PartitionKey] = replicas.delayed.produce
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
         """A response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
@@ -215,7 +215,7 @@ class ProduceHandler:
                 raise self._replicas.no_partition(name, data.index)
             _check(partition, acks, context)
             _check_codec(records, context.api_version)
-            partition.traffic.produces += 1
+            partition.topic_metrics.produces += 1
             watermark = partition.high_watermark
             appended = partition.append(
                 bytearray(records) if records.readonly else records, acks, done.wall_ms, done.now_ms
@@ -226,7 +226,7 @@ class ProduceHandler:
             if partition is not None:
                 if error.code not in _BEFORE_THE_LOG or isinstance(error, InvalidRecords):
                     answer.log_start_offset = partition.log.log_start_offset
-                partition.traffic.produce_failed(error.code, len(records))
+                partition.topic_metrics.produce_failed(error.code, len(records))
                 if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
                     self._wait_for(partition, partition.log.log_end_offset, acks, answer, done)
             return answer

@@ -23,7 +23,7 @@ Key = TypeVar("Key", bound=Hashable)
 _SWEEP_AT_LEAST = 1024
 
 
-class Wait(Protocol[Key]):
+class DelayedOperation(Protocol[Key]):
     """One waiting request; its class says what satisfies it."""
 
     number: int
@@ -44,8 +44,8 @@ class Purgatory(Generic[Key]):
     def __init__(self, env: Env, limit: int = 100_000) -> None:
         self._env = env
         self._limit = limit
-        self._watchers: dict[Key, dict[int, Wait[Key]]] = {}
-        self._waiting: dict[int, tuple[Wait[Key], Sequence[Key]]] = {}
+        self._watchers: dict[Key, dict[int, DelayedOperation[Key]]] = {}
+        self._waiting: dict[int, tuple[DelayedOperation[Key], Sequence[Key]]] = {}
         self.watched = 0
         """Waits, each as often as it has keys."""
         self.expired = 0
@@ -62,7 +62,7 @@ class Purgatory(Generic[Key]):
     def is_full(self) -> bool:
         return len(self._waiting) >= self._limit
 
-    def watch(self, wait: Wait[Key], timeout_ms: int) -> None:
+    def watch(self, wait: DelayedOperation[Key], timeout_ms: int) -> None:
         """Keep `wait` until it is satisfied, removed, or `timeout_ms` have passed. The caller checked `is_full`."""
         number = self._next_number
         self._next_number = number + 1
@@ -91,7 +91,7 @@ class Purgatory(Generic[Key]):
             if wait.number in self._waiting and wait.woken(key):
                 self.remove(wait)
 
-    def remove(self, wait: Wait[Key]) -> None:
+    def remove(self, wait: DelayedOperation[Key]) -> None:
         """Forget it; harmless if it is gone already."""
         waiting = self._waiting.pop(wait.number, None)
         if waiting is None:

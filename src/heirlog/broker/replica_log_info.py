@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from heirlog.broker.followers import Peers
+from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.partition import Partition
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.protocol.errors import ErrorCode
@@ -38,19 +38,21 @@ Info = GetReplicaLogInfoResponse.PartitionLogInfo
 
 
 def replica_log_info(
-    replicas: ReplicaManager, peers: Peers, request: GetReplicaLogInfoRequest
+    replicas: ReplicaManager, registered_brokers: RegisteredBrokers, request: GetReplicaLogInfoRequest
 ) -> GetReplicaLogInfoResponse:
     """Answers in the order asked."""
     refusal = None
-    if request.broker_id != peers.broker_id:
-        refusal = f"this is broker {peers.broker_id}, broker {request.broker_id} was asked; look up its address"
+    if request.broker_id != registered_brokers.broker_id:
+        refusal = (
+            f"this is broker {registered_brokers.broker_id}, broker {request.broker_id} was asked; look up its address"
+        )
     left = PARTITIONS_MAX
     topics = []
     for asked in request.topic_partitions or ():
         answered = list(_answers(replicas, Uuid(asked.topic_id), asked.partitions, left, refusal))
         left -= len(answered)
         topics.append(Topic(topic_id=asked.topic_id, partition_log_info=answered))
-    return GetReplicaLogInfoResponse(broker_epoch=peers.broker_epoch, topic_partition_log_info_list=topics)
+    return GetReplicaLogInfoResponse(broker_epoch=registered_brokers.broker_epoch, topic_partition_log_info_list=topics)
 
 
 def refused(request: GetReplicaLogInfoRequest, code: ErrorCode, sentence: str) -> GetReplicaLogInfoResponse:

@@ -5,8 +5,8 @@ first (their names may be taken again in the same change), then leaders (followe
 followers. Logs are opened by the log directories before the first image; the first image decides which of them are
 still wanted.
 
-Who waits for a partition is woken from here (`waits.py`). A partition whose disk fails goes offline here, with every
-other of that directory (`log_directories.py`).
+Who waits for a partition is woken from here (`delayed_operations.py`). A partition whose disk fails goes offline here,
+with every other of that directory (`log_directories.py`).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dataclasses import dataclass
 from functools import partial
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
-from heirlog.broker.directory_reports import DirectoryReports
+from heirlog.broker.assignments_manager import AssignmentsManager
+from heirlog.broker.broker_topic_metrics import BrokerTopicStats
+from heirlog.broker.delayed_operations import DelayedOperations
 from heirlog.broker.discarding import Discarding
-from heirlog.broker.fetcher import FetcherPorts, FetchSettings
-from heirlog.broker.followers import Peers
+from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.isr import IsrProposal
 from heirlog.broker.log_config import log_config_of
 from heirlog.broker.log_directories import LogDirectories
-from heirlog.broker.partition import Partition, Role
-from heirlog.broker.replica_fetchers import ReplicaFetchers
-from heirlog.broker.traffic import Traffic
-from heirlog.broker.waits import Waits
+from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.replica_fetcher import ReplicaFetcherPorts, ReplicaFetcherSettings
+from heirlog.broker.replica_fetcher_manager import ReplicaFetcherManager
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import AlterPartitionResponse
 from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid, uuid_text
@@ -59,16 +59,16 @@ class ReplicaManager:
         env: Env,
         static: StaticConfig,
         directories: list[LogDirectory],
-        peers: Peers,
+        registered_brokers: RegisteredBrokers,
         sender: AlterPartitionSender,
-        reports: DirectoryReports,
+        reports: AssignmentsManager,
         endpoint_of: Callable[[BrokerId], Endpoint | None],
         events: ReplicaEvents,
     ) -> None:
         """endpoint_of: where a leader is reached; None if it is not registered."""
         self._env = env
         self._static = static
-        self._peers = peers
+        self._registered_brokers = registered_brokers
         self._sender = sender
         self._reports = reports
         self._events = events
@@ -78,18 +78,20 @@ class ReplicaManager:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._directory_of: dict[PartitionKey, LogDirectory] = {}
         self._lag_max_ms: int = static["replica.lag.time.max.ms"]
-        self.directories = LogDirectories(env, static, directories, peers.broker_id, self._directory_failed)
-        self.waits = Waits(env)
-        self.traffic = Traffic()
+        self.directories = LogDirectories(
+            env, static, directories, registered_brokers.broker_id, self._directory_failed
+        )
+        self.delayed = DelayedOperations(env)
+        self.topic_stats = BrokerTopicStats()
         self.discarding = Discarding(env, static, self.directory_of)
-        self.fetchers = ReplicaFetchers(
-            FetcherPorts(
+        self.fetchers = ReplicaFetcherManager(
+            ReplicaFetcherPorts(
                 env,
-                FetchSettings.of(static),
-                peers,
+                ReplicaFetcherSettings.of(static),
+                registered_brokers,
                 endpoint_of,
                 self.discarding,
-                self.traffic,
+                self.topic_stats,
                 self.flush_if_due,
                 self.storage_failed,
             )
@@ -132,15 +134,15 @@ class ReplicaManager:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {was_named} was deleted")
         if state is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {named}-{index}")
-        if self._peers.broker_id in state.replicas:
+        if self._registered_brokers.broker_id in state.replicas:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {named}-{index} is offline")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {named}-{index}")
 
-    def state_of(self, topic_id: bytes, topic: str, index: int) -> PartitionState | None:
+    def state_of(self, topic_id: bytes, topic: str, index: int) -> PartitionRegistration | None:
         """What the image says; `topic` counts where it is not empty."""
         return self._image.partition_named(topic, index) if topic else self._image.partition(Uuid(topic_id), index)
 
-    def endpoints_of(self, brokers: Iterable[int], listener: str) -> list[tuple[BrokerState, Endpoint]]:
+    def endpoints_of(self, brokers: Iterable[int], listener: str) -> list[tuple[BrokerRegistration, Endpoint]]:
         """Where clients of `listener` reach these brokers; those not registered there are left out."""
         found = []
         for broker_id in brokers:
@@ -152,10 +154,10 @@ class ReplicaManager:
 
     # -- the image ----------------------------------------------------------------------------------------------
 
-    def on_image(self, image: Image, changed: Journal | None) -> None:
+    def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """`changed` is None where everything may differ: the first image, or one loaded from a snapshot."""
         self._image = image
-        self._peers.brokers = image.brokers
+        self._registered_brokers.brokers = image.brokers
         if changed is None or not self._started:
             self._started = True
             self._take_over_logs()
@@ -172,19 +174,21 @@ class ReplicaManager:
             # a fenced follower outside the ISR no longer holds the watermark back
             for partition in self.all_partitions():
                 self._advance(partition)
-            self.waits.low_watermarks_may_have_moved(list(self.all_partitions()))
+            self.delayed.low_watermarks_may_have_moved(list(self.all_partitions()))
         self.fetchers.wake_up()
 
     def _everything(self) -> list[PartitionKey]:
         here = {p.key for p in self.all_partitions()}
-        assigned = {(topic_id, index) for topic_id, index, _ in self._image.replicas_on(self._peers.broker_id)}
+        assigned = {
+            (topic_id, index) for topic_id, index, _ in self._image.replicas_on(self._registered_brokers.broker_id)
+        }
         return sorted(here | assigned)
 
     def _apply(self, touched: list[PartitionKey], is_ordered: bool) -> None:
         """is_ordered: a record of the log made each change; else a snapshot only no longer says what was there."""
-        me = self._peers.broker_id
-        leaders: list[tuple[PartitionKey, PartitionState]] = []
-        followers: list[tuple[PartitionKey, PartitionState]] = []
+        me = self._registered_brokers.broker_id
+        leaders: list[tuple[PartitionKey, PartitionRegistration]] = []
+        followers: list[tuple[PartitionKey, PartitionRegistration]] = []
         for key in touched:
             state = self._image.partition(*key)
             if state is None or me not in state.replicas:
@@ -198,11 +202,11 @@ class ReplicaManager:
         for key, state in followers:
             self._follow(key, state)
 
-    def _lead(self, key: PartitionKey, state: PartitionState) -> None:
+    def _lead(self, key: PartitionKey, state: PartitionRegistration) -> None:
         partition = self._existing_or_new(key, state)
         if partition is None:
             return
-        was_leader = partition.role is Role.LEADER
+        was_leader = partition.role is ReplicaRole.LEADER
         epoch, watermark = partition.leader_epoch, partition.high_watermark
         self.fetchers.remove(partition)
         partition.become_leader(state, min_isr_of(self._image, self._static, key[0], state), self._env.now_ms())
@@ -217,34 +221,34 @@ class ReplicaManager:
                 high_watermark=partition.high_watermark,
                 isr=list(state.isr),
             )
-            self.waits.served_anew(key)
+            self.delayed.leadership_changed(key)
         else:
-            self.waits.exchange.mark(key)
-            self.waits.watermark_may_have_moved(partition, watermark)
+            self.delayed.partition_listeners.mark(key)
+            self.delayed.watermark_may_have_moved(partition, watermark)
 
-    def _follow(self, key: PartitionKey, state: PartitionState) -> None:
+    def _follow(self, key: PartitionKey, state: PartitionRegistration) -> None:
         partition = self._existing_or_new(key, state)
         if partition is None:
             return
         restart = partition.become_follower(state, min_isr_of(self._image, self._static, key[0], state))
         if restart:
-            self.waits.served_anew(key)
+            self.delayed.leadership_changed(key)
         self.fetchers.follow(partition, restart)
 
-    def _existing_or_new(self, key: PartitionKey, state: PartitionState) -> Partition | None:
+    def _existing_or_new(self, key: PartitionKey, state: PartitionRegistration) -> Partition | None:
         partition = self.partition(key)
         if partition is None:
             partition = self._created(key, state)
             if partition is None:
                 return None
         directory = self._directory_of[key].directory_id
-        if directory == state.directory_of(self._peers.broker_id):
+        if directory == state.directory_of(self._registered_brokers.broker_id):
             self._reports.settle(key)
         else:
             self._reports.report(key, directory)
         return None if partition.offline else partition
 
-    def _created(self, key: PartitionKey, state: PartitionState) -> Partition | None:
+    def _created(self, key: PartitionKey, state: PartitionRegistration) -> Partition | None:
         topic = self._image.topics[key[0]].name
         made = self.directories.create_log(key, topic, state, log_config_of(self._image, self._static, topic))
         return None if made is None else self._add(key, topic, *made, high_watermark=0)
@@ -255,16 +259,16 @@ class ReplicaManager:
             topic,
             key[1],
             log,
-            self._peers,
+            self._registered_brokers,
             high_watermark=high_watermark,
             lag_max_ms=self._lag_max_ms,
-            traffic=self.traffic.of(topic),
+            topic_metrics=self.topic_stats.of(topic),
         )
         self._by_id.setdefault(key[0], {})[key[1]] = partition
         # one mapping under both names
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
-        log.on_start_moved = partial(self.waits.exchange.mark, key)
+        log.on_start_moved = partial(self.delayed.partition_listeners.mark, key)
         return partition
 
     def _take_over_logs(self) -> None:
@@ -283,9 +287,9 @@ class ReplicaManager:
             return
         self.fetchers.remove(partition)
         partition.become_idle()
-        self.traffic.isr_expands += partition.isr_expands
-        self.traffic.isr_shrinks += partition.isr_shrinks
-        self.traffic.failed_isr_updates += partition.failed_isr_updates
+        self.topic_stats.isr_expands += partition.isr_expands
+        self.topic_stats.isr_shrinks += partition.isr_shrinks
+        self.topic_stats.failed_isr_updates += partition.failed_isr_updates
         siblings = self._by_id[key[0]]
         del siblings[key[1]]
         if not siblings:
@@ -293,19 +297,19 @@ class ReplicaManager:
             # a topic created anew under the same name has its own mapping by now
             if self._by_name.get(partition.topic) is siblings:
                 del self._by_name[partition.topic]
-                self.traffic.retire(partition.topic)
+                self.topic_stats.retire(partition.topic)
         directory = self._directory_of.pop(key)
         self._reports.settle(key)
-        self.waits.served_anew(key)
+        self.delayed.leadership_changed(key)
         if is_ordered:
             self.directories.delete_log(directory, partition.topic, key[1])
         else:
             self.directories.set_aside(directory, partition.topic, key[1])
 
-    def _on_configs(self, changed: Journal) -> None:
+    def _on_configs(self, changed: ImageJournal) -> None:
         resources = changed.changed_config_resources()
         # of another broker's values this one resolves nothing
-        mine = ((BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._peers.broker_id)))
+        mine = ((BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._registered_brokers.broker_id)))
         topics: Iterable[str] = [name for kind, name in resources if kind == TOPIC_RESOURCE]
         if any(resource in mine for resource in resources):
             topics = sorted(self._by_name)
@@ -319,30 +323,30 @@ class ReplicaManager:
     def _reconfigure(self, partition: Partition, config: LogConfig) -> None:
         partition.log.config = config
         state = self._image.partition(*partition.key)
-        if state is not None and partition.role is Role.LEADER:
+        if state is not None and partition.role is ReplicaRole.LEADER:
             watermark = partition.high_watermark
             partition.min_isr_changed(
                 min_isr_of(self._image, self._static, partition.topic_id, state), self._env.now_ms()
             )
-            self.waits.watermark_may_have_moved(partition, watermark)
+            self.delayed.watermark_may_have_moved(partition, watermark)
 
     # -- waking -------------------------------------------------------------------------------------------------
 
     def log_grew(self, partition: Partition, watermark_before: int, wall_ms: int) -> None:
         """A producer's batch was appended."""
         self.flush_if_due(partition, wall_ms)
-        self.waits.log_grew(partition, watermark_before)
+        self.delayed.log_grew(partition, watermark_before)
 
     def _advance(self, partition: Partition) -> None:
         watermark = partition.high_watermark
         if partition.advance_high_watermark(self._env.now_ms()):
-            self.waits.watermark_may_have_moved(partition, watermark)
+            self.delayed.watermark_may_have_moved(partition, watermark)
 
     def stop_serving(self) -> None:
         """The broker is about to close its logs: nobody leads or follows here any more, and who waits is told so."""
         for partition in self.all_partitions():
             self._stop_serving(partition)
-            self.waits.served_anew(partition.key)
+            self.delayed.leadership_changed(partition.key)
 
     def _stop_serving(self, partition: Partition) -> None:
         self.fetchers.remove(partition)
@@ -369,7 +373,7 @@ class ReplicaManager:
         if partition is None:
             return
         # whoever is outside the ISR now, and thought to be inside, may ask to join
-        self.waits.exchange.mark((proposal.topic_id, proposal.partition))
+        self.delayed.partition_listeners.mark((proposal.topic_id, proposal.partition))
         if answer.error_code != ErrorCode.NONE:
             again = partition.proposal_failed(proposal, error_code(answer.error_code))
             if again is not None:
@@ -385,7 +389,7 @@ class ReplicaManager:
             image_has_it=0 <= committed_offset <= self._image.offset,
             now_ms=self._env.now_ms(),
         )
-        self.waits.watermark_may_have_moved(partition, watermark)
+        self.delayed.watermark_may_have_moved(partition, watermark)
 
     def check_isr_lag(self) -> None:
         """Every `replica.lag.time.max.ms` / 2: ask for the removal of members that fell behind."""
@@ -437,4 +441,4 @@ class ReplicaManager:
 
     def _tell_of_loss(self, lost: Iterable[PartitionKey]) -> None:
         for key in lost:
-            self.waits.served_anew(key)
+            self.delayed.leadership_changed(key)

@@ -18,21 +18,21 @@ from heirlog.storage.log import Log
 UNDEFINED = -1
 
 
-class Cut(NamedTuple):
+class TruncationPoint(NamedTuple):
     offset: int
     settled: bool
     """False: the next fetch may diverge again, further down."""
 
 
-def cut_for(log: Log, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> Cut:
+def cut_for(log: Log, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> TruncationPoint:
     end = log.log_end_offset
     if leader_end_offset == UNDEFINED:
-        return Cut(initial_offset, True)
+        return TruncationPoint(initial_offset, True)
     if leader_epoch == UNDEFINED:
-        return Cut(min(leader_end_offset, end), True)
+        return TruncationPoint(min(leader_end_offset, end), True)
     own_epoch, own_end = log.end_offset_for_epoch(leader_epoch)
     if own_end == UNDEFINED:
-        return Cut(min(leader_end_offset, end), True)
+        return TruncationPoint(min(leader_end_offset, end), True)
     if own_epoch != leader_epoch:
-        return Cut(min(own_end, end), False)
-    return Cut(min(own_end, leader_end_offset, end), True)
+        return TruncationPoint(min(own_end, end), False)
+    return TruncationPoint(min(own_end, leader_end_offset, end), True)

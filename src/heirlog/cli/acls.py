@@ -24,7 +24,7 @@ from heirlog.cli.errors import CommandError, UsageError
 from heirlog.cli.render import Json, show_rows
 
 if TYPE_CHECKING:
-    from heirlog.metadata.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
+    from heirlog.metadata.acls import Acl, AclFilter, AclOperation, AclPermissionType, PatternType, ResourceType
 
 app = typer.Typer(help="Show, add and remove access control lists.", no_args_is_help=True)
 
@@ -101,13 +101,13 @@ class Entries:
     allowed_hosts: Sequence[str]
     denied_hosts: Sequence[str]
 
-    def __iter__(self) -> Iterator[tuple[Permission, str, str]]:
+    def __iter__(self) -> Iterator[tuple[AclPermissionType, str, str]]:
         """Raises UsageError: a principal of another form."""
-        from heirlog.metadata.acls import Permission
+        from heirlog.metadata.acls import AclPermissionType
 
         for permission, principals, hosts in (
-            (Permission.ALLOW, self.allowed, self.allowed_hosts),
-            (Permission.DENY, self.denied, self.denied_hosts),
+            (AclPermissionType.ALLOW, self.allowed, self.allowed_hosts),
+            (AclPermissionType.DENY, self.denied, self.denied_hosts),
         ):
             for principal, host in product(principals, hosts or [ANY]):
                 if ":" not in principal:
@@ -132,12 +132,12 @@ def list_acls(
 ) -> None:
     """Show the ACLs of the named resources, or all ACLs."""
     from heirlog.client.acls import describe_acls
-    from heirlog.metadata.acls import AclFilter, Operation, Permission
+    from heirlog.metadata.acls import AclFilter, AclOperation, AclPermissionType
 
     resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
     whose: list[str | None] = [*(principal or ())] or [None]
     filters = [
-        AclFilter(kind, name, pattern, who, None, Operation.ANY, Permission.ANY)
+        AclFilter(kind, name, pattern, who, None, AclOperation.ANY, AclPermissionType.ANY)
         for kind, name, pattern in _named(resources, resource_pattern_type)
         for who in whose
     ]
@@ -216,7 +216,7 @@ def remove(
     """Remove the ACLs that the options describe, and show them. Without a principal, remove all ACLs of the
     resources."""
     from heirlog.client.acls import delete_acls
-    from heirlog.metadata.acls import AclFilter, Operation, Permission
+    from heirlog.metadata.acls import AclFilter, AclOperation, AclPermissionType
 
     resources = _resources(topic, group, cluster, transactional_id, delegation_token, user_principal)
     entries = Entries(allow_principal or (), deny_principal or (), allow_host or (), deny_host or ())
@@ -232,7 +232,8 @@ def remove(
         raise UsageError("name the principal whose ACLs to remove, with --allow-principal or --deny-principal")
     else:
         filters = [
-            AclFilter(kind, name, pattern, None, None, Operation.ANY, Permission.ANY) for kind, name in resources
+            AclFilter(kind, name, pattern, None, None, AclOperation.ANY, AclPermissionType.ANY)
+            for kind, name in resources
         ]
     if not force:
         what = ", ".join(f"{kind.name.lower()} {name}" for kind, name in resources)
@@ -288,37 +289,39 @@ def _acls(
 
 def _convenient(
     resources: Resources, producer: bool, consumer: bool, idempotent: bool
-) -> Iterator[tuple[ResourceType, str, Operation]]:
+) -> Iterator[tuple[ResourceType, str, AclOperation]]:
     """Raises UsageError."""
-    from heirlog.metadata.acls import CLUSTER_NAME, Operation, ResourceType
+    from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
 
     if not resources.topics or (consumer and not resources.groups):
         raise UsageError("--producer needs --topic, --consumer needs --topic and --group")
     if producer:
-        for topic, operation in product(resources.topics, (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE)):
+        for topic, operation in product(
+            resources.topics, (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
+        ):
             yield ResourceType.TOPIC, topic, operation
-        for name, operation in product(resources.transactional_ids, (Operation.WRITE, Operation.DESCRIBE)):
+        for name, operation in product(resources.transactional_ids, (AclOperation.WRITE, AclOperation.DESCRIBE)):
             yield ResourceType.TRANSACTIONAL_ID, name, operation
         if idempotent:
-            yield ResourceType.CLUSTER, CLUSTER_NAME, Operation.IDEMPOTENT_WRITE
+            yield ResourceType.CLUSTER, CLUSTER_NAME, AclOperation.IDEMPOTENT_WRITE
     if consumer:
-        for topic, operation in product(resources.topics, (Operation.READ, Operation.DESCRIBE)):
+        for topic, operation in product(resources.topics, (AclOperation.READ, AclOperation.DESCRIBE)):
             yield ResourceType.TOPIC, topic, operation
         for group in resources.groups:
-            yield ResourceType.GROUP, group, Operation.READ
+            yield ResourceType.GROUP, group, AclOperation.READ
 
 
-def _operation(text: str, kind: ResourceType) -> Operation:
+def _operation(text: str, kind: ResourceType) -> AclOperation:
     """Raises UsageError: not an operation, or not one of this kind of resource."""
-    from heirlog.metadata.acls import OPERATIONS, Operation
+    from heirlog.metadata.acls import OPERATIONS, AclOperation
 
-    known = {operation.name.replace("_", ""): operation for operation in Operation}
-    operation = known.get(text.replace("_", "").replace("-", "").upper(), Operation.UNKNOWN)
-    if operation is Operation.ALL:
+    known = {operation.name.replace("_", ""): operation for operation in AclOperation}
+    operation = known.get(text.replace("_", "").replace("-", "").upper(), AclOperation.UNKNOWN)
+    if operation is AclOperation.ALL:
         return operation
     of_kind = OPERATIONS[kind]
     if operation not in of_kind:
-        names = ", ".join(_pascal(each.name) for each in (*of_kind, Operation.ALL))
+        names = ", ".join(_pascal(each.name) for each in (*of_kind, AclOperation.ALL))
         raise UsageError(f"--operation {text}: of a {kind.name.lower()} there are {names}")
     return operation
 
@@ -335,7 +338,7 @@ def _pattern(text: str) -> PatternType:
 
 
 def _show(acls: Iterable[Acl], as_json: bool) -> None:
-    from heirlog.metadata.acls import Operation, PatternType, Permission, ResourceType
+    from heirlog.metadata.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 
     def row(acl: Acl) -> dict[str, Any]:
         return {
@@ -344,8 +347,8 @@ def _show(acls: Iterable[Acl], as_json: bool) -> None:
             "pattern_type": PatternType(acl.pattern_type).name,
             "principal": acl.principal,
             "host": acl.host,
-            "operation": Operation(acl.operation).name,
-            "permission": Permission(acl.permission).name,
+            "operation": AclOperation(acl.operation).name,
+            "permission": AclPermissionType(acl.permission).name,
         }
 
     rows = sorted((row(acl) for acl in acls), key=lambda one: tuple(one.values()))

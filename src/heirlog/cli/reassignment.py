@@ -192,7 +192,7 @@ def proposed(
     """
     from heirlog.client.admin import describe_cluster
     from heirlog.controller.placement import place
-    from heirlog.metadata.state import BrokerState
+    from heirlog.metadata.state import BrokerRegistration
 
     known = {broker.broker_id: broker.rack for broker in client.run(describe_cluster(brokers)).brokers}
     unknown = sorted(set(brokers) - set(known))
@@ -202,7 +202,7 @@ def proposed(
     if racks and named and len(named) < len(brokers):
         raise CommandError("not all of these brokers have a rack; use --disable-rack-aware to spread without racks")
     states = [
-        BrokerState(
+        BrokerRegistration(
             BrokerId(broker), BrokerEpoch(0), Uuid(bytes(16)), rack=known[broker] if racks else None, fenced=False
         )
         for broker in brokers

@@ -54,7 +54,7 @@ Partitions = Annotated[
 Wait = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the replicas' answers.")]
 
 
-class Strategy(StrEnum):
+class StrategyOption(StrEnum):
     BALANCED = "balanced"
     AGGRESSIVE = "aggressive"
     UNCLEAN = "unclean"
@@ -63,10 +63,10 @@ class Strategy(StrEnum):
     @property
     def election_type(self) -> ElectionType:
         return {
-            Strategy.BALANCED: ElectionType.LONGEST_LOG_BALANCED,
-            Strategy.AGGRESSIVE: ElectionType.LONGEST_LOG_AGGRESSIVE,
-            Strategy.UNCLEAN: ElectionType.UNCLEAN,
-            Strategy.DESIGNATION: ElectionType.DESIGNATION,
+            StrategyOption.BALANCED: ElectionType.LONGEST_LOG_BALANCED,
+            StrategyOption.AGGRESSIVE: ElectionType.LONGEST_LOG_AGGRESSIVE,
+            StrategyOption.UNCLEAN: ElectionType.UNCLEAN,
+            StrategyOption.DESIGNATION: ElectionType.DESIGNATION,
         }[self]
 
 
@@ -149,8 +149,9 @@ def run(
     topics: Topics = None,
     partition: Partitions = None,
     strategy: Annotated[
-        Strategy, typer.Option(case_sensitive=False, help="designation needs --leader; see docs/guides/recover.md.")
-    ] = Strategy.BALANCED,
+        StrategyOption,
+        typer.Option(case_sensitive=False, help="designation needs --leader; see docs/guides/recover.md."),
+    ] = StrategyOption.BALANCED,
     leader: Annotated[
         int | None, typer.Option(min=0, help="For a designation: the broker that becomes leader.")
     ] = None,
@@ -166,7 +167,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Elect leaders for partitions without one, after showing what that costs and asking."""
-    if (strategy is Strategy.DESIGNATION) != (leader is not None):
+    if (strategy is StrategyOption.DESIGNATION) != (leader is not None):
         raise UsageError("--strategy designation and --leader go together")
     wanted = _wanted(topics, partition)
     with connected(bootstrap_server) as client:
@@ -192,7 +193,9 @@ def run(
     show_results(elections.rows_of(results), as_json)
 
 
-def _choice(found: Described, partition: RecoveryPartition, strategy: Strategy, leader: int | None) -> Choice | None:
+def _choice(
+    found: Described, partition: RecoveryPartition, strategy: StrategyOption, leader: int | None
+) -> Choice | None:
     """None: this one cannot be chosen; the cluster says why."""
     from heirlog.client.recovery import choices
 

@@ -21,7 +21,7 @@ from heirlog.cli.doctor import locked, log_directories
 from heirlog.cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from heirlog.controller.seeding import Copy
+    from heirlog.controller.seeding import MetadataLogCopy
     from heirlog.local.format import Disk
     from heirlog.protocol.types import PartitionKey
 
@@ -107,7 +107,7 @@ class _Seeding:
                 "command again"
             )
 
-    def _copies(self) -> list[Copy]:
+    def _copies(self) -> list[MetadataLogCopy]:
         """Read under an overlay: nothing in the brokers' folders changes."""
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.cli.offline.overlay import OverlayFiles
@@ -135,7 +135,7 @@ class _Seeding:
             )
         return copies
 
-    def _refuse_other_histories(self, newest: Copy, copies: Sequence[Copy]) -> None:
+    def _refuse_other_histories(self, newest: MetadataLogCopy, copies: Sequence[MetadataLogCopy]) -> None:
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.cli.offline.overlay import OverlayFiles
         from heirlog.raft.metadata_log import MetadataLogConfig, open_log
@@ -166,7 +166,7 @@ class _Seeding:
                 found[key] = max(found.get(key, -1), epoch)
         return found
 
-    def _write(self, disk: Disk, cluster_id: str, newest: Copy, seen_epoch: int) -> list[str]:
+    def _write(self, disk: Disk, cluster_id: str, newest: MetadataLogCopy, seen_epoch: int) -> list[str]:
         from heirlog.cli.offline.doctor import OfflineEnv
         from heirlog.controller import seeding
         from heirlog.local.format import format_node

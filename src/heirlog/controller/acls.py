@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.env import Random
 from heirlog.metadata.acl_messages import acl_of_creation, entry_members, filter_of, pattern_members
 from heirlog.metadata.acls import (
     CLUSTER_NAME,
     Acl,
     AclFilter,
-    Operation,
+    AclOperation,
+    AclPermissionType,
     PatternType,
-    Permission,
     ResourceType,
 )
 from heirlog.metadata.as_records import acl_record
@@ -39,7 +39,7 @@ Deleted = DeleteAclsResponse.DeleteAclsFilterResult
 MatchingAcl = DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
-def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Outcome[CreateAclsResponse]:
+def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> ControllerResult[CreateAclsResponse]:
     """A record for each ACL that is new, and a result per creation, in their order."""
     if any(_has_no_meaning(creation) for creation in request.creations):
         # Kafka cannot even express it, and says so of every creation of the request
@@ -63,7 +63,7 @@ def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Out
         sentence = "Unable to perform excessively large batch operation."
         return answer(_created_none(request, ErrorCode.POLICY_VIOLATION, sentence))
     response = CreateAclsResponse(results=results)
-    return Outcome(lambda base_offset: response, list(records))
+    return ControllerResult(lambda base_offset: response, list(records))
 
 
 def _created_none(request: CreateAclsRequest, code: ErrorCode, sentence: str | None) -> CreateAclsResponse:
@@ -75,8 +75,8 @@ def _has_no_meaning(creation: CreateAclsRequest.AclCreation) -> bool:
     return (
         creation.resource_type == ResourceType.ANY
         or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
-        or creation.operation == Operation.ANY
-        or creation.permission_type == Permission.ANY
+        or creation.operation == AclOperation.ANY
+        or creation.permission_type == AclPermissionType.ANY
     )
 
 
@@ -90,9 +90,9 @@ def _check(acl: Acl) -> None:
         raise _invalid("Invalid resourceType UNKNOWN")
     if PatternType(acl.pattern_type) is PatternType.UNKNOWN:
         raise _invalid("Invalid patternType UNKNOWN")
-    if Operation(acl.operation) is Operation.UNKNOWN:
+    if AclOperation(acl.operation) is AclOperation.UNKNOWN:
         raise _invalid("Invalid operation UNKNOWN")
-    if Permission(acl.permission) is Permission.UNKNOWN:
+    if AclPermissionType(acl.permission) is AclPermissionType.UNKNOWN:
         raise _invalid("Invalid permissionType UNKNOWN")
     if ":" not in acl.principal:
         raise _invalid(
@@ -113,7 +113,7 @@ def _new_id(image: Image, ids: set[Uuid], random: Random) -> Uuid:
             return acl_id
 
 
-def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome[DeleteAclsResponse]:
+def delete_acls(image: Image, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
     """A record for each ACL that some filter matches, and a result per filter, in their order."""
     removed: dict[Uuid, None] = {}
     results = []
@@ -138,7 +138,7 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> Outcome[DeleteAclsR
         )
     records: list[Any] = [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
     response = DeleteAclsResponse(filter_results=results)
-    return Outcome(lambda base_offset: response, records)
+    return ControllerResult(lambda base_offset: response, records)
 
 
 def _unknown_part(wanted: AclFilter) -> str:
@@ -147,6 +147,9 @@ def _unknown_part(wanted: AclFilter) -> str:
         or PatternType(wanted.pattern_type) is PatternType.UNKNOWN
     ):
         return "patternFilter"
-    if Operation(wanted.operation) is Operation.UNKNOWN or Permission(wanted.permission) is Permission.UNKNOWN:
+    if (
+        AclOperation(wanted.operation) is AclOperation.UNKNOWN
+        or AclPermissionType(wanted.permission) is AclPermissionType.UNKNOWN
+    ):
         return "entryFilter"
     return ""

@@ -23,12 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from heirlog.controller.cleared import with_losses
+from heirlog.controller.cleared_elr import with_losses
 from heirlog.controller.configs import alter_configs as alter_resource
 from heirlog.controller.configs import check_resource_type
-from heirlog.controller.outcome import Outcome
+from heirlog.controller.controller_result import ControllerResult
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.definition import ConfigError, ConfigType, Definition
+from heirlog.metadata.definition import ConfigError, ConfigKey, ConfigType
 from heirlog.metadata.group_configs import GROUP_CONFIGS
 from heirlog.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -49,7 +49,7 @@ Resource = TypeVar(
 )
 
 
-class Operation(IntEnum):
+class AlterConfigOpType(IntEnum):
     """Numbers on the wire."""
 
     SET = 0
@@ -58,7 +58,9 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsRequest) -> Outcome[AlterConfigsResponse]:
+def alter_configs(
+    image: Image, static: StaticConfig, request: AlterConfigsRequest
+) -> ControllerResult[AlterConfigsResponse]:
     """Records and results of an AlterConfigs."""
     verdicts, records = _alter(image, static, request.resources, replacement)
     return _outcome(request, AlterConfigsResponse, verdicts, records)
@@ -66,7 +68,7 @@ def alter_configs(image: Image, static: StaticConfig, request: AlterConfigsReque
 
 def incremental_alter_configs(
     image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest
-) -> Outcome[IncrementalAlterConfigsResponse]:
+) -> ControllerResult[IncrementalAlterConfigsResponse]:
     """Records and results of an IncrementalAlterConfigs."""
     verdicts, records = _alter(image, static, request.resources, increments)
     return _outcome(request, IncrementalAlterConfigsResponse, verdicts, records)
@@ -77,7 +79,7 @@ def _outcome(
     response_class: Any,
     verdicts: Mapping[tuple[int, str], KafkaError | None],
     records: list[Any],
-) -> Outcome[Any]:
+) -> ControllerResult[Any]:
     response = response_class(
         responses=[
             response_class.AlterConfigsResourceResponse(
@@ -89,7 +91,7 @@ def _outcome(
             for (kind, name), refusal in verdicts.items()
         ]
     )
-    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+    return ControllerResult(lambda base_offset: response, [] if request.validate_only else records)
 
 
 def _alter(
@@ -133,34 +135,34 @@ def increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfi
     for config in resource.configs:
         stored = image.config(kind, name, config.name)
         match config.config_operation:
-            case Operation.SET:
+            case AlterConfigOpType.SET:
                 changes[config.name] = config.value
-            case Operation.DELETE:
+            case AlterConfigOpType.DELETE:
                 changes[config.name] = None
-            case Operation.APPEND | Operation.SUBTRACT as operation:
+            case AlterConfigOpType.APPEND | AlterConfigOpType.SUBTRACT as operation:
                 if config.value is None:
                     raise _invalid(f"Null value not supported for : {config.name}")
-                changes[config.name] = _edited(Operation(operation), kind, config.name, stored, config.value)
+                changes[config.name] = _edited(AlterConfigOpType(operation), kind, config.name, stored, config.value)
             case other:
                 raise _invalid(f"Unknown config operation {other} for {config.name}")
     return changes
 
 
-def _edited(operation: Operation, kind: int, name: str, stored: str | None, value: str) -> str:
+def _edited(operation: AlterConfigOpType, kind: int, name: str, stored: str | None, value: str) -> str:
     """The list `stored` with the members of `value` added or taken away."""
     definition = _definition(kind, name)
     if definition is None or definition.type is not ConfigType.LIST:
         raise ConfigError(name, f"Can't {operation.name} to key {name} because its type is not LIST.")
     present = [part for part in ((definition.default or "") if stored is None else stored).split(",") if part]
     for part in value.split(","):
-        if operation is Operation.APPEND and part not in present:
+        if operation is AlterConfigOpType.APPEND and part not in present:
             present.append(part)
-        elif operation is Operation.SUBTRACT and part in present:
+        elif operation is AlterConfigOpType.SUBTRACT and part in present:
             present.remove(part)
     return ",".join(present)
 
 
-def _definition(kind: int, name: str) -> Definition | None:
+def _definition(kind: int, name: str) -> ConfigKey | None:
     known = {TOPIC_RESOURCE: TOPIC_CONFIGS, GROUP_RESOURCE: GROUP_CONFIGS}.get(kind, SERVER_CONFIGS)
     return known.get(name)
 
@@ -180,7 +182,7 @@ def check_keys(
 def _deletes(config: AlterConfigsRequest.AlterableConfig | IncrementalAlterConfigsRequest.AlterableConfig) -> bool:
     return (
         isinstance(config, IncrementalAlterConfigsRequest.AlterableConfig)
-        and config.config_operation == Operation.DELETE
+        and config.config_operation == AlterConfigOpType.DELETE
     )
 
 

@@ -25,15 +25,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, answer
-from heirlog.controller.partition_change import Target
+from heirlog.controller.partition_change import TargetState
 from heirlog.controller.recovery.manager import MANY_ELECTIONS_MS, RecoveryManager
 from heirlog.env import Env
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionState
+from heirlog.metadata.state import RECOVERED, RECOVERING, Ids, PartitionRegistration
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -61,7 +61,7 @@ def member_is_eligible(image: Image, broker: BrokerId, epoch: int) -> bool:
     return registered is not None and registered.is_active and epoch in (_ANY_EPOCH, registered.epoch)
 
 
-def partition_epoch_is_current(state: PartitionState, partition_epoch: int) -> bool:
+def partition_epoch_is_current(state: PartitionRegistration, partition_epoch: int) -> bool:
     """Guard 7: the partition epoch equals the stored one.
 
     Without it a request decided on an old ISR overwrites the record that it never saw.
@@ -98,7 +98,7 @@ def _after_elections(
 
 def alter_partition(
     image: Image, static: StaticConfig, request: AlterPartitionRequest, version: int, next_offset: int
-) -> Outcome[AlterPartitionResponse]:
+) -> ControllerResult[AlterPartitionResponse]:
     """Records and answers for all partitions of one request."""
     sender = image.brokers.get(BrokerId(request.broker_id))
     if sender is None or sender.epoch != request.broker_epoch:
@@ -113,7 +113,7 @@ def alter_partition(
             for topic in request.topics
         ]
     )
-    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+    return ControllerResult(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 
 
 class _Handling:
@@ -138,7 +138,7 @@ class _Handling:
         built = self._leadership.change(
             topic_id,
             asked.partition_index,
-            Target(isr=tuple(broker for broker, _ in members), recovery_state=asked.leader_recovery_state),
+            TargetState(isr=tuple(broker for broker, _ in members), recovery_state=asked.leader_recovery_state),
         )
         if built.record is None:
             return _answered(asked.partition_index, before, self._next_offset - 1)
@@ -181,11 +181,11 @@ class _Handling:
         return ErrorCode.NONE
 
 
-def _is_valid_isr(state: PartitionState, isr: Ids) -> bool:
+def _is_valid_isr(state: PartitionRegistration, isr: Ids) -> bool:
     return len(set(isr)) == len(isr) and state.leader in isr and all(broker in state.replicas for broker in isr)
 
 
-def _recovery_state_may_follow(state: PartitionState, wanted: int, members: int) -> bool:
+def _recovery_state_may_follow(state: PartitionRegistration, wanted: int, members: int) -> bool:
     if wanted not in (RECOVERED, RECOVERING):
         return False
     if wanted == RECOVERING:
@@ -194,7 +194,7 @@ def _recovery_state_may_follow(state: PartitionState, wanted: int, members: int)
     return True
 
 
-def _answered(partition: int, state: PartitionState, committed_offset: int) -> Answered:
+def _answered(partition: int, state: PartitionRegistration, committed_offset: int) -> Answered:
     return Answered(
         partition_index=partition,
         leader_id=state.leader,

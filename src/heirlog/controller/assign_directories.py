@@ -15,12 +15,12 @@ Source: KIP-858.
 
 from __future__ import annotations
 
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership, without
-from heirlog.controller.outcome import Outcome, answer
-from heirlog.controller.partition_change import Cause, Target
+from heirlog.controller.partition_change import ChangeCause, TargetState
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     AssignReplicasToDirsRequest,
@@ -35,7 +35,7 @@ Partition = AssignReplicasToDirsResponse.PartitionData
 
 def assign_directories(
     image: Image, static: StaticConfig, request: AssignReplicasToDirsRequest
-) -> Outcome[AssignReplicasToDirsResponse]:
+) -> ControllerResult[AssignReplicasToDirsResponse]:
     """Records and answer of one report."""
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.epoch != request.broker_epoch:
@@ -64,13 +64,13 @@ def assign_directories(
             for directory in request.directories
         ]
     )
-    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+    return ControllerResult(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 
 
 class _Handling:
     """One report at work."""
 
-    def __init__(self, image: Image, static: StaticConfig, broker: BrokerState) -> None:
+    def __init__(self, image: Image, static: StaticConfig, broker: BrokerRegistration) -> None:
         self._image = image
         self._broker = broker
         self._leadership = Leadership(image, static)
@@ -87,13 +87,13 @@ class _Handling:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         directories = tuple(directory if each == me else state.directory_of(each) for each in state.replicas)
         if self._broker.has_online(directory):
-            built = self._leadership.change(topic_id, partition, Target(directories=directories))
+            built = self._leadership.change(topic_id, partition, TargetState(directories=directories))
         else:
             built = self._leadership.change(
                 topic_id,
                 partition,
-                Target(directories=directories, isr=without(state.isr, me)),
-                Cause(lost=(me,), leaving=me),
+                TargetState(directories=directories, isr=without(state.isr, me)),
+                ChangeCause(lost=(me,), leaving=me),
             )
         self.changes.add(built)
         return ErrorCode.NONE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heirlog.controller.leadership import Leadership
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import LeaderEpoch, PartitionEpoch
 
@@ -30,7 +30,9 @@ def check_replicas(image: Image, replicas: Ids) -> None:
             )
 
 
-def first_state(image: Image, leadership: Leadership, partition: int, replicas: Ids, *, manual: bool) -> PartitionState:
+def first_state(
+    image: Image, leadership: Leadership, partition: int, replicas: Ids, *, manual: bool
+) -> PartitionRegistration:
     """Raises KafkaError: none of the replicas is active."""
     isr = tuple(replica for replica in replicas if image.brokers[replica].is_active)
     if not isr:
@@ -40,7 +42,7 @@ def first_state(image: Image, leadership: Leadership, partition: int, replicas: 
             f"All brokers specified in the partition assignment for partition {partition} are fenced or in "
             "controlled shutdown.",
         )
-    return PartitionState(
+    return PartitionRegistration(
         replicas=replicas,
         isr=isr,
         leader=isr[0],

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from heirlog.controller.outcome import check_sizes
+from heirlog.controller.controller_result import check_sizes
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, Update
 from heirlog.metadata.group_configs import validate_group_configs

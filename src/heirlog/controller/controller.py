@@ -33,10 +33,10 @@ from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 from heirlog.controller.bootstrap import bootstrap_records, first_recovery_level
+from heirlog.controller.controller_result import ControllerResult, all_or_none, check_sizes
 from heirlog.controller.elect_leaders import balance, elect_unclean
 from heirlog.controller.heartbeat import fence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, all_or_none, check_sizes
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import Counts, count
 from heirlog.controller.recovery.switch import switched
@@ -49,9 +49,9 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.deprecated_configs import DEPRECATED
 from heirlog.metadata.features import MANAGER_ENABLED, recovery_level
 from heirlog.metadata.image import RECOVERY_VERSION, Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.loss_report import Certainty, loss_of
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.metadata.survey import Survey
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -82,7 +82,7 @@ class QuorumPort(Protocol):
     def append(self, records: Sequence[Any], /) -> int: ...
 
 
-class Batch(Protocol):
+class MetadataBatch(Protocol):
     """`raft.replay.CommittedBatch`; without records it holds control records."""
 
     @property
@@ -103,7 +103,7 @@ class _Appended:
     last_offset: int
     epoch: int
     records: Sequence[Any]
-    journal: Journal
+    journal: ImageJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Controller:
         if self.sessions.connection_closed(broker_id, broker_epoch, connection, self.env.now_ms()):
             self.env.call_later(self.sessions.disconnect_grace_ms, partial(self._end_of_grace, broker_id, broker_epoch))
 
-    def submit(self, handler: Callable[[], Outcome[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
+    def submit(self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
 
         The response itself if nothing has to be waited for, else a Pending. `refuse(code)` makes the API's answer for a
@@ -200,7 +200,7 @@ class Controller:
         self.image = image_of_snapshot(records, offset, epoch)
         self._committed_offset = offset
 
-    def on_commit(self, batches: Sequence[Batch]) -> None:
+    def on_commit(self, batches: Sequence[MetadataBatch]) -> None:
         for batch in batches:
             if batch.last_offset > self.image.offset:
                 apply_all(self.image, batch.records, batch.base_offset, batch.epoch)
@@ -260,7 +260,7 @@ class Controller:
         level = first_recovery_level(self.static)
         changes = switched(self.image, self.static, bool(level.feature_level))
         records = all_or_none("Feature levels", [level, *changes.records])
-        self._spontaneously(Outcome(_no_answer, records, changes.elections))
+        self._spontaneously(ControllerResult(_no_answer, records, changes.elections))
 
     def _deactivate(self) -> None:
         self.is_active = False
@@ -287,7 +287,7 @@ class Controller:
                     # when it began nobody knows any more; by now all of it is in the image
                     session.shutdown_offset = self.image.offset
 
-    def _is_predecessor(self, broker: BrokerState) -> bool:
+    def _is_predecessor(self, broker: BrokerRegistration) -> bool:
         """Whether this broker registration was made by an earlier process of this very node, which is dead.
 
         A node with both roles that was killed would otherwise wait for its own session to end. Only a voter on its own
@@ -298,7 +298,7 @@ class Controller:
     def _hold_elections(self) -> None:
         """Those that a change of several batches still owed when its controller died."""
         changes = Leadership(self.image, self.static).broker_joins(None)
-        self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
+        self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
     # -- appending and committing -------------------------------------------------------------------------------
 
@@ -368,7 +368,7 @@ class Controller:
             self.env.log("warning", "recovery-manager-config-ignored", configured=configured, finalized=level)
 
     def _elect_recovered(self, changes: Changes) -> None:
-        self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
+        self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
     def _answer_committed(self) -> None:
         while self._waiting and self._waiting[0].offset <= self._committed_offset:
@@ -401,9 +401,9 @@ class Controller:
 
     def _write_no_op(self) -> None:
         """So that followers see a live leader, and waiting fetches and lag figures move."""
-        self._spontaneously(Outcome(_no_answer, [NoOpRecord()]))
+        self._spontaneously(ControllerResult(_no_answer, [NoOpRecord()]))
 
-    def _spontaneously(self, outcome: Outcome[None]) -> None:
+    def _spontaneously(self, outcome: ControllerResult[None]) -> None:
         if outcome.records:
             self.submit(lambda: outcome, _no_answer)
 
@@ -445,7 +445,7 @@ class Controller:
 
         def run() -> None:
             changes, cut_short = task(self.image, self.static)
-            self._spontaneously(Outcome(_no_answer, [*changes.records], changes.elections))
+            self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
             soon = _CONTINUE_ELECTIONS_MS if cut_short else None
             self._run_elections(name, interval_ms, task, soon)
 

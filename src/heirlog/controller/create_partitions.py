@@ -17,8 +17,8 @@ from collections import Counter
 from typing import Any, Final
 
 from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
+from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.leadership import Leadership
-from heirlog.controller.outcome import Outcome
 from heirlog.controller.placement import place
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
@@ -36,7 +36,7 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 def create_partitions(
     image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random
-) -> Outcome[CreatePartitionsResponse]:
+) -> ControllerResult[CreatePartitionsResponse]:
     """Records of all topics that can grow, and a result per topic asked for; names given twice come first."""
     times = Counter(topic.name for topic in request.topics)
     results = [
@@ -55,7 +55,7 @@ def create_partitions(
         else:
             results.append(Result(name=asked.name))
     response = CreatePartitionsResponse(results=results)
-    return Outcome(lambda base_offset: response, [] if request.validate_only else records)
+    return ControllerResult(lambda base_offset: response, [] if request.validate_only else records)
 
 
 def _grow(image: Image, static: StaticConfig, asked: Asked, random: Random, room: int) -> list[Any]:

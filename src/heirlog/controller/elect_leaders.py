@@ -35,18 +35,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from heirlog.controller.election import Elected, Election
+from heirlog.controller.controller_result import ControllerResult, answer
+from heirlog.controller.election import Election, ElectionResult
+from heirlog.controller.error_messages import sentence
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.partition_change import Ballot
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.controller.recovery.status import waiting_sentence
 from heirlog.controller.recovery.strategy import Strategy
-from heirlog.controller.refusals import sentence
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 from heirlog.protocol.types import NO_LEADER, BrokerId, Uuid
@@ -117,7 +117,7 @@ def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersRespon
 
 def elect_leaders(
     image: Image, static: StaticConfig, request: ElectLeadersRequest, version: int, recovery: RecoveryManager
-) -> Outcome[ElectLeadersResponse]:
+) -> ControllerResult[ElectLeadersResponse]:
     """Records and results of one request."""
     known = request.election_type in _KINDS or (
         request.election_type in (*_STRATEGIES, DESIGNATION_TYPE)
@@ -140,7 +140,7 @@ def elect_leaders(
         result = Result(partition_id=asked.partition, error_code=code, error_message=sentence or _SENTENCES.get(code))
         topics[asked.topic].partition_result.append(result)
     response = ElectLeadersResponse(replica_election_results=list(topics.values()))
-    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+    return ControllerResult(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 
 
 def _asked(image: Image, request: ElectLeadersRequest) -> Iterator[_Asked]:
@@ -199,12 +199,12 @@ class _Handling:
             return self._designate((topic_id, asked.partition), state, asked.desired)
         return _Answered(self._elect((topic_id, asked.partition), state, _KINDS[self._type]))
 
-    def _is_needed(self, state: PartitionState) -> bool:
+    def _is_needed(self, state: PartitionRegistration) -> bool:
         if self._type == PREFERRED_TYPE:
             return state.leader != state.replicas[0]
         return not state.has_leader
 
-    def _elect(self, key: tuple[Uuid, int], state: PartitionState, kind: Election) -> ErrorCode:
+    def _elect(self, key: tuple[Uuid, int], state: PartitionRegistration, kind: Election) -> ErrorCode:
         built = self._leadership.change(
             *key, ballot=Ballot(election=kind, answers=self._recovery.book.recorded_answers(key, state))
         )
@@ -220,7 +220,7 @@ class _Handling:
             return _Answered(ErrorCode.NONE)
         return _Answered(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, waiting_sentence(verdict))
 
-    def _designate(self, key: tuple[Uuid, int], state: PartitionState, desired: BrokerId | None) -> _Answered:
+    def _designate(self, key: tuple[Uuid, int], state: PartitionRegistration, desired: BrokerId | None) -> _Answered:
         if desired is None:
             return _Answered(ErrorCode.INVALID_REQUEST, "No leader was named: a designation needs desiredLeader.")
         if desired not in state.replicas:
@@ -234,7 +234,7 @@ class _Handling:
                 f"Broker {desired} cannot lead now: it is fenced, shutting down, or its log directory is offline.",
             )
         answers = self._recovery.book.recorded_answers(key, state)
-        ballot = Ballot(chosen=Elected(desired, Basis.DESIGNATED), answers=answers)
+        ballot = Ballot(chosen=ElectionResult(desired, Basis.DESIGNATED), answers=answers)
         self.changes.add(self._leadership.change(*key, ballot=ballot))
         return _Answered(ErrorCode.NONE)
 

@@ -42,13 +42,13 @@ class Election(Enum):
     UNCLEAN = "unclean"
 
 
-class Elected(NamedTuple):
+class ElectionResult(NamedTuple):
     leader: BrokerId
     basis: Basis | None
     """None if nobody was chosen, or the current leader simply goes on."""
 
 
-NOBODY = Elected(NO_LEADER, None)
+NOBODY = ElectionResult(NO_LEADER, None)
 
 
 @dataclass(slots=True)
@@ -72,18 +72,18 @@ class Candidates:
         return ground if ground is not None and self.acceptable(replica) else None
 
 
-def elect(kind: Election, candidates: Candidates) -> Elected:
+def elect(kind: Election, candidates: Candidates) -> ElectionResult:
     """The outcome of one election."""
     clean = _preferred(candidates) if kind is Election.PREFERRED else _online(candidates)
     if clean is not None:
         return clean
     last_known = last_known_leader(candidates)
     if last_known is not None:
-        return Elected(last_known, Basis.LAST_KNOWN)
+        return ElectionResult(last_known, Basis.LAST_KNOWN)
     if kind is Election.UNCLEAN:
         for replica in candidates.replicas:
             if candidates.acceptable(replica):
-                return Elected(replica, Basis.UNCLEAN)
+                return ElectionResult(replica, Basis.UNCLEAN)
     return NOBODY
 
 
@@ -95,24 +95,24 @@ def last_known_leader(candidates: Candidates) -> BrokerId | None:
     return leader if candidates.acceptable(leader) else None
 
 
-def _preferred(candidates: Candidates) -> Elected | None:
+def _preferred(candidates: Candidates) -> ElectionResult | None:
     first = candidates.replicas[0]
     basis = candidates.basis(first)
     if basis is None:
         return _online(candidates)
     if first == candidates.leader and basis is Basis.ISR:
-        return Elected(first, None)
-    return Elected(first, Basis.PREFERRED if basis is Basis.ISR else basis)
+        return ElectionResult(first, None)
+    return ElectionResult(first, Basis.PREFERRED if basis is Basis.ISR else basis)
 
 
-def _online(candidates: Candidates) -> Elected | None:
+def _online(candidates: Candidates) -> ElectionResult | None:
     ground = candidates.basis(candidates.leader)
     if ground is Basis.ISR:
-        return Elected(candidates.leader, None)
+        return ElectionResult(candidates.leader, None)
     if ground is not None:
-        return Elected(candidates.leader, ground)
+        return ElectionResult(candidates.leader, ground)
     for replica in candidates.replicas:
         ground = candidates.basis(replica)
         if ground is not None:
-            return Elected(replica, ground)
+            return ElectionResult(replica, ground)
     return None

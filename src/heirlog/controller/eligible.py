@@ -28,12 +28,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.protocol.types import NO_LEADER, BrokerId
 
 
 def eligible_after(
-    before: PartitionState, isr: Ids, replicas: Collection[BrokerId], min_isr: int, lost: Collection[BrokerId] = ()
+    before: PartitionRegistration,
+    isr: Ids,
+    replicas: Collection[BrokerId],
+    min_isr: int,
+    lost: Collection[BrokerId] = (),
 ) -> Ids:
     """Who is eligible once `isr` is the ISR and `replicas` the assignment, ascending.
 
@@ -49,7 +53,9 @@ def eligible_after(
     )
 
 
-def last_known_after(before: PartitionState, named_leader: BrokerId | None, replicas: Collection[BrokerId]) -> Ids:
+def last_known_after(
+    before: PartitionRegistration, named_leader: BrokerId | None, replicas: Collection[BrokerId]
+) -> Ids:
     """The shipped list after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
     # a name outside the assignment would wait for a broker that has no replica any more
     known = before.last_known_elr
@@ -65,7 +71,7 @@ def last_known_after(before: PartitionState, named_leader: BrokerId | None, repl
 
 
 def all_lost_after(
-    before: PartitionState,
+    before: PartitionRegistration,
     isr: Ids,
     elr: Ids,
     replicas: Collection[BrokerId],

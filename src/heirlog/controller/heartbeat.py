@@ -33,12 +33,12 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Any
 
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Session, Sessions
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from heirlog.protocol.records import BrokerRegistrationChangeRecord
@@ -52,7 +52,7 @@ class BrokerControlState(Enum):
     SHUTDOWN_NOW = "shutdown-now"
 
 
-def control_state(sessions: Sessions, broker: BrokerState) -> BrokerControlState:
+def control_state(sessions: Sessions, broker: BrokerRegistration) -> BrokerControlState:
     if broker.fenced:
         return BrokerControlState.FENCED
     if sessions.shutdown_offset(broker.id, broker.epoch) is not None:
@@ -61,7 +61,7 @@ def control_state(sessions: Sessions, broker: BrokerState) -> BrokerControlState
 
 
 def next_state(
-    image: Image, sessions: Sessions, broker: BrokerState, request: BrokerHeartbeatRequest
+    image: Image, sessions: Sessions, broker: BrokerRegistration, request: BrokerHeartbeatRequest
 ) -> BrokerControlState:
     """The table above."""
     current = control_state(sessions, broker)
@@ -87,7 +87,7 @@ def next_state(
 
 def heartbeat(
     image: Image, static: StaticConfig, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int, peer: object
-) -> Outcome[BrokerHeartbeatResponse]:
+) -> ControllerResult[BrokerHeartbeatResponse]:
     """Records and answer of one heartbeat; `peer` is the connection it came on."""
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None:
@@ -109,10 +109,12 @@ def heartbeat(
         is_fenced=upcoming in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW),
         should_shut_down=upcoming is BrokerControlState.SHUTDOWN_NOW,
     )
-    return Outcome(lambda base_offset: response, outcome.records, outcome.elections)
+    return ControllerResult(lambda base_offset: response, outcome.records, outcome.elections)
 
 
-def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid] = ()) -> Outcome[None]:
+def fence(
+    image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid] = ()
+) -> ControllerResult[None]:
     """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR.
 
     failed: directories that it has just lost, so that their replicas must not become eligible.
@@ -126,8 +128,12 @@ def fence(image: Image, static: StaticConfig, broker: BrokerState, failed: Colle
 
 
 def _transition(
-    image: Image, static: StaticConfig, broker: BrokerState, upcoming: BrokerControlState, failed: Collection[Uuid]
-) -> Outcome[None]:
+    image: Image,
+    static: StaticConfig,
+    broker: BrokerRegistration,
+    upcoming: BrokerControlState,
+    failed: Collection[Uuid],
+) -> ControllerResult[None]:
     leadership = Leadership(image, static)
     match upcoming:
         case BrokerControlState.UNFENCED:
@@ -136,18 +142,18 @@ def _transition(
         case BrokerControlState.CONTROLLED_SHUTDOWN:
             changes = leadership.broker_leaves(broker.id, failed)
             first = [_change_record(broker, failed, in_controlled_shutdown=1)]
-            is_told = broker.in_controlled_shutdown and not failed
-            return _outcome([] if is_told else first, changes, changes.records)
+            was_notified = broker.in_controlled_shutdown and not failed
+            return _outcome([] if was_notified else first, changes, changes.records)
         case _:
             return fence(image, static, broker, failed)
 
 
-def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Outcome[None]:
-    return Outcome(lambda base_offset: None, [*first, *then], changes.elections)
+def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> ControllerResult[None]:
+    return ControllerResult(lambda base_offset: None, [*first, *then], changes.elections)
 
 
 def _change_record(
-    broker: BrokerState, failed: Collection[Uuid], fenced: int = 0, in_controlled_shutdown: int = 0
+    broker: BrokerRegistration, failed: Collection[Uuid], fenced: int = 0, in_controlled_shutdown: int = 0
 ) -> BrokerRegistrationChangeRecord:
     """The directories are named only where some are lost and some are left."""
     return BrokerRegistrationChangeRecord(
@@ -159,17 +165,17 @@ def _change_record(
     )
 
 
-def _others(broker: BrokerState, failed: Collection[Uuid]) -> list[bytes]:
+def _others(broker: BrokerRegistration, failed: Collection[Uuid]) -> list[bytes]:
     return [directory for directory in broker.directories if directory not in failed]
 
 
-def _newly_offline(broker: BrokerState, request: BrokerHeartbeatRequest) -> list[Uuid]:
+def _newly_offline(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> list[Uuid]:
     offline = request.offline_log_dirs or ()
     return [directory for directory in broker.directories if directory in offline]
 
 
 def _note(
-    sessions: Sessions, session: Session, broker: BrokerState, upcoming: BrokerControlState, last_offset: int
+    sessions: Sessions, session: Session, broker: BrokerRegistration, upcoming: BrokerControlState, last_offset: int
 ) -> None:
     """What the session must remember about the transition."""
     if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
@@ -184,17 +190,17 @@ def _note(
         sessions.end(broker.id)
 
 
-def _caught_up(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
+def _caught_up(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> bool:
     return request.current_metadata_offset >= broker.registration_offset
 
 
-def _has_directory(broker: BrokerState, request: BrokerHeartbeatRequest) -> bool:
+def _has_directory(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> bool:
     """A registration without directories (metadata.version before they had ids) says nothing either way."""
     offline = request.offline_log_dirs
     return not offline or not broker.directories or any(known not in offline for known in broker.directories)
 
 
-def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
+def _others_know(image: Image, sessions: Sessions, broker: BrokerRegistration) -> bool:
     began = sessions.shutdown_offset(broker.id, broker.epoch)
     return began is None or all(
         sessions.metadata_offset(other.id, other.epoch) >= began
@@ -203,10 +209,12 @@ def _others_know(image: Image, sessions: Sessions, broker: BrokerState) -> bool:
     )
 
 
-def _directories(image: Image, static: StaticConfig, broker: BrokerState, failed: Collection[Uuid]) -> Outcome[None]:
+def _directories(
+    image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid]
+) -> ControllerResult[None]:
     """Lost directories of a broker whose state stays."""
     if not failed or not _others(broker, failed):
         return answer(None)
     leadership = Leadership(image, static)
-    changes = leadership.broker_lost_data(broker.id, leadership.seats_in(broker.id, failed))
+    changes = leadership.broker_lost_data(broker.id, leadership.partitions_in(broker.id, failed))
     return _outcome([*changes.records], changes, [_change_record(broker, failed)])

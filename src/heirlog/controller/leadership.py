@@ -21,11 +21,11 @@ from heirlog.controller.partition_change import (
     NO_CAUSE,
     USUAL,
     Ballot,
-    Built,
-    Cause,
-    PartitionChange,
-    Rules,
-    Target,
+    BuiltChange,
+    ChangeCause,
+    PartitionChangeBuilder,
+    PartitionRules,
+    TargetState,
 )
 from heirlog.controller.recovery.strategy import UNCLEAN_ELECTION_ENABLE, Strategy, strategy_of
 from heirlog.metadata.basis import Basis
@@ -34,7 +34,7 @@ from heirlog.metadata.configs import topic_value
 from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import Image
 from heirlog.metadata.min_isr import configured_min_isr
-from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionState
+from heirlog.metadata.state import UNASSIGNED_DIRECTORY, Ids, PartitionRegistration
 from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 
@@ -46,7 +46,7 @@ class Changes:
     records: list[PartitionChangeRecord] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
 
-    def add(self, built: Built) -> None:
+    def add(self, built: BuiltChange) -> None:
         if built.record is not None:
             self.records.append(built.record)
             if built.basis is not None:
@@ -70,7 +70,7 @@ class Leadership:
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
         self._min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
-        self._rules: dict[Uuid, Rules] = {}
+        self._rules: dict[Uuid, PartitionRules] = {}
         self._elr_enabled = image.elr_enabled if elr_enabled is None else elr_enabled
         self._bumps_on_shrink = image.metadata_version < NO_BUMP_ON_SHRINK
         self.manager_enabled = image.recovery_manager_enabled if manager_enabled is None else manager_enabled
@@ -116,7 +116,7 @@ class Leadership:
         return found
 
     def acceptable(
-        self, state: PartitionState, leaving: BrokerId | None = None, joining: BrokerId | None = None
+        self, state: PartitionRegistration, leaving: BrokerId | None = None, joining: BrokerId | None = None
     ) -> Acceptable:
         def is_acceptable(replica: BrokerId) -> bool:
             if replica == leaving or (replica not in self._active and replica != joining):
@@ -126,7 +126,7 @@ class Leadership:
 
         return is_acceptable
 
-    def acceptable_replicas(self, state: PartitionState) -> Ids:
+    def acceptable_replicas(self, state: PartitionRegistration) -> Ids:
         """Which of its replicas can lead as things are, in assignment order."""
         place = (state.replicas, state.directories)
         found = self._acceptable.get(place)
@@ -140,14 +140,14 @@ class Leadership:
         self,
         topic_id: Uuid,
         partition: int,
-        target: Target = AS_IT_IS,
-        cause: Cause = NO_CAUSE,
+        target: TargetState = AS_IT_IS,
+        cause: ChangeCause = NO_CAUSE,
         ballot: Ballot = USUAL,
-    ) -> Built:
+    ) -> BuiltChange:
         """One change of one partition as it is in the image."""
         before = self._image.partitions[topic_id][partition]
         placed = before if target.directories is None else before._replace(directories=target.directories)
-        return PartitionChange(
+        return PartitionChangeBuilder(
             topic_id=topic_id,
             partition=partition,
             before=before,
@@ -158,10 +158,10 @@ class Leadership:
             ballot=ballot,
         ).build()
 
-    def _rules_of(self, topic_id: Uuid) -> Rules:
+    def _rules_of(self, topic_id: Uuid) -> PartitionRules:
         found = self._rules.get(topic_id)
         if found is None:
-            found = self._rules[topic_id] = Rules(
+            found = self._rules[topic_id] = PartitionRules(
                 usual_election=self.usual_election(topic_id),
                 min_isr=self.min_isr(topic_id),
                 elr_enabled=self._elr_enabled,
@@ -189,18 +189,18 @@ class Leadership:
     ) -> Changes:
         """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.
 
-        failed: directories that it has just lost; what lies there becomes eligible nowhere. skipped: seats that the
-        caller changes itself.
+        failed: directories that it has just lost; what lies there becomes eligible nowhere. skipped: partitions that
+        the caller changes itself.
         """
-        changes = self.broker_lost_data(broker, self.seats_in(broker, failed)) if failed else Changes()
-        cause = Cause(leaving=broker)
+        changes = self.broker_lost_data(broker, self.partitions_in(broker, failed)) if failed else Changes()
+        cause = ChangeCause(leaving=broker)
         for topic_id, partition in self._image.in_isr.of(broker):
             before = self._image.partitions[topic_id][partition]
             if before.directory_of(broker) not in failed and (topic_id, partition) not in skipped:
-                changes.add(self.change(topic_id, partition, Target(isr=without(before.isr, broker)), cause))
+                changes.add(self.change(topic_id, partition, TargetState(isr=without(before.isr, broker)), cause))
         return changes
 
-    def seats_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
+    def partitions_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
         """Where it is in the ISR or ELR with a replica in one of these directories."""
         return [
             (topic_id, partition)
@@ -208,15 +208,15 @@ class Leadership:
             if self._image.partitions[topic_id][partition].directory_of(broker) in directories
         ]
 
-    def broker_lost_data(self, broker: BrokerId, seats: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
-        """Its log may have holes: it leaves the ISR and the ELR of `seats` (all, by default), and enters none."""
-        if seats is None:
-            seats = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
+    def broker_lost_data(self, broker: BrokerId, partitions: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
+        """Its log may have holes: it leaves the ISR and the ELR of `partitions` (all, by default), and enters none."""
+        if partitions is None:
+            partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         changes = Changes()
-        cause = Cause(lost=(broker,), leaving=broker)
-        for topic_id, partition in seats:
+        cause = ChangeCause(lost=(broker,), leaving=broker)
+        for topic_id, partition in partitions:
             isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, Target(isr=isr), cause))
+            changes.add(self.change(topic_id, partition, TargetState(isr=isr), cause))
         return changes
 
     def broker_unregistered(self, broker: BrokerId) -> Changes:
@@ -225,23 +225,23 @@ class Leadership:
         Looks at every partition: no index leads from a broker to the LastKnownELRs that name it.
         """
         changes = Changes()
-        seats = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
+        partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         named = [
             (topic_id, partition)
             for topic_id in sorted(self._image.partitions)
             for partition, state in sorted(self._image.partitions[topic_id].items())
             if broker in state.last_known_elr
         ]
-        cause = Cause(lost=(broker,), leaving=broker, unregistered=broker)
-        for topic_id, partition in dict.fromkeys(seats + named):
+        cause = ChangeCause(lost=(broker,), leaving=broker, unregistered=broker)
+        for topic_id, partition in dict.fromkeys(partitions + named):
             isr = without(self._image.partitions[topic_id][partition].isr, broker)
-            changes.add(self.change(topic_id, partition, Target(isr=isr), cause))
+            changes.add(self.change(topic_id, partition, TargetState(isr=isr), cause))
         return changes
 
     def broker_joins(self, broker: BrokerId | None) -> Changes:
         """It is being unfenced: may it, or anyone, now lead what nobody leads? None: nobody joins, ask all the same."""
         changes = Changes()
-        cause = Cause(joining=broker)
+        cause = ChangeCause(joining=broker)
         for topic_id, partition in self._image.leaderless():
             state = self._image.partitions[topic_id][partition]
             # with the manager on only members are elected here, and of those only the new one can be news

@@ -1,4 +1,4 @@
-"""The one builder of partition changes: every PartitionChange record is made here.
+"""The one builder of partition changes: every PartitionChangeBuilder record is made here.
 
 A caller says what should become of the partition (`isr`, `replicas`, who was `lost`) and which kind of election to
 hold; the builder answers with one record, or with none if nothing would change. Order inside one build:
@@ -37,11 +37,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heirlog.controller.election import Acceptable, Candidates, Elected, Election, elect
+from heirlog.controller.election import Acceptable, Candidates, Election, ElectionResult, elect
 from heirlog.controller.eligible import all_lost_after, eligible_after, last_known_after
 from heirlog.metadata.basis import Basis, ReplicaAnswer
 from heirlog.metadata.image import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED
-from heirlog.metadata.state import RECOVERING, UNASSIGNED_DIRECTORY, Ids, PartitionState
+from heirlog.metadata.state import RECOVERING, UNASSIGNED_DIRECTORY, Ids, PartitionRegistration
 from heirlog.protocol.records import PartitionChangeRecord
 from heirlog.protocol.types import BrokerId, Uuid
 
@@ -54,7 +54,7 @@ def _as_it_is(broker: BrokerId, directory: Uuid) -> Uuid:
     return directory
 
 
-class Built(NamedTuple):
+class BuiltChange(NamedTuple):
     record: PartitionChangeRecord | None
     """None: nothing would change."""
     basis: Basis | None
@@ -62,7 +62,7 @@ class Built(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class PartitionRules:
     """What the image says of every change of a topic's partitions."""
 
     usual_election: Election
@@ -80,7 +80,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TargetState:
     """What shall become of the partition. None: as it is."""
 
     isr: Ids | None = None
@@ -95,7 +95,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class ChangeCause:
     """The brokers because of which the partition changes."""
 
     lost: Collection[BrokerId] = ()
@@ -114,20 +114,20 @@ class Ballot:
 
     election: Election | None = None
     """None: as the rules say."""
-    chosen: Elected | None = None
+    chosen: ElectionResult | None = None
     """The replica that the recovery manager or an operator has chosen, and on what basis. Acceptable; its basis is
     clean if it has a clean one."""
     answers: Collection[ReplicaAnswer] = ()
     """What replicas said of their logs: an election that may lose records writes it down."""
 
 
-AS_IT_IS = Target()
-NO_CAUSE = Cause()
+AS_IT_IS = TargetState()
+NO_CAUSE = ChangeCause()
 USUAL = Ballot()
 
 
 @dataclass(slots=True, kw_only=True)
-class PartitionChange:
+class PartitionChangeBuilder:
     """One change of one partition.
 
     Not frozen only because building ten thousand of these is what fencing a broker costs.
@@ -135,21 +135,21 @@ class PartitionChange:
 
     topic_id: Uuid
     partition: int
-    before: PartitionState
-    rules: Rules
+    before: PartitionRegistration
+    rules: PartitionRules
     acceptable: Acceptable
-    target: Target = AS_IT_IS
-    cause: Cause = NO_CAUSE
+    target: TargetState = AS_IT_IS
+    cause: ChangeCause = NO_CAUSE
     ballot: Ballot = USUAL
 
-    def build(self) -> Built:
+    def build(self) -> BuiltChange:
         return _Build(self).run()
 
 
 class _Build:
     """The working values of one build."""
 
-    def __init__(self, change: PartitionChange) -> None:
+    def __init__(self, change: PartitionChangeBuilder) -> None:
         before, target = change.before, change.target
         self.change = change
         self.rules = change.rules
@@ -165,7 +165,7 @@ class _Build:
         self.last_known: Ids = ()
         self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
 
-    def run(self) -> Built:
+    def run(self) -> BuiltChange:
         self._complete_reassignment()
         elected = self._elect()
         self._name_leader(elected)
@@ -177,7 +177,7 @@ class _Build:
             self.directories = tuple([self.rules.home(*place) if place[0] in awaited else place[1] for place in places])
         self._write_assignment()
         self._write_recovery_state(elected)
-        return Built(None if _says_nothing(self.record) else self.record, elected.basis)
+        return BuiltChange(None if _says_nothing(self.record) else self.record, elected.basis)
 
     @property
     def min_isr(self) -> int:
@@ -199,7 +199,7 @@ class _Build:
             return
         self.replicas, self.isr, self.adding, self.removing = final, final_isr, (), ()
 
-    def _elect(self) -> Elected:
+    def _elect(self) -> ElectionResult:
         """The election, and what its basis does to ISR and lists."""
         change, before = self.change, self.before
         if self.rules.elr_enabled:
@@ -214,7 +214,7 @@ class _Build:
         )
         if change.ballot.chosen is not None:
             leader, basis = change.ballot.chosen
-            elected = Elected(leader, candidates.basis(leader) or basis)
+            elected = ElectionResult(leader, candidates.basis(leader) or basis)
         else:
             elected = elect(change.ballot.election or self.rules.usual_election, candidates)
         if elected.basis is not None and elected.basis.is_lossy:
@@ -224,7 +224,7 @@ class _Build:
             self.elr = tuple(replica for replica in self.elr if replica != elected.leader)
         return elected
 
-    def _name_leader(self, elected: Elected) -> None:
+    def _name_leader(self, elected: ElectionResult) -> None:
         before = self.before
         replica_left = self.replicas is not before.replicas and any(
             replica not in self.replicas for replica in before.replicas
@@ -243,7 +243,7 @@ class _Build:
             return ()
         return last_known_after(self.remembered, None, self.replicas)
 
-    def _last_known(self, elected: Elected) -> Ids:
+    def _last_known(self, elected: ElectionResult) -> Ids:
         change, before = self.change, self.before
         if not self.rules.elr_enabled:
             return before.last_known_elr
@@ -254,7 +254,7 @@ class _Build:
         named = None if self.record.leader == LEADER_UNCHANGED else BrokerId(self.record.leader)
         return last_known_after(self.remembered, named, self.replicas)
 
-    def _write_lists(self, elected: Elected) -> None:
+    def _write_lists(self, elected: ElectionResult) -> None:
         before, record = self.before, self.record
         if self.elr != before.elr:
             record.eligible_leader_replicas = list(self.elr)
@@ -282,7 +282,7 @@ class _Build:
             return self.directories[self.before.replicas.index(replica)]
         return self.rules.default_directory(replica)
 
-    def _no_longer_awaited(self, elected: Elected) -> Ids:
+    def _no_longer_awaited(self, elected: ElectionResult) -> Ids:
         """Who may be placed anew: what they had is given up, or others have it."""
         before = self.before
         if elected.basis is not None and elected.basis.is_lossy:
@@ -294,15 +294,15 @@ class _Build:
             stay = (*stay, *self.last_known)
         return tuple([replica for replica in before.last_known_elr if replica not in stay])
 
-    def _write_recovery_state(self, elected: Elected) -> None:
+    def _write_recovery_state(self, elected: ElectionResult) -> None:
         wanted = self.change.target.recovery_state
         if elected.basis is not None and elected.basis.is_lossy:
             wanted = RECOVERING
-            self.record.election_basis = self._told(elected.leader, elected.basis)
+            self.record.election_basis = self._election_basis(elected.leader, elected.basis)
         if wanted is not None and wanted != self.before.leader_recovery_state:
             self.record.leader_recovery_state = wanted
 
-    def _told(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
+    def _election_basis(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
         """What is known of the loss. Controller epoch and time are added where the record is appended."""
         known = {answer.broker: answer for answer in self.change.ballot.answers}
         answers = [known.get(replica) or ReplicaAnswer(replica) for replica in self.replicas]

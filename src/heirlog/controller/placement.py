@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from heirlog.env import Random
-from heirlog.metadata.state import BrokerState, Ids
+from heirlog.metadata.state import BrokerRegistration, Ids
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.types import BrokerId
 
@@ -31,7 +31,7 @@ _LAST = 1e9
 """Added to the load of an inactive broker: more than any number of replicas."""
 
 
-def place(brokers: Iterable[BrokerState], partitions: int, replication_factor: int, random: Random) -> list[Ids]:
+def place(brokers: Iterable[BrokerRegistration], partitions: int, replication_factor: int, random: Random) -> list[Ids]:
     """One assignment per partition. Raises INVALID_REPLICATION_FACTOR if there are too few brokers."""
     known = sorted(brokers, key=lambda broker: broker.id)
     if replication_factor > len(known):
@@ -53,7 +53,7 @@ def place(brokers: Iterable[BrokerState], partitions: int, replication_factor: i
 class _Spread:
     """What the partitions placed so far have put on each broker."""
 
-    def __init__(self, brokers: list[BrokerState], random: Random) -> None:
+    def __init__(self, brokers: list[BrokerRegistration], random: Random) -> None:
         self._random = random
         self._rack_of = {broker.id: broker.rack for broker in brokers}
         self._active = [broker.id for broker in brokers if broker.is_active]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from heirlog.controller.outcome import Outcome, answer
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.metadata.image import Image
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -17,11 +17,13 @@ from heirlog.protocol.types import BrokerId
 BLOCK_SIZE: Final = 1000
 
 
-def allocate_producer_ids(image: Image, request: AllocateProducerIdsRequest) -> Outcome[AllocateProducerIdsResponse]:
+def allocate_producer_ids(
+    image: Image, request: AllocateProducerIdsRequest
+) -> ControllerResult[AllocateProducerIdsResponse]:
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None or broker.epoch != request.broker_epoch:
         return answer(AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
     start = image.next_producer_id
     record = ProducerIdsRecord(broker_id=broker.id, broker_epoch=broker.epoch, next_producer_id=start + BLOCK_SIZE)
     response = AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=BLOCK_SIZE)
-    return Outcome(lambda base_offset: response, [record])
+    return ControllerResult(lambda base_offset: response, [record])

@@ -29,14 +29,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from heirlog.controller.assignments import bad_assignment, check_replicas
+from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.election import Election
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome
-from heirlog.controller.partition_change import Ballot, Built, Target
+from heirlog.controller.partition_change import Ballot, BuiltChange, TargetState
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
     AlterPartitionReassignmentsRequest,
@@ -54,7 +54,7 @@ Answered = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 def alter_reassignments(
     image: Image, static: StaticConfig, request: AlterPartitionReassignmentsRequest
-) -> Outcome[AlterPartitionReassignmentsResponse]:
+) -> ControllerResult[AlterPartitionReassignmentsResponse]:
     """Records of every partition whose reassignment can be started or cancelled, and an answer for each."""
     handling = _Handling(image, static, request.allow_replication_factor_change)
     response = AlterPartitionReassignmentsResponse(
@@ -69,7 +69,7 @@ def alter_reassignments(
             for topic in request.topics
         ],
     )
-    return Outcome(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
+    return ControllerResult(lambda base_offset: response, [*handling.changes.records], handling.changes.elections)
 
 
 class _Handling:
@@ -89,7 +89,7 @@ class _Handling:
             return Answered(partition_index=asked.partition_index, error_code=error.code, error_message=error.message)
         return Answered(partition_index=asked.partition_index, error_message=None)
 
-    def _changed(self, topic: str, asked: Asked) -> Built:
+    def _changed(self, topic: str, asked: Asked) -> BuiltChange:
         index = asked.partition_index
         state = self._image.partition_named(topic, index)
         if state is None:
@@ -102,7 +102,7 @@ class _Handling:
             return self._cancelled(topic_id, index, state)
         return self._started(topic_id, index, state, tuple(BrokerId(replica) for replica in asked.replicas))
 
-    def _started(self, topic_id: Uuid, index: int, state: PartitionState, targets: Ids) -> Built:
+    def _started(self, topic_id: Uuid, index: int, state: PartitionRegistration, targets: Ids) -> BuiltChange:
         check_replicas(self._image, targets)
         factor = len(state.replicas) - len(state.removing)
         if not self._may_change_factor and len(targets) != factor:
@@ -117,16 +117,16 @@ class _Handling:
         return self._leadership.change(
             topic_id,
             index,
-            Target(replicas=targets + leaving, adding=coming, removing=leaving),
+            TargetState(replicas=targets + leaving, adding=coming, removing=leaving),
             ballot=Ballot(election=Election.ONLINE),
         )
 
-    def _cancelled(self, topic_id: Uuid, index: int, state: PartitionState) -> Built:
+    def _cancelled(self, topic_id: Uuid, index: int, state: PartitionRegistration) -> BuiltChange:
         if not state.is_reassigning:
             raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
         isr = tuple(replica for replica in state.isr if replica not in state.adding)
         original = tuple(replica for replica in state.replicas if replica not in state.adding)
-        target = Target(isr=isr, replicas=original, adding=(), removing=())
+        target = TargetState(isr=isr, replicas=original, adding=(), removing=())
         built = self._leadership.change(
             topic_id,
             index,
@@ -156,14 +156,14 @@ class _Handling:
             "(min.insync.replicas). Wait until more are, or assign other replicas."
         )
 
-    def _may_lose(self, topic_id: Uuid, state: PartitionState) -> bool:
+    def _may_lose(self, topic_id: Uuid, state: PartitionRegistration) -> bool:
         """Whether the way back may hold an election that compares nothing."""
         if self._leadership.manager_enabled and not state.has_leader:
             return False
         return self._leadership.may_lose(topic_id)
 
 
-def _gives_nothing_up(state: PartitionState) -> bool:
+def _gives_nothing_up(state: PartitionRegistration) -> bool:
     """Whether it is known who was a member of the ISR, and that no adding replica was."""
     named = (*state.isr, *state.elr, *state.last_known_elr)
     return bool(named) and not any(replica in state.adding for replica in named)

@@ -42,8 +42,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
 from heirlog.controller.unseated import without_seats
 from heirlog.metadata.apply import merged
@@ -54,8 +54,8 @@ from heirlog.metadata.state import (
     MIGRATING_DIRECTORY,
     RESERVED_DIRECTORIES,
     UNASSIGNED_DIRECTORY,
-    BrokerState,
-    PartitionState,
+    BrokerRegistration,
+    PartitionRegistration,
 )
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -63,12 +63,12 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.records import PartitionChangeRecord, RegisterBrokerRecord
 from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Uuid
 
-_Replica = tuple[Uuid, int, PartitionState]
+_Replica = tuple[Uuid, int, PartitionRegistration]
 _CLEAN_STOP_VERSION = 3
 """The first version of the request that can name the previous broker epoch."""
 
 
-def stopped_cleanly(registered: BrokerState | None, version: int, previous_epoch: int) -> bool:
+def stopped_cleanly(registered: BrokerRegistration | None, version: int, previous_epoch: int) -> bool:
     """Guard 9: an unclean registration leaves ISR and ELR before it can be unfenced.
 
     Without it a replica whose unflushed tail is gone would keep a seat that promises every committed record.
@@ -86,7 +86,7 @@ def register_broker(
     version: int,
     cluster_id: str,
     next_offset: int,
-) -> Outcome[BrokerRegistrationResponse]:
+) -> ControllerResult[BrokerRegistrationResponse]:
     """Records of one registration; the answer is the broker's epoch."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)
@@ -97,7 +97,7 @@ def register_broker(
     if registered is not None and registered.incarnation_id == request.incarnation_id:
         record = _record(request, registered.epoch, registered.fenced, registered.in_controlled_shutdown)
         record.clean_stop_epoch = registered.clean_stop_epoch
-        return Outcome(_respond(registered.epoch), [record])
+        return ControllerResult(_respond(registered.epoch), [record])
     try:
         unseated = _unseated(image, broker_id, request.newest_leader_epoch)
     except ValueError as error:
@@ -118,10 +118,12 @@ def register_broker(
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:
         record.clean_stop_epoch = request.previous_broker_epoch
-    return Outcome(_respond(epoch), [*records, record], changes.elections)
+    return ControllerResult(_respond(epoch), [*records, record], changes.elections)
 
 
-def _unseated(image: Image, broker_id: BrokerId, newest_leader_epoch: int) -> dict[tuple[Uuid, int], PartitionState]:
+def _unseated(
+    image: Image, broker_id: BrokerId, newest_leader_epoch: int
+) -> dict[tuple[Uuid, int], PartitionRegistration]:
     """What becomes of the partitions of a broker that knew newer metadata. Raises ValueError."""
     if newest_leader_epoch < 0:
         return {}
@@ -141,7 +143,7 @@ def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequ
 
 
 def _brings_other_disks(
-    registered: BrokerState | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
+    registered: BrokerRegistration | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
 ) -> bool:
     """Whether what it lacks was replaced, and has not just failed: new directories instead of those that are gone.
 
@@ -225,7 +227,7 @@ def _check(
     image: Image,
     sessions: Sessions,
     request: BrokerRegistrationRequest,
-    registered: BrokerState | None,
+    registered: BrokerRegistration | None,
     cluster_id: str,
 ) -> None:
     """Raises KafkaError with the first reason to refuse."""

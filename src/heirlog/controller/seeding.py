@@ -69,7 +69,7 @@ class Seeded:
     partitions: int
 
 
-class Copy(NamedTuple):
+class MetadataLogCopy(NamedTuple):
     """A broker's copy of the metadata log."""
 
     directory: str
@@ -95,14 +95,14 @@ def copy_files(source: Files, source_directory: str, target: Files, target_direc
         written.close()
 
 
-def read_copy(env: Env, directory: str) -> Copy:
+def read_copy(env: Env, directory: str) -> MetadataLogCopy:
     """Raises what opening and reading the log and `quorum-state` raise. Opening may cut a torn tail off."""
     log = open_log(env, directory, MetadataLogConfig())
     last = log.last_committed_batch()
     seen_epoch = max(log.end.epoch, quorum_state.QuorumStateFile(env.files, directory).stored.leader_epoch)
     log.close()
     end = (log.end.epoch, log.end_offset)
-    return Copy(directory, end, seen_epoch, None if last is None else (last.before.offset, last.data))
+    return MetadataLogCopy(directory, end, seen_epoch, None if last is None else (last.before.offset, last.data))
 
 
 def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[PartitionKey, int]]:

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
 from heirlog.controller.configs import config_records
+from heirlog.controller.controller_result import ControllerResult, all_or_none
 from heirlog.controller.leadership import Leadership
-from heirlog.controller.outcome import Outcome, all_or_none
 from heirlog.controller.placement import place
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
@@ -63,7 +63,7 @@ class _Creation:
 
 def create_topics(
     image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random
-) -> Outcome[CreateTopicsResponse]:
+) -> ControllerResult[CreateTopicsResponse]:
     """Records of all topics that can be created, and a result per name asked for."""
     times = Counter(topic.name for topic in request.topics)
     twice = {name for name, count in times.items() if count > 1}
@@ -88,7 +88,7 @@ def create_topics(
         results.append(_created(image, static, asked, creation))
     response = CreateTopicsResponse(topics=results)
     # a topic without its partitions would be worse than none
-    return Outcome(lambda base_offset: response, all_or_none(_NAME, records))
+    return ControllerResult(lambda base_offset: response, all_or_none(_NAME, records))
 
 
 def _check_room(static: StaticConfig, asked: Asked, made: int) -> None:
@@ -210,7 +210,9 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
     )
 
 
-def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsRequest) -> Outcome[DeleteTopicsResponse]:
+def delete_topics(
+    image: Image, static: StaticConfig, request: DeleteTopicsRequest
+) -> ControllerResult[DeleteTopicsResponse]:
     """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST.
 
     What has both or neither is answered as often as it is there.
@@ -234,7 +236,7 @@ def delete_topics(image: Image, static: StaticConfig, request: DeleteTopicsReque
         names_one_topic = (name is None) != (topic_id == ZERO_UUID)
         results += [result] * (1 if names_one_topic else times)
     response = DeleteTopicsResponse(responses=results)
-    return Outcome(lambda base_offset: response, records)
+    return ControllerResult(lambda base_offset: response, records)
 
 
 _DELETION_SENTENCES: Final = {

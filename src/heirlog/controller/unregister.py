@@ -9,8 +9,8 @@ Source: KIP-631; KIP-966 (lists name only brokers that can come back).
 
 from __future__ import annotations
 
+from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Leadership
-from heirlog.controller.outcome import Outcome, answer
 from heirlog.controller.sessions import Sessions
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
@@ -22,7 +22,7 @@ from heirlog.protocol.types import BrokerId
 
 def unregister_broker(
     image: Image, static: StaticConfig, sessions: Sessions, request: UnregisterBrokerRequest
-) -> Outcome[UnregisterBrokerResponse]:
+) -> ControllerResult[UnregisterBrokerResponse]:
     """Records of one request: partitions first, so that no prefix leaves an unknown broker in a list."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)
@@ -37,4 +37,4 @@ def unregister_broker(
     sessions.end(broker_id)
     response = UnregisterBrokerResponse(error_message="")
     gone = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registered.epoch)
-    return Outcome(lambda base_offset: response, [*changes.records, gone], changes.elections)
+    return ControllerResult(lambda base_offset: response, [*changes.records, gone], changes.elections)

@@ -33,9 +33,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from heirlog.controller.controller_result import ControllerResult, all_or_none
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.outcome import Outcome, all_or_none
-from heirlog.controller.partition_change import Target
+from heirlog.controller.partition_change import TargetState
 from heirlog.controller.recovery.strategy import Strategy
 from heirlog.controller.recovery.switch import begun, switched, without_candidates
 from heirlog.metadata.basis import Basis
@@ -67,20 +67,20 @@ _NAMED_AT_MOST: Final = 20
 
 def update_features(
     image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int
-) -> Outcome[UpdateFeaturesResponse]:
+) -> ControllerResult[UpdateFeaturesResponse]:
     """Records and answer of one request."""
     names = [update.feature for update in request.feature_updates]
     try:
         levels = _checked(image, request, version)
     except KafkaError as error:
         refusal = update_features_answer(names, error.code, error.message)
-        return Outcome(lambda base_offset: refusal)
+        return ControllerResult(lambda base_offset: refusal)
     change = _Change(image, static, levels)
     records = all_or_none(_NAME, list(change.records()))
     response = update_features_answer(names, ErrorCode.NONE, change.warning())
     if request.validate_only:
-        return Outcome(lambda base_offset: response)
-    return Outcome(lambda base_offset: response, records, change.elections)
+        return ControllerResult(lambda base_offset: response)
+    return ControllerResult(lambda base_offset: response, records, change.elections)
 
 
 def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
@@ -251,7 +251,7 @@ def _eligible_as_isr(image: Image, static: StaticConfig) -> Changes:
     for topic_id, partition in image.leaderless():
         state = image.partitions[topic_id][partition]
         if state.elr and not state.isr:
-            changes.add(leadership.change(topic_id, partition, Target(isr=state.elr)))
+            changes.add(leadership.change(topic_id, partition, TargetState(isr=state.elr)))
     return changes
 
 

@@ -44,7 +44,7 @@ class DrillFailure(Exception):
     """What the drill waited for did not happen; the message says what and how the partition looked."""
 
 
-class Observer:
+class PartitionObserver:
     def __init__(self, client: BlockingClient, topic: str) -> None:
         self._client = client
         self._topic = topic

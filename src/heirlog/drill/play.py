@@ -15,7 +15,7 @@ from typing import Protocol
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.blocking.cluster import BlockingClient
-from heirlog.drill.observe import DrillFailure, Moment, Observer, View
+from heirlog.drill.observe import DrillFailure, Moment, PartitionObserver, View
 from heirlog.drill.workload import Acknowledged, EndWatch, read_all
 from heirlog.protocol.types import NO_LEADER
 
@@ -44,7 +44,7 @@ class Play:
         self.nodes = nodes
         self.topic = topic
         self.client = BlockingClient(nodes.bootstrap_servers, timeout_s=2.0)
-        self.observer = Observer(self.client, topic)
+        self.observer = PartitionObserver(self.client, topic)
         self.timeline: list[Moment] = []
         self.watch: EndWatch | None = None
         self._say = say

@@ -2,7 +2,7 @@
 
 Clients and tools ask for them, change them and compare what they find. So every name that Apache Kafka 4.2 knows is
 known here. A number tunes what is not there, and is taken without effect. Anything else would ask for it, and is
-refused with the sentence of its family (`Definition.lacking`). `make interop` compares the list with Kafka's own.
+refused with the sentence of its family (`ConfigKey.lacking`). `make interop` compares the list with Kafka's own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from heirlog.metadata.definition import (
     INT_MAX,
     LONG_MAX,
-    Definition,
+    ConfigKey,
     Update,
     boolean,
     class_name,
@@ -233,7 +233,7 @@ _TIERS = (
     boolean("remote.log.storage.system.enable", False),
 )
 
-_FAMILIES: Final[Sequence[tuple[str | None, Sequence[Definition]]]] = (
+_FAMILIES: Final[Sequence[tuple[str | None, Sequence[ConfigKey]]]] = (
     (NO_TLS_OR_SASL, _SECURITY),
     (NO_TIERED_STORAGE, _TIERS),
     ("heirlog has no delegation tokens", _TOKENS),
@@ -246,10 +246,10 @@ _FAMILIES: Final[Sequence[tuple[str | None, Sequence[Definition]]]] = (
 )
 
 
-def _definitions() -> Iterator[Definition]:
+def _definitions() -> Iterator[ConfigKey]:
     for lacking, family in _FAMILIES:
         for definition in family:
             yield replace(definition, lacking=lacking)
 
 
-ABSENT_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _definitions()}
+ABSENT_CONFIGS: Final[Mapping[str, ConfigKey]] = {definition.name: definition for definition in _definitions()}

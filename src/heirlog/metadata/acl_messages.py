@@ -12,20 +12,20 @@ from heirlog.metadata.acls import Acl, AclFilter
 from heirlog.protocol.messages import CreateAclsRequest
 
 
-class Pattern(Protocol):
+class ResourcePattern(Protocol):
     resource_type: int
     resource_name: str
     pattern_type: int
 
 
-class Entry(Protocol):
+class AclEntry(Protocol):
     principal: str
     host: str
     operation: int
     permission_type: int
 
 
-class Filter(Protocol):
+class AclFilterMessage(Protocol):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -35,7 +35,7 @@ class Filter(Protocol):
     permission_type: int
 
 
-def acl_of(pattern: Pattern, entry: Entry) -> Acl:
+def acl_of(pattern: ResourcePattern, entry: AclEntry) -> Acl:
     return Acl(
         pattern.resource_type,
         pattern.resource_name,
@@ -85,7 +85,7 @@ def creation_of(acl: Acl) -> CreateAclsRequest.AclCreation:
     )
 
 
-def filter_of(said: Filter) -> AclFilter:
+def filter_of(said: AclFilterMessage) -> AclFilter:
     return AclFilter(
         said.resource_type_filter,
         said.resource_name_filter,

@@ -55,7 +55,7 @@ class PatternType(_Number):
     PREFIXED = 4
 
 
-class Operation(_Number):
+class AclOperation(_Number):
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -74,48 +74,48 @@ class Operation(_Number):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(_Number):
+class AclPermissionType(_Number):
     UNKNOWN = 0
     ANY = 1
     DENY = 2
     ALLOW = 3
 
 
-OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
     ),
     ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
     ),
     ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
     ),
-    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE, Operation.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
 """What can be asked for at all. Topics, groups and the cluster tell which of theirs are allowed (KIP-430)."""
 
 
-def bit_field(operations: Iterable[Operation]) -> int:
+def bit_field(operations: Iterable[AclOperation]) -> int:
     """Operations as the answers have them: bit n for the operation with the number n."""
     return sum(1 << operation for operation in operations)
 
@@ -163,8 +163,8 @@ class AclFilter:
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
-            and self.operation in (Operation.ANY, acl.operation)
-            and self.permission in (Permission.ANY, acl.permission)
+            and self.operation in (AclOperation.ANY, acl.operation)
+            and self.permission in (AclPermissionType.ANY, acl.permission)
             and self._matches_name(acl)
         )
 

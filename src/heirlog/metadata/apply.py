@@ -14,18 +14,18 @@ from typing import Any, Final
 from heirlog.metadata.acl_messages import acl_of
 from heirlog.metadata.basis import BASES, EARLIER_MAX, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
     LEADER_UNCHANGED,
     RECOVERY_STATE_UNCHANGED,
     RECOVERY_VERSION,
     TOPIC_RESOURCE,
-    BrokerState,
-    ControllerState,
+    BrokerRegistration,
+    ControllerRegistration,
     ListenerState,
-    PartitionState,
+    PartitionRegistration,
     SupportedFeature,
-    TopicState,
+    TopicImage,
 )
 from heirlog.protocol.records import (
     AbortTransactionRecord,
@@ -66,9 +66,11 @@ class UnsupportedRecord(Exception):
     """The log holds a record this version cannot apply: to go on would be to believe in a wrong cluster."""
 
 
-def _apply_register_broker(image: Image, record: RegisterBrokerRecord, offset: int, journal: Journal | None) -> None:
+def _apply_register_broker(
+    image: Image, record: RegisterBrokerRecord, offset: int, journal: ImageJournal | None
+) -> None:
     broker_id = BrokerId(record.broker_id)
-    state = BrokerState(
+    state = BrokerRegistration(
         id=broker_id,
         epoch=BrokerEpoch(record.broker_epoch),
         incarnation_id=Uuid(record.incarnation_id),
@@ -85,13 +87,13 @@ def _apply_register_broker(image: Image, record: RegisterBrokerRecord, offset: i
 
 
 def _apply_unregister_broker(
-    image: Image, record: UnregisterBrokerRecord, offset: int, journal: Journal | None
+    image: Image, record: UnregisterBrokerRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     image.set_broker(BrokerId(record.broker_id), None, journal)
 
 
 def _apply_broker_change(
-    image: Image, record: BrokerRegistrationChangeRecord, offset: int, journal: Journal | None
+    image: Image, record: BrokerRegistrationChangeRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     before = _registered(image, record.broker_id, record.broker_epoch, offset)
     directories = before.directories
@@ -108,17 +110,17 @@ def _apply_broker_change(
     image.set_broker(before.id, after, journal)
 
 
-def _apply_fence_broker(image: Image, record: FenceBrokerRecord, offset: int, journal: Journal | None) -> None:
+def _apply_fence_broker(image: Image, record: FenceBrokerRecord, offset: int, journal: ImageJournal | None) -> None:
     before = _registered(image, record.id, record.epoch, offset)
     image.set_broker(before.id, replace(before, fenced=True), journal)
 
 
-def _apply_unfence_broker(image: Image, record: UnfenceBrokerRecord, offset: int, journal: Journal | None) -> None:
+def _apply_unfence_broker(image: Image, record: UnfenceBrokerRecord, offset: int, journal: ImageJournal | None) -> None:
     before = _registered(image, record.id, record.epoch, offset)
     image.set_broker(before.id, replace(before, fenced=False, clean_stop_epoch=NO_BROKER_EPOCH), journal)
 
 
-def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> BrokerState:
+def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> BrokerRegistration:
     broker = image.brokers.get(BrokerId(broker_id))
     if broker is None or broker.epoch != epoch:
         raise UnsupportedRecord(
@@ -128,15 +130,15 @@ def _registered(image: Image, broker_id: int, epoch: int, offset: int) -> Broker
     return broker
 
 
-def _apply_topic(image: Image, record: TopicRecord, offset: int, journal: Journal | None) -> None:
+def _apply_topic(image: Image, record: TopicRecord, offset: int, journal: ImageJournal | None) -> None:
     topic_id = Uuid(record.topic_id)
     other = image.topic_ids.get(record.name)
     if other is not None and other != topic_id:
         raise UnsupportedRecord(f"offset {offset} of the metadata log creates topic {record.name!r} a second time")
-    image.set_topic(topic_id, TopicState(record.name, topic_id), journal)
+    image.set_topic(topic_id, TopicImage(record.name, topic_id), journal)
 
 
-def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int, journal: Journal | None) -> None:
+def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int, journal: ImageJournal | None) -> None:
     topic_id = Uuid(record.topic_id)
     topic = image.topics[topic_id]
     for partition in list(image.partitions[topic_id]):
@@ -146,9 +148,9 @@ def _apply_remove_topic(image: Image, record: RemoveTopicRecord, offset: int, jo
         image.set_config(TOPIC_RESOURCE, topic.name, key, None, journal)
 
 
-def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal: Journal | None) -> None:
+def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal: ImageJournal | None) -> None:
     ids = image.share_ids
-    state = PartitionState(
+    state = PartitionRegistration(
         replicas=ids(record.replicas),
         isr=ids(record.isr),
         leader=BrokerId(record.leader),
@@ -167,18 +169,20 @@ def _apply_partition(image: Image, record: PartitionRecord, offset: int, journal
     image.set_partition(Uuid(record.topic_id), record.partition_id, state, journal)
 
 
-def _apply_partition_change(image: Image, record: PartitionChangeRecord, offset: int, journal: Journal | None) -> None:
+def _apply_partition_change(
+    image: Image, record: PartitionChangeRecord, offset: int, journal: ImageJournal | None
+) -> None:
     topic_id = Uuid(record.topic_id)
     before = image.partitions[topic_id][record.partition_id]
     image.set_partition(topic_id, record.partition_id, merged(image, before, record), journal)
 
 
-def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) -> PartitionState:
+def merged(image: Image, before: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
     """`before` with the record's fields laid over it: what a reader of the record will see."""
     ids = image.share_ids
     names_leader = record.leader != LEADER_UNCHANGED
     recovery = record.leader_recovery_state
-    return PartitionState(
+    return PartitionRegistration(
         replicas=before.replicas if record.replicas is None else ids(record.replicas),
         isr=before.isr if record.isr is None else ids(record.isr),
         leader=BrokerId(record.leader) if names_leader else before.leader,
@@ -196,13 +200,13 @@ def merged(image: Image, before: PartitionState, record: PartitionChangeRecord) 
     )
 
 
-def _last_leader(before: PartitionState, named: int) -> BrokerId:
+def _last_leader(before: PartitionRegistration, named: int) -> BrokerId:
     if named == LEADER_UNCHANGED or (named == NO_LEADER and not before.has_leader):
         return before.last_leader
     return before.leader if named == NO_LEADER else NO_LEADER
 
 
-def _with_basis(before: PartitionState) -> tuple[ElectionBasis, ...]:
+def _with_basis(before: PartitionRegistration) -> tuple[ElectionBasis, ...]:
     """What is earlier once another election follows."""
     return before.earlier if before.basis is None else (before.basis, *before.earlier)[:EARLIER_MAX]
 
@@ -238,7 +242,7 @@ def read_basis(told: PartitionRecord.ElectionBasis | PartitionChangeRecord.Elect
     )
 
 
-def _apply_clear_elr(image: Image, record: ClearElrRecord, offset: int, journal: Journal | None) -> None:
+def _apply_clear_elr(image: Image, record: ClearElrRecord, offset: int, journal: ImageJournal | None) -> None:
     if record.topic_name:
         topic_id = image.topic_ids.get(record.topic_name)
         cleared = [] if topic_id is None else [topic_id]
@@ -252,28 +256,28 @@ def _apply_clear_elr(image: Image, record: ClearElrRecord, offset: int, journal:
                 image.set_partition(topic_id, partition, after, journal)
 
 
-def _apply_config(image: Image, record: ConfigRecord, offset: int, journal: Journal | None) -> None:
+def _apply_config(image: Image, record: ConfigRecord, offset: int, journal: ImageJournal | None) -> None:
     image.set_config(record.resource_type, record.resource_name, record.name, record.value, journal)
 
 
-def _apply_feature_level(image: Image, record: FeatureLevelRecord, offset: int, journal: Journal | None) -> None:
+def _apply_feature_level(image: Image, record: FeatureLevelRecord, offset: int, journal: ImageJournal | None) -> None:
     # level 0 of metadata.version does not exist; of every other feature it means "off", which is no entry. Except of
     # the recovery manager: no entry means that the log is older than the feature, and its level is still to be written
     off = 0 if record.name == RECOVERY_VERSION else None
     image.set_feature(record.name, record.feature_level or off, journal)
 
 
-def _apply_producer_ids(image: Image, record: ProducerIdsRecord, offset: int, journal: Journal | None) -> None:
+def _apply_producer_ids(image: Image, record: ProducerIdsRecord, offset: int, journal: ImageJournal | None) -> None:
     if journal is not None and journal.next_producer_id is None:
         journal.next_producer_id = image.next_producer_id
     image.next_producer_id = record.next_producer_id
 
 
 def _apply_register_controller(
-    image: Image, record: RegisterControllerRecord, offset: int, journal: Journal | None
+    image: Image, record: RegisterControllerRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     node_id = BrokerId(record.controller_id)
-    state = ControllerState(
+    state = ControllerRegistration(
         id=node_id,
         incarnation_id=Uuid(record.incarnation_id),
         listeners=_listeners(record.end_points),
@@ -282,7 +286,7 @@ def _apply_register_controller(
     image.set_controller(node_id, state, journal)
 
 
-def _apply_acl(image: Image, record: AccessControlEntryRecord, offset: int, journal: Journal | None) -> None:
+def _apply_acl(image: Image, record: AccessControlEntryRecord, offset: int, journal: ImageJournal | None) -> None:
     acl_id = Uuid(record.id)
     if acl_id in image.acls.by_id:
         raise UnsupportedRecord(f"offset {offset} of the metadata log creates an ACL a second time")
@@ -290,7 +294,7 @@ def _apply_acl(image: Image, record: AccessControlEntryRecord, offset: int, jour
 
 
 def _apply_remove_acl(
-    image: Image, record: RemoveAccessControlEntryRecord, offset: int, journal: Journal | None
+    image: Image, record: RemoveAccessControlEntryRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     acl_id = Uuid(record.id)
     if acl_id not in image.acls.by_id:
@@ -299,22 +303,22 @@ def _apply_remove_acl(
 
 
 def _apply_begin_transaction(
-    image: Image, record: BeginTransactionRecord, offset: int, journal: Journal | None
+    image: Image, record: BeginTransactionRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     image.open_transaction = []
 
 
 def _apply_end_outside(
-    image: Image, record: EndTransactionRecord | AbortTransactionRecord, offset: int, journal: Journal | None
+    image: Image, record: EndTransactionRecord | AbortTransactionRecord, offset: int, journal: ImageJournal | None
 ) -> None:
     raise UnsupportedRecord(f"offset {offset} of the metadata log ends a transaction that was never begun")
 
 
-def _apply_nothing(image: Image, record: Any, offset: int, journal: Journal | None) -> None:
+def _apply_nothing(image: Image, record: Any, offset: int, journal: ImageJournal | None) -> None:
     """NoOp, and the ZooKeeper migration state (always "none") that Kafka writes into every bootstrap."""
 
 
-APPLY: Final[dict[type[Any], Callable[[Image, Any, int, Journal | None], None]]] = {
+APPLY: Final[dict[type[Any], Callable[[Image, Any, int, ImageJournal | None], None]]] = {
     RegisterBrokerRecord: _apply_register_broker,
     UnregisterBrokerRecord: _apply_unregister_broker,
     BrokerRegistrationChangeRecord: _apply_broker_change,
@@ -352,7 +356,7 @@ def _features(features: Iterable[Any]) -> tuple[SupportedFeature, ...]:
     )
 
 
-def apply(image: Image, record: Any, offset: int, epoch: int, journal: Journal | None = None) -> None:
+def apply(image: Image, record: Any, offset: int, epoch: int, journal: ImageJournal | None = None) -> None:
     """Apply the record at `offset`. Raises UnsupportedRecord for a record type without meaning here."""
     image.offset, image.epoch = offset, epoch
     if image.open_transaction is not None:
@@ -362,7 +366,7 @@ def apply(image: Image, record: Any, offset: int, epoch: int, journal: Journal |
 
 
 def apply_all(
-    image: Image, records: Iterable[Any], base_offset: int, epoch: int, journal: Journal | None = None
+    image: Image, records: Iterable[Any], base_offset: int, epoch: int, journal: ImageJournal | None = None
 ) -> None:
     """Apply consecutive records. Raises UnsupportedRecord."""
     for offset, record in enumerate(records, base_offset):
@@ -378,7 +382,7 @@ def image_of_snapshot(records: Iterable[Any], offset: int, epoch: int) -> Image:
     return image
 
 
-def _apply_now(image: Image, record: Any, offset: int, journal: Journal | None) -> None:
+def _apply_now(image: Image, record: Any, offset: int, journal: ImageJournal | None) -> None:
     found = APPLY.get(type(record))
     if found is None:
         raise UnsupportedRecord(
@@ -389,7 +393,7 @@ def _apply_now(image: Image, record: Any, offset: int, journal: Journal | None) 
 
 
 def _apply_in_transaction(
-    image: Image, held: list[tuple[Any, int]], record: Any, offset: int, journal: Journal | None
+    image: Image, held: list[tuple[Any, int]], record: Any, offset: int, journal: ImageJournal | None
 ) -> None:
     if isinstance(record, EndTransactionRecord):
         image.open_transaction = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heirlog.metadata.acl_messages import entry_members, pattern_members
 from heirlog.metadata.acls import Acl
 from heirlog.metadata.basis import ElectionBasis
-from heirlog.metadata.state import BrokerState, ControllerState, PartitionState
+from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration
 from heirlog.protocol.records import (
     AccessControlEntryRecord,
     PartitionRecord,
@@ -15,7 +15,7 @@ from heirlog.protocol.records import (
 from heirlog.protocol.types import Uuid
 
 
-def broker_record(broker: BrokerState) -> RegisterBrokerRecord:
+def broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
     """The registration record that recreates `broker`, its fencing and shutdown flags included."""
     return RegisterBrokerRecord(
         broker_id=broker.id,
@@ -46,7 +46,7 @@ def broker_record(broker: BrokerState) -> RegisterBrokerRecord:
     )
 
 
-def partition_record(topic_id: Uuid, partition: int, state: PartitionState) -> PartitionRecord:
+def partition_record(topic_id: Uuid, partition: int, state: PartitionRegistration) -> PartitionRecord:
     return PartitionRecord(
         partition_id=partition,
         topic_id=topic_id,
@@ -92,7 +92,7 @@ def acl_record(acl_id: Uuid, acl: Acl) -> AccessControlEntryRecord:
     return AccessControlEntryRecord(id=acl_id, **pattern_members(acl), **entry_members(acl))
 
 
-def controller_record(controller: ControllerState) -> RegisterControllerRecord:
+def controller_record(controller: ControllerRegistration) -> RegisterControllerRecord:
     return RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,

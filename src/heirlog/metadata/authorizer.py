@@ -26,10 +26,10 @@ from heirlog.metadata.acls import (
     ANY_USER,
     OPERATIONS,
     Acl,
+    AclOperation,
+    AclPermissionType,
     Acls,
-    Operation,
     PatternType,
-    Permission,
     ResourceType,
     bit_field,
 )
@@ -42,13 +42,13 @@ HARDCODED_NAME: Final = "hardcode"
 _Decisions: TypeAlias = dict[tuple[str, str, int, int, str | None], bool]
 """By principal, host, operation, resource type and name; without a name: of any resource of the type."""
 _IMPLIED_BY: Final = {
-    Operation.DESCRIBE: frozenset((Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)),
-    Operation.DESCRIBE_CONFIGS: frozenset((Operation.ALTER_CONFIGS,)),
+    AclOperation.DESCRIBE: frozenset((AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER)),
+    AclOperation.DESCRIBE_CONFIGS: frozenset((AclOperation.ALTER_CONFIGS,)),
 }
-_NOTHING: Final[frozenset[Operation]] = frozenset()
+_NOTHING: Final[frozenset[AclOperation]] = frozenset()
 
 
-def decide(acls: Iterable[Acl], principal: str, host: str, operation: Operation, by_default: bool) -> bool:
+def decide(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, by_default: bool) -> bool:
     """acls: those that concern the resource. by_default: the answer where there are none."""
     implied_by = _IMPLIED_BY.get(operation, _NOTHING)
     allowed = False
@@ -57,15 +57,15 @@ def decide(acls: Iterable[Acl], principal: str, host: str, operation: Operation,
         found = True
         if acl.principal not in (principal, ANY_USER) or acl.host not in (host, ANY_HOST):
             continue
-        named = acl.operation in (operation, Operation.ALL)
-        if acl.permission == Permission.ALLOW:
+        named = acl.operation in (operation, AclOperation.ALL)
+        if acl.permission == AclPermissionType.ALLOW:
             allowed = allowed or named or acl.operation in implied_by
         elif named:
             return False
     return allowed if found else by_default
 
 
-def decide_any(acls: Iterable[Acl], principal: str, host: str, operation: Operation, resource_type: int) -> bool:
+def decide_any(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, resource_type: int) -> bool:
     """Whether there is some resource of the type that the principal may `operation`, as Kafka finds it.
 
     Stricter than `decide`: only ACLs for the operation itself, or for ALL, count.
@@ -76,12 +76,12 @@ def decide_any(acls: Iterable[Acl], principal: str, host: str, operation: Operat
         if acl.resource_type == resource_type
         and acl.principal in (principal, ANY_USER)
         and acl.host in (host, ANY_HOST)
-        and acl.operation in (operation, Operation.ALL)
+        and acl.operation in (operation, AclOperation.ALL)
     ]
-    denied = {(acl.pattern_type, acl.resource_name) for acl in said if acl.permission == Permission.DENY}
+    denied = {(acl.pattern_type, acl.resource_name) for acl in said if acl.permission == AclPermissionType.DENY}
     if (PatternType.LITERAL, ANY_NAME) in denied:
         return False
-    return any(not _is_dominated(acl, denied) for acl in said if acl.permission == Permission.ALLOW)
+    return any(not _is_dominated(acl, denied) for acl in said if acl.permission == AclPermissionType.ALLOW)
 
 
 def _is_dominated(allowing: Acl, denied: set[tuple[int, str]]) -> bool:
@@ -114,7 +114,7 @@ class Authorizer:
     def is_super_user(self, principal: str) -> bool:
         return principal in self._super_users
 
-    def may(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    def may(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         if principal in self._super_users:
             return True
         decisions = self._remembered()
@@ -127,7 +127,7 @@ class Authorizer:
                 decisions[key] = decision
         return decision
 
-    def may_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+    def may_any(self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether there is some resource of this type that the principal may `operation`."""
         if self.may(principal, host, operation, resource_type, HARDCODED_NAME):
             return True
@@ -143,7 +143,7 @@ class Authorizer:
         """Every operation that is allowed on the resource, as a bit field."""
         return bit_field(self._allowed(principal, host, resource_type, name))
 
-    def _allowed(self, principal: str, host: str, resource_type: ResourceType, name: str) -> Iterator[Operation]:
+    def _allowed(self, principal: str, host: str, resource_type: ResourceType, name: str) -> Iterator[AclOperation]:
         return (each for each in OPERATIONS[resource_type] if self.may(principal, host, each, resource_type, name))
 
     def _remembered(self) -> _Decisions:

@@ -22,13 +22,13 @@ from heirlog.metadata.definition import ConfigError
 from heirlog.metadata.server_configs import SECURITY_PREFIXES, SERVER_CONFIGS
 from heirlog.protocol.types import PORT_MAX, BrokerId, Endpoint, endpoint_from_text
 
-__all__ = ["ConfigError", "Listener", "StaticConfig", "Voter", "parse_static"]
+__all__ = ["ConfigError", "ListenerConfig", "QuorumVoter", "StaticConfig", "parse_static"]
 
 _LISTENER: Final = re.compile(r"^([A-Za-z0-9_]+)://(\[[0-9A-Fa-f:.%]*\]|[^:\[\]]*):(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerConfig:
     """One `NAME://host:port`. An empty host means all interfaces (where to listen), never in an advertised one."""
 
     name: str
@@ -37,7 +37,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Voter:
+class QuorumVoter:
     """One member of `controller.quorum.voters`."""
 
     id: BrokerId
@@ -58,21 +58,21 @@ class StaticConfig:
         self.is_controller = "controller" in self.roles
         self.controller_listener_names = _controller_listener_names(self)
         protocols = _protocols(self)
-        self.all_listeners: tuple[Listener, ...] = _listeners(self, "listeners", protocols)
+        self.all_listeners: tuple[ListenerConfig, ...] = _listeners(self, "listeners", protocols)
         """Every listener of the process, broker's and controller's."""
         self.listeners = tuple(li for li in self.all_listeners if li.name not in self.controller_listener_names)
         """The broker's."""
         self.controller_listeners = tuple(li for li in self.all_listeners if li.name in self.controller_listener_names)
-        self.advertised_listeners: tuple[Listener, ...] = _advertised(self, protocols)
+        self.advertised_listeners: tuple[ListenerConfig, ...] = _advertised(self, protocols)
         """What the broker registers, controller listeners excluded."""
-        self.advertised_controller_listeners: tuple[Listener, ...] = tuple(
-            Listener(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
+        self.advertised_controller_listeners: tuple[ListenerConfig, ...] = tuple(
+            ListenerConfig(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
             for li in self.controller_listeners
         )
         self.inter_broker_listener_name: str = (
             self["inter.broker.listener.name"] or self["security.inter.broker.protocol"]
         )
-        self.voters: tuple[Voter, ...] = tuple(_voter(text) for text in self["controller.quorum.voters"])
+        self.voters: tuple[QuorumVoter, ...] = tuple(_voter(text) for text in self["controller.quorum.voters"])
         self.bootstrap_servers: tuple[Endpoint, ...] = tuple(
             _address("controller.quorum.bootstrap.servers", text)
             for text in self["controller.quorum.bootstrap.servers"]
@@ -171,8 +171,8 @@ def _protocols(config: StaticConfig) -> dict[str, str]:
     return protocols
 
 
-def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    found: list[Listener] = []
+def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
+    found: list[ListenerConfig] = []
     for text in config[key]:
         match = _LISTENER.match(text)
         if match is None or int(match[3]) > PORT_MAX:
@@ -193,16 +193,16 @@ def _listeners(config: StaticConfig, key: str, protocols: Mapping[str, str]) -> 
             raise ConfigError(key, f"{key}: each listener needs its own name, and {name} is used twice")
         if port and any(other.endpoint.port == port and other.endpoint.host == host for other in found):
             raise ConfigError(key, f"{key}: each listener needs its own port, and {port} is used twice")
-        found.append(Listener(name, Endpoint(host, port)))
+        found.append(ListenerConfig(name, Endpoint(host, port)))
     return tuple(found)
 
 
-def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[Listener, ...]:
+def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[ListenerConfig, ...]:
     key = "advertised.listeners"
     if config[key] is None:
         return tuple(
             # an empty host listens everywhere, which is no address to give to a client
-            Listener(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
+            ListenerConfig(li.name, Endpoint(li.endpoint.host or "localhost", li.endpoint.port))
             for li in config.listeners
         )
     names = {listener.name for listener in config.all_listeners}
@@ -215,12 +215,12 @@ def _advertised(config: StaticConfig, protocols: Mapping[str, str]) -> tuple[Lis
     return tuple(listener for listener in advertised if listener.name not in config.controller_listener_names)
 
 
-def _voter(text: str) -> Voter:
+def _voter(text: str) -> QuorumVoter:
     key = "controller.quorum.voters"
     node, at, address = text.partition("@")
     if not at or not node.isdigit():
         raise ConfigError(key, f"{key}: {text!r} is not of the form id@host:port")
-    return Voter(BrokerId(int(node)), _address(key, address))
+    return QuorumVoter(BrokerId(int(node)), _address(key, address))
 
 
 def _super_users(text: str) -> tuple[str, ...]:

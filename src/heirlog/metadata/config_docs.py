@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from heirlog.metadata.definition import Definition
+from heirlog.metadata.definition import ConfigKey
 
 WITHOUT_EFFECT: Final = "Accepted for compatibility with Apache Kafka; it has no effect."
 
@@ -154,7 +154,7 @@ allow.everyone.if.no.acl.found  Whether every principal may access a resource th
 DOCS: Final[Mapping[str, str]] = dict(line.split(maxsplit=1) for line in _TEXTS.strip().splitlines())
 
 
-def documentation(definition: Definition) -> str:
+def documentation(definition: ConfigKey) -> str:
     if definition.name in DOCS:
         return DOCS[definition.name]
     return WITHOUT_EFFECT if definition.lacking is None else f"{WITHOUT_EFFECT} {definition.lacking}."

@@ -22,7 +22,7 @@ from typing import Any
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.config_docs import documentation
-from heirlog.metadata.definition import ConfigType, Definition, Update
+from heirlog.metadata.definition import ConfigKey, ConfigType, Update
 from heirlog.metadata.group_configs import GROUP_CONFIGS, default_of
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, Image
 from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_WHERE_SET, THROTTLES
@@ -32,7 +32,7 @@ NAMES_OF_THE_NODE = ("broker.id", "node.id")
 """One configuration with two names: whichever was given, both are told."""
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from: numbers of DescribeConfigs."""
 
     DYNAMIC_TOPIC = 1
@@ -45,10 +45,10 @@ class Source(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Synonym:
+class ConfigSynonym:
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class ConfigEntry:
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     type: ConfigType
     read_only: bool
     sensitive: bool
-    synonyms: tuple[Synonym, ...]
+    synonyms: tuple[ConfigSynonym, ...]
     documentation: str
 
 
@@ -77,7 +77,7 @@ def topic_value_set(image: Image, static: StaticConfig, topic: str, name: str) -
     """The typed value that somebody has set for the topic, at any level; None where only the default speaks."""
     definition = TOPIC_CONFIGS[name]
     for synonym, factor in _topic_levels(image, static, topic, definition, static.node_id):
-        if synonym.source is Source.DEFAULT or synonym.value is None:
+        if synonym.source is ConfigSource.DEFAULT or synonym.value is None:
             return None
         return definition.read_stored(_scaled(synonym.value, factor))
     return None
@@ -102,8 +102,8 @@ def server_value_after(image: Image, static: StaticConfig, name: str, broker: st
     Raises ConfigError for a value that is none.
     """
     definition = SERVER_CONFIGS[name]
-    changed = Source.DYNAMIC_BROKER if broker else Source.DYNAMIC_DEFAULT_BROKER
-    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+    changed = ConfigSource.DYNAMIC_BROKER if broker else ConfigSource.DYNAMIC_DEFAULT_BROKER
+    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
         text = value if kind is changed else _level(image, static, static.node_id, name, kind)
         if text is not None:
             return definition.parse(text)
@@ -118,19 +118,19 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
         if definition.is_internal:
             continue
         levels = tuple(_topic_levels(image, static, topic, definition, static.node_id))
-        entry = _entry(definition, _told(definition, [synonym for synonym, _ in levels]), read_only=False)
+        entry = _entry(definition, _listed(definition, [synonym for synonym, _ in levels]), read_only=False)
         if levels and levels[0][0].value is not None:
             entry = replace(entry, value=definition.canonical(_scaled(levels[0][0].value, levels[0][1])))
         entries.append(entry)
     return entries
 
 
-def _told(definition: Definition, levels: Sequence[Synonym]) -> tuple[Synonym, ...]:
+def _listed(definition: ConfigKey, levels: Sequence[ConfigSynonym]) -> tuple[ConfigSynonym, ...]:
     """As Kafka tells them: the server's begin with the first of the finest unit, so that often none is left.
 
     `log.retention.hours` alone is not told, although its value counts.
     """
-    own = [one for one in levels if one.source is Source.DYNAMIC_TOPIC]
+    own = [one for one in levels if one.source is ConfigSource.DYNAMIC_TOPIC]
     finest = definition.synonyms[0][0] if definition.synonyms else None
     return (*own, *dropwhile(lambda one: one.name != finest, levels[len(own) :]))
 
@@ -142,7 +142,7 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
         return [
             _entry(
                 _definition(name),
-                (Synonym(name, value, Source.DYNAMIC_DEFAULT_BROKER),),
+                (ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
                 read_only=_is_shown_read_only(_definition(name)),
             )
             for name, value in sorted(stored.items())
@@ -153,13 +153,13 @@ def describe_broker(image: Image, static: StaticConfig, broker: str) -> list[Con
         if definition.is_internal:
             continue
         levels = tuple(_server_levels(image, static, int(broker), name))
-        if name in SHOWN_WHERE_SET and all(level.source is Source.DEFAULT for level in levels):
+        if name in SHOWN_WHERE_SET and all(level.source is ConfigSource.DEFAULT for level in levels):
             continue
         entries.append(_entry(definition, levels, read_only=_is_shown_read_only(definition)))
     return entries
 
 
-def _is_shown_read_only(definition: Definition) -> bool:
+def _is_shown_read_only(definition: ConfigKey) -> bool:
     """As Kafka shows it, whose throttles can be changed all the same."""
     return definition.update is Update.READ_ONLY or definition.name in THROTTLES
 
@@ -170,8 +170,8 @@ def describe_group(image: Image, static: StaticConfig, group: str) -> list[Confi
     for name in sorted(GROUP_CONFIGS):
         definition = GROUP_CONFIGS[name]
         own = image.config(GROUP_RESOURCE, group, name)
-        levels = [] if own is None else [Synonym(name, own, Source.DYNAMIC_GROUP)]
-        levels.append(Synonym(name, default_of(static, definition), Source.DEFAULT))
+        levels = [] if own is None else [ConfigSynonym(name, own, ConfigSource.DYNAMIC_GROUP)]
+        levels.append(ConfigSynonym(name, default_of(static, definition), ConfigSource.DEFAULT))
         entries.append(_entry(definition, tuple(levels), read_only=False))
     return entries
 
@@ -185,18 +185,18 @@ def describe(image: Image, static: StaticConfig, kind: int, name: str) -> list[C
     return describe_broker(image, static, name)
 
 
-def _definition(name: str) -> Definition:
+def _definition(name: str) -> ConfigKey:
     known = SERVER_CONFIGS.get(name)
     # a log written by a Kafka controller may store dynamic configurations of features that heirlog lacks
-    return known or Definition(name=name, type=ConfigType.STRING, default=None)
+    return known or ConfigKey(name=name, type=ConfigType.STRING, default=None)
 
 
-def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool) -> ConfigEntry:
-    strongest = levels[0] if levels else Synonym(definition.name, definition.default, Source.DEFAULT)
+def _entry(definition: ConfigKey, levels: tuple[ConfigSynonym, ...], read_only: bool) -> ConfigEntry:
+    strongest = levels[0] if levels else ConfigSynonym(definition.name, definition.default, ConfigSource.DEFAULT)
     hidden = definition.is_sensitive or definition.name in AUTHORIZERS
     if definition.name in AUTHORIZERS:
         # which Apache Kafka has no defaults of
-        levels = tuple(level for level in levels if level.source is not Source.DEFAULT)
+        levels = tuple(level for level in levels if level.source is not ConfigSource.DEFAULT)
     return ConfigEntry(
         name=definition.name,
         value=None if hidden or strongest.value is None else definition.canonical(strongest.value),
@@ -204,43 +204,43 @@ def _entry(definition: Definition, levels: tuple[Synonym, ...], read_only: bool)
         type=ConfigType.UNKNOWN if definition.name in AUTHORIZERS else definition.type,
         read_only=read_only,
         sensitive=hidden,
-        synonyms=tuple(Synonym(s.name, None, s.source) for s in levels) if hidden else levels,
+        synonyms=tuple(ConfigSynonym(s.name, None, s.source) for s in levels) if hidden else levels,
         documentation="" if definition.name in AUTHORIZERS else documentation(definition),
     )
 
 
 def _topic_levels(
-    image: Image, static: StaticConfig, topic: str, definition: Definition, node_id: int
-) -> Iterator[tuple[Synonym, int]]:
+    image: Image, static: StaticConfig, topic: str, definition: ConfigKey, node_id: int
+) -> Iterator[tuple[ConfigSynonym, int]]:
     """Every level that says something about a topic configuration, strongest first, and its unit in the topic's."""
     own = image.config(TOPIC_RESOURCE, topic, definition.name)
     if own is not None:
-        yield Synonym(definition.name, own, Source.DYNAMIC_TOPIC), 1
-    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+        yield ConfigSynonym(definition.name, own, ConfigSource.DYNAMIC_TOPIC), 1
+    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
         for name, factor in definition.synonyms:
             value = _level(image, static, node_id, name, kind)
             if value is not None:
-                yield Synonym(name, value, kind), factor
+                yield ConfigSynonym(name, value, kind), factor
     for name, factor in definition.synonyms:
         default = SERVER_CONFIGS[name].default
         if default is not None:
-            yield Synonym(name, default, Source.DEFAULT), factor
+            yield ConfigSynonym(name, default, ConfigSource.DEFAULT), factor
 
 
-def _server_levels(image: Image, static: StaticConfig, node_id: int, name: str) -> Iterator[Synonym]:
-    for kind in (Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER, Source.STATIC_BROKER):
+def _server_levels(image: Image, static: StaticConfig, node_id: int, name: str) -> Iterator[ConfigSynonym]:
+    for kind in (ConfigSource.DYNAMIC_BROKER, ConfigSource.DYNAMIC_DEFAULT_BROKER, ConfigSource.STATIC_BROKER):
         value = _level(image, static, node_id, name, kind)
         if value is not None:
-            yield Synonym(name, value, kind)
+            yield ConfigSynonym(name, value, kind)
     default = SERVER_CONFIGS[name].default
     if default is not None:
-        yield Synonym(name, default, Source.DEFAULT)
+        yield ConfigSynonym(name, default, ConfigSource.DEFAULT)
 
 
-def _level(image: Image, static: StaticConfig, node_id: int, name: str, kind: Source) -> str | None:
-    if kind is Source.DYNAMIC_BROKER:
+def _level(image: Image, static: StaticConfig, node_id: int, name: str, kind: ConfigSource) -> str | None:
+    if kind is ConfigSource.DYNAMIC_BROKER:
         return image.config(BROKER_RESOURCE, str(node_id), name)
-    if kind is Source.DYNAMIC_DEFAULT_BROKER:
+    if kind is ConfigSource.DYNAMIC_DEFAULT_BROKER:
         return image.config(BROKER_RESOURCE, "", name)
     if name in NAMES_OF_THE_NODE:
         return str(static.node_id)

@@ -66,7 +66,7 @@ _NUMBERS: Final = (ConfigType.INT, ConfigType.SHORT, ConfigType.LONG, ConfigType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class ConfigKey:
     name: str
     type: ConfigType
     default: str | None
@@ -183,40 +183,40 @@ class Definition:
         return ConfigError(self.name, f"Invalid value {shown} for configuration {self.name}: {reason}")
 
 
-def boolean(name: str, default: bool, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.BOOLEAN, default=str(default).lower(), **more)
+def boolean(name: str, default: bool, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.BOOLEAN, default=str(default).lower(), **more)
 
 
-def integer(name: str, default: int | None, at_least: int | None = None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.INT, default=_text(default), at_least=at_least, **more)
+def integer(name: str, default: int | None, at_least: int | None = None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.INT, default=_text(default), at_least=at_least, **more)
 
 
-def short(name: str, default: int, at_least: int | None = None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.SHORT, default=_text(default), at_least=at_least, **more)
+def short(name: str, default: int, at_least: int | None = None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.SHORT, default=_text(default), at_least=at_least, **more)
 
 
-def long(name: str, default: int | None, at_least: int | None = None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.LONG, default=_text(default), at_least=at_least, **more)
+def long(name: str, default: int | None, at_least: int | None = None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.LONG, default=_text(default), at_least=at_least, **more)
 
 
-def double(name: str, default: float | str, at_least: float | None = None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.DOUBLE, default=_text(default), at_least=at_least, **more)
+def double(name: str, default: float | str, at_least: float | None = None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.DOUBLE, default=_text(default), at_least=at_least, **more)
 
 
-def string(name: str, default: str | None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.STRING, default=default, **more)
+def string(name: str, default: str | None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.STRING, default=default, **more)
 
 
-def list_of(name: str, default: str | None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.LIST, default=default, **more)
+def list_of(name: str, default: str | None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.LIST, default=default, **more)
 
 
-def class_name(name: str, default: str | None = None, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.CLASS, default=default, **more)
+def class_name(name: str, default: str | None = None, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.CLASS, default=default, **more)
 
 
-def password(name: str, **more: Any) -> Definition:
-    return Definition(name=name, type=ConfigType.PASSWORD, default=None, **more)
+def password(name: str, **more: Any) -> ConfigKey:
+    return ConfigKey(name=name, type=ConfigType.PASSWORD, default=None, **more)
 
 
 def _text(value: float | str | None) -> str | None:

@@ -14,7 +14,7 @@ from heirlog.metadata.state import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION,
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class VersionRange:
     """Supported levels, both ends included."""
 
     min_version: int
@@ -24,11 +24,11 @@ class Range:
         return self.min_version <= level <= self.max_version
 
 
-SUPPORTED_FEATURES: Final[Mapping[str, Range]] = {
-    METADATA_VERSION: Range(23, 29),
-    KRAFT_VERSION: Range(0, 1),
-    ELR_VERSION: Range(0, 1),
-    RECOVERY_VERSION: Range(0, 1),
+SUPPORTED_FEATURES: Final[Mapping[str, VersionRange]] = {
+    METADATA_VERSION: VersionRange(23, 29),
+    KRAFT_VERSION: VersionRange(0, 1),
+    ELR_VERSION: VersionRange(0, 1),
+    RECOVERY_VERSION: VersionRange(0, 1),
 }
 """What a node registers and ApiVersions shows. metadata.version 23 (4.0-IV1) is the first that can write an ELR down,
 29 (4.2-IV1) the newest read here. A node that supports heirlog.recovery.version answers GetReplicaLogInfo (10093),

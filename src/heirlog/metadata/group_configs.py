@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heirlog.metadata.config_def import StaticConfig
-from heirlog.metadata.definition import ConfigError, Definition, integer, string
+from heirlog.metadata.definition import ConfigError, ConfigKey, integer, string
 
 _DURATIONS_PATTERN: Final = r"latest|earliest|by_duration:P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?"
 
@@ -32,13 +32,13 @@ _DEFINITIONS: Final = (
     integer("streams.session.timeout.ms", 45_000, 1, synonyms=(("group.streams.session.timeout.ms", 1),)),
 )
 
-GROUP_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}
+GROUP_CONFIGS: Final[Mapping[str, ConfigKey]] = {definition.name: definition for definition in _DEFINITIONS}
 
 _BOUNDED: Final = ("heartbeat.interval.ms", "session.timeout.ms", "record.lock.duration.ms", "standby.replicas")
 """Ends of names whose bounds the server's `min` and `max` of the same name give."""
 
 
-def default_of(static: StaticConfig, definition: Definition) -> str | None:
+def default_of(static: StaticConfig, definition: ConfigKey) -> str | None:
     """As text: what the server says for groups that say nothing."""
     for name, _ in definition.synonyms:
         return str(static[name])

@@ -21,8 +21,8 @@ from typing import Any, cast
 
 from heirlog.metadata.acls import Acl, Acls
 from heirlog.metadata.as_records import acl_record, broker_record, controller_record, partition_record
-from heirlog.metadata.journal import Journal
-from heirlog.metadata.seats import Seats
+from heirlog.metadata.broker_partitions import BrokerPartitions
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.state import (
     BROKER_RESOURCE,
     ELR_VERSION,
@@ -33,11 +33,11 @@ from heirlog.metadata.state import (
     RECOVERY_STATE_UNCHANGED,
     RECOVERY_VERSION,
     TOPIC_RESOURCE,
-    BrokerState,
-    ControllerState,
+    BrokerRegistration,
+    ControllerRegistration,
     Ids,
-    PartitionState,
-    TopicState,
+    PartitionRegistration,
+    TopicImage,
 )
 from heirlog.protocol.records import (
     ConfigRecord,
@@ -73,19 +73,19 @@ class Image:
         """Offset of the last record applied; -1 before the first."""
         self.epoch = -1
         """Controller epoch (raft term) of that record."""
-        self.brokers: dict[BrokerId, BrokerState] = {}
-        self.controllers: dict[BrokerId, ControllerState] = {}
-        self.topics: dict[Uuid, TopicState] = {}
+        self.brokers: dict[BrokerId, BrokerRegistration] = {}
+        self.controllers: dict[BrokerId, ControllerRegistration] = {}
+        self.topics: dict[Uuid, TopicImage] = {}
         self.topic_ids: dict[str, Uuid] = {}
-        self.partitions: dict[Uuid, dict[int, PartitionState]] = {}
+        self.partitions: dict[Uuid, dict[int, PartitionRegistration]] = {}
         self.configs: dict[ConfigKey, dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self.acls = Acls()
-        self.leaders = Seats()
+        self.leaders = BrokerPartitions()
         """Also under -1: the leaderless partitions."""
-        self.in_isr = Seats()
-        self.in_elr = Seats()
+        self.in_isr = BrokerPartitions()
+        self.in_elr = BrokerPartitions()
         self.open_transaction: list[tuple[Any, int]] | None = None
         self._shared_ids: dict[Ids, Ids] = {}
         self._shared_directories: dict[tuple[Uuid, ...], tuple[Uuid, ...]] = {}
@@ -106,14 +106,14 @@ class Image:
         """0 before the first FeatureLevel record: nobody has bootstrapped this log."""
         return self.features.get(METADATA_VERSION, 0)
 
-    def partition(self, topic_id: Uuid, partition: int) -> PartitionState | None:
+    def partition(self, topic_id: Uuid, partition: int) -> PartitionRegistration | None:
         return self.partitions.get(topic_id, {}).get(partition)
 
-    def topic_named(self, name: str) -> TopicState | None:
+    def topic_named(self, name: str) -> TopicImage | None:
         topic_id = self.topic_ids.get(name)
         return None if topic_id is None else self.topics[topic_id]
 
-    def partition_named(self, topic: str, partition: int) -> PartitionState | None:
+    def partition_named(self, topic: str, partition: int) -> PartitionRegistration | None:
         topic_id = self.topic_ids.get(topic)
         return None if topic_id is None else self.partitions[topic_id].get(partition)
 
@@ -121,7 +121,7 @@ class Image:
         """The value stored for exactly this resource, no defaults."""
         return self.configs.get((kind, name), {}).get(key)
 
-    def replicas_on(self, broker: BrokerId) -> Iterator[tuple[Uuid, int, PartitionState]]:
+    def replicas_on(self, broker: BrokerId) -> Iterator[tuple[Uuid, int, PartitionRegistration]]:
         """Every partition assigned to the broker. Looks at all partitions: for start-up and rare events."""
         for topic_id, partitions in self.partitions.items():
             for partition, state in partitions.items():
@@ -162,11 +162,11 @@ class Image:
 
     # -- the way back -------------------------------------------------------------------------------------------
 
-    def journal(self) -> Journal:
+    def journal(self) -> ImageJournal:
         """Remembers, from now on, what the records change that are applied with it."""
-        return Journal(self.offset, self.epoch, self.open_transaction)
+        return ImageJournal(self.offset, self.epoch, self.open_transaction)
 
-    def undo(self, journal: Journal) -> None:
+    def undo(self, journal: ImageJournal) -> None:
         """Put everything back. The journal must be the newest one not yet undone."""
         for topic_id, topic in journal.topics.items():
             if topic is not None:
@@ -197,7 +197,7 @@ class Image:
     # -- the setters: one per kind of state, journal first ------------------------------------------------------
 
     def set_partition(
-        self, topic_id: Uuid, partition: int, after: PartitionState | None, journal: Journal | None = None
+        self, topic_id: Uuid, partition: int, after: PartitionRegistration | None, journal: ImageJournal | None = None
     ) -> None:
         partitions = self.partitions[topic_id]
         before = partitions.get(partition)
@@ -216,7 +216,7 @@ class Image:
         if leader != new_leader:
             self.leaders.move(topic_id, partition, leader, new_leader)
 
-    def set_topic(self, topic_id: Uuid, after: TopicState | None, journal: Journal | None = None) -> None:
+    def set_topic(self, topic_id: Uuid, after: TopicImage | None, journal: ImageJournal | None = None) -> None:
         """Only a topic without partitions may be taken away."""
         before = self.topics.get(topic_id)
         if journal is not None:
@@ -232,17 +232,23 @@ class Image:
         self.topic_ids[after.name] = topic_id
         self.partitions.setdefault(topic_id, {})
 
-    def set_broker(self, broker_id: BrokerId, after: BrokerState | None, journal: Journal | None = None) -> None:
+    def set_broker(
+        self, broker_id: BrokerId, after: BrokerRegistration | None, journal: ImageJournal | None = None
+    ) -> None:
         if journal is not None:
             journal.brokers.setdefault(broker_id, self.brokers.get(broker_id))
         _put(self.brokers, broker_id, after)
 
-    def set_controller(self, node_id: BrokerId, after: ControllerState | None, journal: Journal | None = None) -> None:
+    def set_controller(
+        self, node_id: BrokerId, after: ControllerRegistration | None, journal: ImageJournal | None = None
+    ) -> None:
         if journal is not None:
             journal.controllers.setdefault(node_id, self.controllers.get(node_id))
         _put(self.controllers, node_id, after)
 
-    def set_config(self, kind: int, name: str, key: str, value: str | None, journal: Journal | None = None) -> None:
+    def set_config(
+        self, kind: int, name: str, key: str, value: str | None, journal: ImageJournal | None = None
+    ) -> None:
         stored = self.configs.get((kind, name), {})
         if journal is not None:
             journal.configs.setdefault((kind, name, key), stored.get(key))
@@ -253,12 +259,12 @@ class Image:
         else:
             self.configs.pop((kind, name), None)
 
-    def set_feature(self, name: str, level: int | None, journal: Journal | None = None) -> None:
+    def set_feature(self, name: str, level: int | None, journal: ImageJournal | None = None) -> None:
         if journal is not None:
             journal.features.setdefault(name, self.features.get(name))
         _put(self.features, name, level)
 
-    def set_acl(self, acl_id: Uuid, after: Acl | None, journal: Journal | None = None) -> None:
+    def set_acl(self, acl_id: Uuid, after: Acl | None, journal: ImageJournal | None = None) -> None:
         if journal is not None:
             journal.acls.setdefault(acl_id, self.acls.by_id.get(acl_id))
         self.acls.put(acl_id, after)
@@ -301,7 +307,7 @@ class Image:
         return self._shared_directories.setdefault(value, value)
 
 
-def _seats(state: PartitionState | None) -> tuple[Ids, Ids, Ids]:
+def _seats(state: PartitionRegistration | None) -> tuple[Ids, Ids, Ids]:
     return ((), (), ()) if state is None else (state.isr, state.elr, (state.leader,))
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Any
 
 from heirlog.metadata.acls import Acl
-from heirlog.metadata.state import BrokerState, ControllerState, PartitionState, TopicState
+from heirlog.metadata.state import BrokerRegistration, ControllerRegistration, PartitionRegistration, TopicImage
 from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 
-class Journal:
+class ImageJournal:
     __slots__ = (
         "acls",
         "brokers",
@@ -45,10 +45,10 @@ class Journal:
         self.transaction = open_transaction
         # the open list only grows; where it ended is enough to cut it back
         self.transaction_length = len(open_transaction or ())
-        self.topics: dict[Uuid, TopicState | None] = {}
-        self.partitions: dict[PartitionKey, PartitionState | None] = {}
-        self.brokers: dict[BrokerId, BrokerState | None] = {}
-        self.controllers: dict[BrokerId, ControllerState | None] = {}
+        self.topics: dict[Uuid, TopicImage | None] = {}
+        self.partitions: dict[PartitionKey, PartitionRegistration | None] = {}
+        self.brokers: dict[BrokerId, BrokerRegistration | None] = {}
+        self.controllers: dict[BrokerId, ControllerRegistration | None] = {}
         self.configs: dict[tuple[int, str, str], str | None] = {}
         """By (resource type, resource name, config name)."""
         self.features: dict[str, int | None] = {}

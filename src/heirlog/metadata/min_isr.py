@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import Uuid
 
 MIN_ISR = "min.insync.replicas"
@@ -33,6 +33,6 @@ def configured_min_isr(image: Image, static: StaticConfig, topic: str) -> int:
     return static.int(MIN_ISR) if stored is None else int(stored)
 
 
-def min_isr_of(image: Image, static: StaticConfig, topic_id: Uuid, state: PartitionState) -> int:
+def min_isr_of(image: Image, static: StaticConfig, topic_id: Uuid, state: PartitionRegistration) -> int:
     """The effective min ISR of a partition of that topic."""
     return min(configured_min_isr(image, static, image.topics[topic_id].name), len(state.replicas))

@@ -18,7 +18,7 @@ from heirlog.metadata.definition import (
     DOUBLE_MAX,
     INT_MAX,
     LONG_MAX,
-    Definition,
+    ConfigKey,
     Update,
     boolean,
     double,
@@ -269,7 +269,7 @@ _OBSERVATION = (
     boolean("allow.everyone.if.no.acl.found", False),
 )
 
-SERVER_CONFIGS: Final[Mapping[str, Definition]] = {
+SERVER_CONFIGS: Final[Mapping[str, ConfigKey]] = {
     **ABSENT_CONFIGS,
     **{
         definition.name: definition

@@ -54,7 +54,7 @@ RECOVERY_STATE_UNCHANGED: Final = -1
 Ids = tuple[BrokerId, ...]
 
 
-class PartitionState(NamedTuple):
+class PartitionRegistration(NamedTuple):
     """One partition as its last record left it (KIP-966, KIP-455 and KIP-858 fields).
 
     A tuple, because every record of a partition makes one in each image of each node, and a frozen dataclass takes four
@@ -111,7 +111,7 @@ class SupportedFeature:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerState:
+class BrokerRegistration:
     """One registration. `epoch` is the offset of the record that made this incarnation known."""
 
     id: BrokerId
@@ -151,7 +151,7 @@ class BrokerState:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerState:
+class ControllerRegistration:
     """A controller process that registered itself (RegisterController)."""
 
     id: BrokerId
@@ -161,6 +161,6 @@ class ControllerState:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicState:
+class TopicImage:
     name: str
     id: Uuid

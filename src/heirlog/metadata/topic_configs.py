@@ -12,7 +12,7 @@ from typing import Final
 from heirlog.metadata.definition import (
     LONG_MAX,
     ConfigError,
-    Definition,
+    ConfigKey,
     boolean,
     double,
     integer,
@@ -118,7 +118,7 @@ _DEFINITIONS: Final = (
     ),
 )
 
-TOPIC_CONFIGS: Final[Mapping[str, Definition]] = {definition.name: definition for definition in _DEFINITIONS}
+TOPIC_CONFIGS: Final[Mapping[str, ConfigKey]] = {definition.name: definition for definition in _DEFINITIONS}
 
 
 def validate_topic_configs(configs: Mapping[str, str | None], kept: Mapping[str, str] | None = None) -> None:

@@ -27,8 +27,8 @@ from heirlog.protocol.api import ApiKey
 from heirlog.protocol.frames import RequestHeader
 
 if TYPE_CHECKING:
-    from heirlog.node.request_meter import ApiMeter, RequestMeter
-    from heirlog.node.router import Listener
+    from heirlog.node.request_metrics import ApiRequestMetrics, RequestMetrics
+    from heirlog.node.router import ListenerRoutes
 
 QUEUE_LIMIT = 100
 """The cost of a connection's unanswered requests at which the body stops reading from it, until half is answered."""
@@ -69,19 +69,19 @@ class ReadAhead:
         self.count = 0
 
 
-class Brain(Protocol):
+class RequestHandler(Protocol):
     """What a connection uses of its node."""
 
     @property
     def read_ahead(self) -> ReadAhead: ...
 
     @property
-    def requests(self) -> RequestMeter | None: ...
+    def requests(self) -> RequestMetrics | None: ...
 
     @property
     def holds_requests(self) -> bool: ...
 
-    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Reply[Any]: ...
+    def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]: ...
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None: ...
 
@@ -107,7 +107,7 @@ class _Slot:
     def __init__(self, header: RequestHeader, cost: int) -> None:
         self.header = header
         self.cost = cost
-        self.api: ApiMeter | None = None
+        self.api: ApiRequestMetrics | None = None
         """None: not measured, and then the times below are not there; nor are the last two unless it `is_timed`."""
         self.is_timed = False
         self.begun_ns: int
@@ -117,7 +117,7 @@ class _Slot:
         self.response: Any = None
         self.ready = False
 
-    def measure(self, api: ApiMeter, begun_ns: int) -> None:
+    def measure(self, api: ApiRequestMetrics, begun_ns: int) -> None:
         """Its handler has just returned."""
         self.api = api
         self.begun_ns = begun_ns
@@ -143,7 +143,7 @@ class ClientConnection:
         "transport",
     )
 
-    def __init__(self, node: Brain, listener: Listener, transport: Transport) -> None:
+    def __init__(self, node: RequestHandler, listener: ListenerRoutes, transport: Transport) -> None:
         self._node = node
         self.listener = listener
         self.transport = transport
@@ -167,7 +167,7 @@ class ClientConnection:
         meter = self._meter
         begun_ns = 0 if meter is None else meter.now_ns()
         decoded = wire.decode(self.listener, frame)
-        if isinstance(decoded, wire.Refused):
+        if isinstance(decoded, wire.RefusedFrame):
             if decoded.response is not None and decoded.header is not None:
                 self._answer_now(decoded.header, decoded.response)
             else:
@@ -178,7 +178,7 @@ class ClientConnection:
 
     def received(self, header: RequestHeader, request: Any, size: int = 0, begun_ns: int = 0) -> None:
         """`size`: of its frame in bytes, as far as the body knows. `begun_ns`: when it came; 0: now."""
-        api: ApiMeter | None = None
+        api: ApiRequestMetrics | None = None
         if self._meter is not None:
             api = self._meter.came(header.api_key, header.api_version, request)
             begun_ns = begun_ns or self._meter.now_ns()
@@ -209,7 +209,7 @@ class ClientConnection:
         else:
             self._ready(slot, answer)
 
-    def _answer_measured(self, header: RequestHeader, answer: Any, api: ApiMeter, begun_ns: int) -> None:
+    def _answer_measured(self, header: RequestHeader, answer: Any, api: ApiRequestMetrics, begun_ns: int) -> None:
         if answer is NO_ANSWER:
             api.done_without_answer(begun_ns)
             return

@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from heirlog.apis.common.envelopes import envelope_of
 from heirlog.context import Context
 from heirlog.env import Cancel, Env, SendFailure
-from heirlog.node.complaints import Complaints
+from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.frames import RequestHeader, decode_response
@@ -63,7 +63,7 @@ class Forwarder:
         self._env = env
         self._controller = controller
         self._time_limit_ms = time_limit_ms
-        self._complain = Complaints(env.log, env.now_ms)
+        self._log_limited = RateLimitedLog(env.log, env.now_ms)
         self._under_way: dict[_Forwarding[Any], None] = {}
         self._under_way_bytes = 0
 
@@ -107,7 +107,7 @@ class Forwarder:
         """An envelope that is denied to this broker says nothing about what the client may do."""
         if code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return code
-        self._complain(
+        self._log_limited(
             "error", "forwarding-denied", why="make this broker's principal one of the controller's super.users"
         )
         return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -25,16 +25,16 @@ from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
-from heirlog.metadata.state import BrokerState
-from heirlog.node.complaints import Complaints
+from heirlog.metadata.journal import ImageJournal
+from heirlog.metadata.state import BrokerRegistration
+from heirlog.node.auto_topic_creation import AutoTopicCreationManager
 from heirlog.node.connection import ClientConnection, ReadAhead, Transport
 from heirlog.node.forwarding import Forwarder
 from heirlog.node.log_directories import metadata_identity, open_directories
-from heirlog.node.missing_topic import MissingTopics
-from heirlog.node.publisher import Publisher
-from heirlog.node.read_your_writes import EveryBroker, OwnImage
-from heirlog.node.router import Listener, Route
+from heirlog.node.metadata_publisher import MetadataPublisher
+from heirlog.node.rate_limited_log import RateLimitedLog
+from heirlog.node.read_your_writes import LocalImageWaits, MetadataPropagation
+from heirlog.node.router import ApiRoute, ListenerRoutes
 from heirlog.node.snapshots import SnapshotTrigger
 from heirlog.node.wire import api_keys
 from heirlog.pending import Pending
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from heirlog.broker.broker import Broker
     from heirlog.controller.controller import Controller
     from heirlog.node.commit_latency import CommitLatency
-    from heirlog.node.request_meter import RequestMeter
+    from heirlog.node.request_metrics import RequestMetrics
 
 R = TypeVar("R")
 NO_NODE = -1
 
 
-class Parts(NamedTuple):
+class NodeRoles(NamedTuple):
     quorum: Quorum | None
     controller: Controller | None
     broker: Broker | None
@@ -92,24 +92,24 @@ class Node:
         self.cluster_id = ""
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
-        self.requests: RequestMeter | None = None
+        self.requests: RequestMetrics | None = None
         """Only where somebody may ask for it; so the other."""
         self.commit_latency: CommitLatency | None = None
         if config.metrics_listener is not None:
             from heirlog.node.commit_latency import CommitLatency
-            from heirlog.node.request_meter import RequestMeter
+            from heirlog.node.request_metrics import RequestMetrics
 
             self.commit_latency = CommitLatency()
-            self.requests = RequestMeter(now_ns or (lambda: env.now_ms() * 1_000_000))
+            self.requests = RequestMetrics(now_ns or (lambda: env.now_ms() * 1_000_000))
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
-        self.complain = Complaints(env.log, env.now_ms)
+        self.log_limited = RateLimitedLog(env.log, env.now_ms)
         self.controllers_seen = 0
         """How often a controller became the active one, as far as this node was told."""
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
         self._broker: Broker | None = None
-        self._publisher = Publisher(
+        self._publisher = MetadataPublisher(
             self._applied,
             self._published,
             SnapshotTrigger(
@@ -119,12 +119,12 @@ class Node:
             ),
             lambda records, offset, epoch: self.quorum.snapshot(records, offset, epoch),
         )
-        self._own_image = OwnImage(env, lambda: self.image.offset)
-        self.every_broker = EveryBroker(env, lambda: self.controller.image, config.node_id)
+        self._own_image = LocalImageWaits(env, lambda: self.image.offset)
+        self.every_broker = MetadataPropagation(env, lambda: self.controller.image, config.node_id)
         self._forwarder = Forwarder(
             env, self.controller_endpoint, config["controller.socket.timeout.ms"], self._own_image.when_applied
         )
-        self._missing_topics = MissingTopics(env, config, self._forwarder)
+        self._missing_topics = AutoTopicCreationManager(env, config, self._forwarder)
         self._serves_clients = False
         self._held: list[Callable[[], None]] = []
         self._held_for_acls: list[Callable[[], None]] = []
@@ -158,9 +158,9 @@ class Node:
         return self._broker
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> NodeRoles:
         """For metrics: what there is of this node by now."""
-        return Parts(self._quorum, self._controller, self._broker)
+        return NodeRoles(self._quorum, self._controller, self._broker)
 
     @property
     def held_count(self) -> int:
@@ -189,10 +189,10 @@ class Node:
         """A server configuration as it counts now, dynamic values included."""
         return server_value(self.image, self.config, name)
 
-    def listener(self, name: str) -> Listener:
+    def listener(self, name: str) -> ListenerRoutes:
         return self._by_name[name]
 
-    def routes(self, listener: str) -> Mapping[int, Route]:
+    def routes(self, listener: str) -> Mapping[int, ApiRoute]:
         return self.listener(listener).routes
 
     def api_keys(self, listener: str) -> list[ApiVersionsResponse.ApiVersion]:
@@ -207,7 +207,7 @@ class Node:
         """Where this node looks for the active controller."""
         return list(dict.fromkeys([*(voter.endpoint for voter in self.quorum.voters), *self.config.bootstrap_servers]))
 
-    def sorted_brokers(self) -> list[BrokerState]:
+    def sorted_brokers(self) -> list[BrokerRegistration]:
         return [broker for _, broker in sorted(self.image.brokers.items())]
 
     def any_live_broker(self) -> int:
@@ -349,7 +349,7 @@ class Node:
 
     def refused_frame(self, connection: ClientConnection, reason: str) -> None:
         transport = connection.transport
-        self.complain("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
+        self.log_limited("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
 
     def read_failed(self, path: str, error: OSError) -> None:
         """A file could not be read while an answer that names a region of it was sent."""
@@ -358,7 +358,7 @@ class Node:
         elif self._broker is not None:
             self._broker.replicas.directories.file_failed(path, error)
 
-    def handle(self, listener: Listener, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
+    def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
             # from an empty image clients would learn that their topics are gone
@@ -375,7 +375,7 @@ class Node:
         on_early_listener = context.listener in self.config.early_start_listeners
         return on_early_listener and authorizer.is_super_user(context.principal)
 
-    def serve(self, route: Route, request: Any, context: Context) -> Reply[Any]:
+    def serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         """The handler's answer, as far as the client may have it, and when it may (`read_your_writes`)."""
         if not route.is_change:
             return self._serve(route, request, context)
@@ -384,13 +384,13 @@ class Node:
         end = self.controller.next_offset
         return answer if end == first else self.every_broker.knows_first(answer, end)
 
-    def _serve(self, route: Route, request: Any, context: Context) -> Reply[Any]:
+    def _serve(self, route: ApiRoute, request: Any, context: Context) -> Reply[Any]:
         authorizer = self.authorizer
         if authorizer is None or route.forwards_all:
             return route.handle(self, request, context)
         return route.api.guarded(route.served, route.handle, self, authorizer, request, context)
 
-    def _hold(self, route: Route, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
+    def _hold(self, route: ApiRoute, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
         """Answer once this node has the metadata that it takes."""
         held: Pending[Any] = Pending()
 
@@ -461,18 +461,18 @@ class Node:
         if self._broker is not None:
             self._broker.on_metadata_applied()
 
-    def _published(self, image: Image, changed: Journal) -> None:
+    def _published(self, image: Image, changed: ImageJournal) -> None:
         if self._broker is not None:
             self._broker.on_image(image, changed)
 
 
-def _listeners(config: StaticConfig) -> list[Listener]:
+def _listeners(config: StaticConfig) -> list[ListenerRoutes]:
     advertised = {
         listener.name: listener.endpoint
         for listener in (*config.advertised_listeners, *config.advertised_controller_listeners)
     }
     return [
-        Listener(
+        ListenerRoutes(
             listener.name,
             listener.endpoint,
             advertised.get(listener.name, listener.endpoint),

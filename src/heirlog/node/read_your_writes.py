@@ -31,7 +31,7 @@ WAITS_MAX: Final = 10_000
 """One more does not wait."""
 
 
-class EveryBroker:
+class MetadataPropagation:
     """On a controller: which unfenced brokers have yet to apply which change.
 
     Each broker has a queue of the waits it keeps, in the order of their end offsets, since appends are in order. So a
@@ -116,7 +116,7 @@ class EveryBroker:
             del self._queues[broker_id]
 
 
-class OwnImage:
+class LocalImageWaits:
     """On a broker: answers to what it forwarded that wait for its own image."""
 
     def __init__(self, env: Env, applied_offset: Callable[[], int]) -> None:

@@ -19,7 +19,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import Endpoint
 
 
-class Route:
+class ApiRoute:
     """One API on one kind of listener."""
 
     __slots__ = (
@@ -84,20 +84,21 @@ class Route:
 
 
 # int: what a request's header holds is found by identity
-ROUTES: Mapping[Role, Mapping[int, Route]] = {
-    role: {int(key): Route(int(key), role, entry) for key, entry in entries.items()} for role, entries in INDEX.items()
+ROUTES: Mapping[Role, Mapping[int, ApiRoute]] = {
+    role: {int(key): ApiRoute(int(key), role, entry) for key, entry in entries.items()}
+    for role, entries in INDEX.items()
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerRoutes:
     """A named listener of this node: where it listens, what it tells others, and what it serves."""
 
     name: str
     bind: Endpoint
     advertised: Endpoint
     role: Role
-    routes: Mapping[int, Route] = field(init=False, repr=False, compare=False)
+    routes: Mapping[int, ApiRoute] = field(init=False, repr=False, compare=False)
     """Looked up twice per request: found once."""
 
     def __post_init__(self) -> None:

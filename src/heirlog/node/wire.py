@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from heirlog.apis.common.api import Role
-from heirlog.node.router import ROUTES, Listener
+from heirlog.node.router import ROUTES, ListenerRoutes
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_request, parse_header
@@ -21,7 +21,7 @@ from heirlog.protocol.primitives import Malformed
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedFrame:
     """`response` is to be sent under `header`; without one the connection is closed for `reason`."""
 
     reason: str
@@ -29,30 +29,30 @@ class Refused:
     response: Any = None
 
 
-def decode(listener: Listener, frame: memoryview) -> tuple[RequestHeader, Any] | Refused:
+def decode(listener: ListenerRoutes, frame: memoryview) -> tuple[RequestHeader, Any] | RefusedFrame:
     """The header and the request in `frame` (without its length prefix), which this listener serves."""
     try:
         header, position = parse_header(frame)
     except Malformed as error:
-        return Refused(str(error))
+        return RefusedFrame(str(error))
     route = listener.routes.get(header.api_key)
     if route is None:
-        return Refused(f"API key {header.api_key} is not served on listener {listener.name}")
+        return RefusedFrame(f"API key {header.api_key} is not served on listener {listener.name}")
     if not route.min_version <= header.api_version <= route.max_version:
         if header.api_key == ApiKey.API_VERSIONS:
             answered = RequestHeader(ApiKey.API_VERSIONS, 0, header.correlation_id, header.client_id)
-            return Refused("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
-        return Refused(
+            return RefusedFrame("ApiVersions of an unknown version", answered, unsupported_api_versions(listener))
+        return RefusedFrame(
             f"API key {header.api_key} version {header.api_version} is not served: "
             f"{route.min_version} to {route.max_version} are"
         )
     try:
         return header, decode_request(header, frame, position)
     except Malformed as error:
-        return Refused(f"API key {header.api_key} version {header.api_version}: {error}")
+        return RefusedFrame(f"API key {header.api_key} version {header.api_version}: {error}")
 
 
-def api_keys(listener: Listener) -> list[ApiVersionsResponse.ApiVersion]:
+def api_keys(listener: ListenerRoutes) -> list[ApiVersionsResponse.ApiVersion]:
     """What ApiVersions advertises on this listener, by key. Shared by all answers: nobody changes a message."""
     return _api_keys_of(listener.role)
 
@@ -68,5 +68,5 @@ def _api_keys_of(role: Role) -> list[ApiVersionsResponse.ApiVersion]:
     ]
 
 
-def unsupported_api_versions(listener: Listener) -> ApiVersionsResponse:
+def unsupported_api_versions(listener: ListenerRoutes) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys(listener))

@@ -19,7 +19,7 @@ class UnknownApi(Malformed):
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ApiSchema:
     """One API and the versions that can be decoded; `heirlog.apis` says which are served and advertised."""
 
     key: ApiKey
@@ -36,10 +36,10 @@ class Api:
         return self.min_version <= version <= self.max_version
 
 
-APIS: dict[int, Api] = {key: Api(key, *row) for key, row in TABLE.items()}
+APIS: dict[int, ApiSchema] = {key: ApiSchema(key, *row) for key, row in TABLE.items()}
 
 
-def api(key: int) -> Api:
+def api(key: int) -> ApiSchema:
     """Raises UnknownApi."""
     found = APIS.get(key)
     if found is None:

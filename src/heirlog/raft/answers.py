@@ -19,7 +19,7 @@ HIGH_WATERMARK_NOT_SENT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Leadership:
+class LeaderAndEpoch:
     """Who leads, as this node knows it."""
 
     leader_id: int
@@ -51,7 +51,7 @@ def fetch_refused(code: ErrorCode) -> FetchResponse:
 
 
 def fetch_answer(
-    leadership: Leadership,
+    leadership: LeaderAndEpoch,
     *,
     error: ErrorCode = ErrorCode.NONE,
     high_watermark: int = -1,
@@ -79,7 +79,7 @@ def fetch_answer(
     return FetchResponse(responses=[topic], node_endpoints=_fetch_endpoints(leadership))
 
 
-def _fetch_endpoints(leadership: Leadership) -> list[FetchResponse.NodeEndpoint]:
+def _fetch_endpoints(leadership: LeaderAndEpoch) -> list[FetchResponse.NodeEndpoint]:
     if leadership.endpoint is None:
         return []
     return [
@@ -94,7 +94,7 @@ def snapshot_refused(code: ErrorCode) -> FetchSnapshotResponse:
 
 
 def snapshot_answer(
-    leadership: Leadership,
+    leadership: LeaderAndEpoch,
     snapshot_id: SnapshotId,
     *,
     error: ErrorCode = ErrorCode.NONE,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from heirlog.protocol.types import METADATA_TOPIC
-from heirlog.raft.answers import Leadership
+from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter
-from heirlog.raft.progress import Progress, ReplicaProgress
+from heirlog.raft.replica_states import ReplicaState, ReplicaStates
 
 Answer = DescribeQuorumResponse
 
@@ -47,7 +47,7 @@ def unknown(request: DescribeQuorumRequest) -> Answer:
     )
 
 
-def not_leader(leadership: Leadership) -> Answer:
+def not_leader(leadership: LeaderAndEpoch) -> Answer:
     partition = Answer.PartitionData(
         partition_index=0,
         error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -60,15 +60,15 @@ def not_leader(leadership: Leadership) -> Answer:
 
 
 def described(
-    leadership: Leadership,
+    leadership: LeaderAndEpoch,
     voters: Sequence[Voter],
-    progress: ReplicaProgress,
+    progress: ReplicaStates,
     high_watermark: int,
     end_offset: int,
     wall_ms: int,
 ) -> Answer:
     """`end_offset` is the leader's own."""
-    leader = Progress(end_offset, wall_ms, wall_ms)
+    leader = ReplicaState(end_offset, wall_ms, wall_ms)
     states = [
         _state(v.id, v.directory_id, leader if v.id == leadership.leader_id else progress.of_voter(v)) for v in voters
     ]
@@ -89,7 +89,7 @@ def described(
     )
 
 
-def _state(replica_id: int, directory_id: bytes, progress: Progress) -> Answer.ReplicaState:
+def _state(replica_id: int, directory_id: bytes, progress: ReplicaState) -> Answer.ReplicaState:
     return Answer.ReplicaState(
         replica_id=replica_id,
         replica_directory_id=directory_id,

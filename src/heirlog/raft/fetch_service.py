@@ -29,7 +29,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import FetchRequest, FetchResponse, FetchSnapshotRequest, FetchSnapshotResponse
 from heirlog.protocol.types import Uuid
 from heirlog.raft import answers
-from heirlog.raft.answers import HIGH_WATERMARK_NOT_SENT, Leadership
+from heirlog.raft.answers import HIGH_WATERMARK_NOT_SENT, LeaderAndEpoch
 from heirlog.raft.divergence import Diverging, NeedsSnapshot, Position, judge
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.quorum_state import NOBODY
@@ -58,7 +58,7 @@ class _Wait:
     cancel_timeout: Cancel
 
 
-def refusal(request: FetchRequest, cluster_id: str, leadership: Leadership, leads: bool) -> FetchResponse | None:
+def refusal(request: FetchRequest, cluster_id: str, leadership: LeaderAndEpoch, leads: bool) -> FetchResponse | None:
     """Why this request gets no data here; None if it does. The same on leaders and on everybody else."""
     if request.cluster_id is not None and request.cluster_id != cluster_id:
         return answers.fetch_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -71,7 +71,7 @@ def refusal(request: FetchRequest, cluster_id: str, leadership: Leadership, lead
     return None if code is ErrorCode.NONE else answers.fetch_answer(leadership, error=code)
 
 
-def epoch_error(epoch: int, leadership: Leadership, leads: bool) -> ErrorCode:
+def epoch_error(epoch: int, leadership: LeaderAndEpoch, leads: bool) -> ErrorCode:
     if epoch < leadership.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > leadership.epoch:
@@ -84,7 +84,7 @@ class FetchService:
         self,
         env: Env,
         log: MetadataLog,
-        leadership: Leadership,
+        leadership: LeaderAndEpoch,
         high_watermark: Callable[[], int],
         on_acknowledged: OnAcknowledged,
     ) -> None:
@@ -131,7 +131,7 @@ class FetchService:
         for wait in list(self._waits.values()):
             self._forget(wait)
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            nobody = Leadership(NOBODY, self._leadership.epoch, None)
+            nobody = LeaderAndEpoch(NOBODY, self._leadership.epoch, None)
             wait.answer.complete(answers.fetch_answer(nobody, error=code))
         self._close_snapshot()
 

@@ -22,12 +22,12 @@ from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.primitives import Message
 from heirlog.raft import commit, control
-from heirlog.raft.answers import Leadership
+from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter, encode_controls
 from heirlog.raft.fetch_service import FetchService, ReplicaKey
 from heirlog.raft.metadata_log import MetadataLog
-from heirlog.raft.progress import ReplicaProgress
 from heirlog.raft.replay import CommittedBatch, Replay
+from heirlog.raft.replica_states import ReplicaStates
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, encode_value
 
 
@@ -55,7 +55,7 @@ class LeaderParts:
     fatal: Callable[[str], None]
 
 
-class Leader:
+class LeaderState:
     def __init__(
         self, parts: LeaderParts, me: Voter, voters: Sequence[Voter], epoch: int, on_announced: Callable[[], None]
     ) -> None:
@@ -71,8 +71,8 @@ class Leader:
         self._flushing = False
         self._closed = False
         self.announced = False
-        self.leadership = Leadership(me.id, epoch, me.endpoint)
-        self.progress = ReplicaProgress()
+        self.leadership = LeaderAndEpoch(me.id, epoch, me.endpoint)
+        self.progress = ReplicaStates()
         self.service = FetchService(
             parts.env, parts.log, self.leadership, lambda: parts.replay.high_watermark, self._acknowledged
         )

@@ -42,7 +42,7 @@ from heirlog.protocol.messages import FetchRequest, FetchResponse
 from heirlog.protocol.primitives import records_view
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, Endpoint, Uuid
 from heirlog.raft import commit
-from heirlog.raft.answers import Leadership
+from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.divergence import Diverging, Position, truncation_offset
 from heirlog.raft.metadata_log import CommittedBatchBytes, MetadataLog
 from heirlog.raft.quorum_state import NOBODY, QuorumState, QuorumStateFile
@@ -70,7 +70,7 @@ class ObserverParts:
     fatal: Callable[[str], None]
     older: Callable[[str], None]
     """The leader does not have what this node knows to be committed; the argument says what was seen."""
-    on_leader: Callable[[Leadership], None]
+    on_leader: Callable[[LeaderAndEpoch], None]
 
 
 class Observer:
@@ -97,7 +97,7 @@ class Observer:
         self._download: SnapshotDownload | None = None
         self.agrees = False
         """The leader has every record that this node knows to be committed, as far as the last request says."""
-        self.leadership = Leadership(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
+        self.leadership = LeaderAndEpoch(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
 
     def start(self) -> None:
         self._fetch()
@@ -296,7 +296,7 @@ class Observer:
             if now.leader_id >= 0 and now.leader_id != named.leader_id:
                 self._fatal(f"nodes {now.leader_id} and {named.leader_id} both claim to lead epoch {now.epoch}")
                 return False
-        self.leadership = Leadership(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
+        self.leadership = LeaderAndEpoch(named.leader_id, named.leader_epoch, endpoint or self._known_endpoint(named))
         self._state.write(
             QuorumState(named.leader_id, named.leader_epoch),
             lambda error: self._fatal(f"quorum-state could not be written: {error}") if error else None,

@@ -40,10 +40,10 @@ from heirlog.protocol.messages import (
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint, Uuid
 from heirlog.raft import answers, bootstrap, describe
-from heirlog.raft.answers import Leadership
+from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter
 from heirlog.raft.fetch_service import epoch_error, refusal
-from heirlog.raft.leader import Leader, LeaderParts, NotLeader
+from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
 from heirlog.raft.observer import Observer, ObserverParts
 from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
@@ -110,7 +110,7 @@ class Quorum:
         self._log: MetadataLog | None = None
         self._state: QuorumStateFile | None = None
         self._replay: Replay | None = None
-        self._role: Leader | Observer | None = None
+        self._role: LeaderState | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
         self._stopped = False
         self.on_replica_knows: Callable[[int, int], None] | None = None
@@ -133,20 +133,20 @@ class Quorum:
         return self.leadership.endpoint
 
     @property
-    def leadership(self) -> Leadership:
-        return self._role.leadership if self._role is not None else Leadership(NOBODY, 0, None)
+    def leadership(self) -> LeaderAndEpoch:
+        return self._role.leadership if self._role is not None else LeaderAndEpoch(NOBODY, 0, None)
 
     @property
     def is_leader(self) -> bool:
         """This node leads, and its listeners have seen all that was committed before."""
-        return isinstance(self._role, Leader) and self._role.announced and not self._stopped
+        return isinstance(self._role, LeaderState) and self._role.announced and not self._stopped
 
     @property
     def agrees(self) -> bool:
         """The leader has every record that this node knows to be committed: it may be told who this node is."""
         if isinstance(self._role, Observer):
             return self._role.agrees
-        return isinstance(self._role, Leader)
+        return isinstance(self._role, LeaderState)
 
     @property
     def high_watermark(self) -> int:
@@ -257,7 +257,7 @@ class Quorum:
                 self._fatal(f"the vote for epoch {epoch} could not be written to {self._directory}: {error}")
                 return
             parts = LeaderParts(self._env, log, replay, self._fatal)
-            leader = self._role = Leader(parts, me, voters, epoch, lambda: self._announce(leader.leadership))
+            leader = self._role = LeaderState(parts, me, voters, epoch, lambda: self._announce(leader.leadership))
             self._env.log("info", "metadata-leader", epoch=epoch, start_offset=log.end_offset)
             try:
                 leader.begin()
@@ -283,7 +283,7 @@ class Quorum:
         observer.start()
         self._ready()
 
-    def _announce(self, leadership: Leadership) -> None:
+    def _announce(self, leadership: LeaderAndEpoch) -> None:
         for listener in self._listeners:
             listener.on_leader_change(leadership.leader_id, leadership.epoch, leadership.leader_id == self._node_id)
         if leadership.leader_id == self._node_id:
@@ -367,7 +367,7 @@ class Quorum:
 
         It is committed when `on_commit` shows it; never inside this call. Raises what `leader.Leader.append` raises.
         """
-        if self._stopped or not isinstance(self._role, Leader):
+        if self._stopped or not isinstance(self._role, LeaderState):
             raise NotLeader("this node does not lead the metadata quorum")
         return self._role.append(records)
 
@@ -395,12 +395,12 @@ class Quorum:
 
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
         """Fetch on the metadata partition, from a controller listener: a replica says in the request who it is."""
-        leads = isinstance(self._role, Leader) and not self._stopped
-        refused = refusal(request, self._cluster_id, self._leadership_told(), leads)
+        leads = isinstance(self._role, LeaderState) and not self._stopped
+        refused = refusal(request, self._cluster_id, self._leader_and_epoch(), leads)
         if refused is not None:
             return refused
         asked = answers.metadata_partition(request)
-        assert asked is not None and isinstance(self._role, Leader), "refusal lets nothing else pass"
+        assert asked is not None and isinstance(self._role, LeaderState), "refusal lets nothing else pass"
         if self.on_replica_knows is not None:
             known = asked.high_watermark
             replica_id = request.replica_state.replica_id
@@ -416,10 +416,10 @@ class Quorum:
         asked = answers.metadata_snapshot(request)
         if asked is None:
             return answers.snapshot_refused(ErrorCode.INVALID_REQUEST)
-        role, leadership = self._role, self._leadership_told()
-        leads = isinstance(role, Leader) and not self._stopped
+        role, leadership = self._role, self._leader_and_epoch()
+        leads = isinstance(role, LeaderState) and not self._stopped
         code = epoch_error(asked.current_leader_epoch, leadership, leads)
-        if code is not ErrorCode.NONE or not isinstance(role, Leader):
+        if code is not ErrorCode.NONE or not isinstance(role, LeaderState):
             wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
             return answers.snapshot_answer(leadership, wanted, error=code)
         return role.service.fetch_snapshot(request, asked)
@@ -428,16 +428,16 @@ class Quorum:
         if not describe.asks_for_metadata(request):
             return describe.unknown(request)
         role = self._role
-        if not isinstance(role, Leader) or self._stopped:
-            return describe.not_leader(self._leadership_told())
+        if not isinstance(role, LeaderState) or self._stopped:
+            return describe.not_leader(self._leader_and_epoch())
         wall_ms = self._env.wall_ms()
         return describe.described(
             role.leadership, self.voters, role.progress, self.high_watermark, self.log_end_offset, wall_ms
         )
 
-    def _leadership_told(self) -> Leadership:
+    def _leader_and_epoch(self) -> LeaderAndEpoch:
         """What answers name. Never this node unless it leads: a follower would fetch from it for ever."""
         known = self.leadership
-        if known.leader_id == self._node_id and (self._stopped or not isinstance(self._role, Leader)):
-            return Leadership(NOBODY, known.epoch, None)
+        if known.leader_id == self._node_id and (self._stopped or not isinstance(self._role, LeaderState)):
+            return LeaderAndEpoch(NOBODY, known.epoch, None)
         return known

@@ -1,6 +1,6 @@
 """`env.send` on sockets: one ordered connection per (endpoint, channel), opened when there is something to send.
 
-A `Channel` lives as long as the node and outlives its connections; a `Link` is one connection.
+A `Channel` lives as long as the node and outlives its connections; a `OutboundConnection` is one connection.
 
     channel   idle --send--> connecting --connected--> greeting --versions known--> ready
                 ^                |                        |                           |
@@ -42,7 +42,7 @@ FRAME_LIMIT = 2**31 - 1
 """Of answers. Kafka's clients set none either: a batch may be larger than any fetch limit (KIP-74)."""
 
 
-class Request:
+class QueuedRequest:
     __slots__ = ("api_key", "deadline", "message", "on_result", "version")
 
     def __init__(self, message: Any, on_result: OnResult, deadline: float) -> None:
@@ -67,7 +67,7 @@ class ClientPool:
         found = self._channels.get((to, channel))
         if found is None:
             found = self._channels[to, channel] = Channel(self, to)
-        found.send(Request(request, on_result, self.loop.time() + timeout_ms / 1000))
+        found.send(QueuedRequest(request, on_result, self.loop.time() + timeout_ms / 1000))
 
     def stop(self) -> None:
         """Close everything; nobody is told."""
@@ -83,8 +83,8 @@ class Channel:
         self.pool = pool
         self._loop = pool.loop
         self._endpoint = endpoint
-        self._waiting: deque[Request] = deque()
-        self._link: Link | None = None
+        self._waiting: deque[QueuedRequest] = deque()
+        self._link: OutboundConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._rest = 0.0
         self._rested_at = 0.0
@@ -92,7 +92,7 @@ class Channel:
         self._start_timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
-    def send(self, request: Request) -> None:
+    def send(self, request: QueuedRequest) -> None:
         link = self._link
         outstanding = len(self._waiting) + (len(link.sent) if link is not None else 0)
         if outstanding >= MAX_REQUESTS:
@@ -139,15 +139,15 @@ class Channel:
             self._connect_failed(error)
             return
         self._connecting = None
-        self._link = Link(self, sock)
+        self._link = OutboundConnection(self, sock)
         self._watch(self._link.greet())
 
-    def link_ready(self, link: Link) -> None:
+    def link_ready(self, link: OutboundConnection) -> None:
         self._rest = 0.0
         while self._waiting:
             link.send(self._waiting.popleft())
 
-    def link_ended(self, link: Link, reason: str) -> None:
+    def link_ended(self, link: OutboundConnection, reason: str) -> None:
         self._link = None
         if self._stopped:
             return
@@ -163,7 +163,7 @@ class Channel:
         self._rest = min(max(2 * self._rest, FIRST_REST), MAX_REST)
         self._rested_at = self._loop.time() + self._rest * random.uniform(0.5, 1)
 
-    def _tell_all(self, requests: list[Request], reason: str) -> None:
+    def _tell_all(self, requests: list[QueuedRequest], reason: str) -> None:
         """`requests` and then those that wait. They are forgotten first: who is told may send again at once."""
         requests += self._waiting
         self._waiting = deque()
@@ -201,7 +201,7 @@ class Channel:
             self._watch(min(deadlines))
 
 
-class Link:
+class OutboundConnection:
     """One connection: greets, then carries. A `stream.Receiver`."""
 
     __slots__ = ("_channel", "_correlation_id", "_handshake", "_ranges", "ready", "sent", "stream")
@@ -212,17 +212,17 @@ class Link:
         self._handshake = Handshake()
         self._ranges: dict[int, tuple[int, int]] = {}
         self.ready = False
-        self.sent: deque[Request] = deque()
+        self.sent: deque[QueuedRequest] = deque()
         self.stream = FrameStream(channel.pool.loop, sock, channel.pool.staging, FRAME_LIMIT, self)
 
     def greet(self) -> float:
         """Ask for the peer's versions; the deadline."""
         version, message = self._handshake.request()
-        request = Request(message, self._greeted, self._channel.pool.loop.time() + SETUP_SECONDS)
+        request = QueuedRequest(message, self._greeted, self._channel.pool.loop.time() + SETUP_SECONDS)
         self._put(request, version)
         return request.deadline
 
-    def send(self, request: Request) -> None:
+    def send(self, request: QueuedRequest) -> None:
         version = common_version(type(request.message), self._ranges)
         if version is None:
             unknown = SendFailure(
@@ -269,7 +269,7 @@ class Link:
     def on_closed(self, reason: str) -> None:
         self._channel.link_ended(self, reason)
 
-    def _put(self, request: Request, version: int) -> None:
+    def _put(self, request: QueuedRequest, version: int) -> None:
         request.version = version
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(request.api_key, version, self._correlation_id, self._channel.pool.client_id)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from heirlog.env import Cancel, Log, OnResult
+from heirlog.env import Cancel, EventLog, OnResult
 from heirlog.protocol.types import Endpoint
 from heirlog.server.client_pool import ClientPool
 from heirlog.server.files import OsFiles
@@ -26,7 +26,7 @@ class ServerEnv:
         loop: asyncio.AbstractEventLoop,
         files: OsFiles,
         pool: ClientPool,
-        log: Log,
+        log: EventLog,
         on_stop: Callable[[int, str], None],
     ) -> None:
         self._loop = loop

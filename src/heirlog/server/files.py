@@ -207,10 +207,10 @@ class Flusher:
                 return
             for target, callbacks in asked.items():
                 error = target.flush_now() if isinstance(target, OsFile) else sync_directory(target)
-                self._deliver(Answer(self, target, callbacks, error))
+                self._deliver(FinishedFlush(self, target, callbacks, error))
 
 
-class Answer:
+class FinishedFlush:
     """One finished flush on its way to the loop."""
 
     __slots__ = ("_callbacks", "_error", "_flusher", "_target")

@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.server.ledger_tree import Change, Flush, Name, Node, Tree, delete
+from heirlog.server.ledger_tree import DirectoryChange, Flush, Name, Tree, TreeNode, delete
 
 MAGIC = 0x68656972_6C656468
 HEADER = 16
@@ -96,27 +96,27 @@ class Ledger:
 
     # what happens to files
 
-    def opened(self, path: str) -> Node:
+    def opened(self, path: str) -> TreeNode:
         """A file that the ledger does not know is flushed as it is."""
         node = self.tree.node(path)
         if node.cell < 0:
             self._track(node, os.stat(path).st_size)
         return node
 
-    def flushed_length(self, node: Node) -> int:
+    def flushed_length(self, node: TreeNode) -> int:
         return self._cells[node.cell]
 
-    def flush_begins(self, node: Node, size: int) -> Flush:
+    def flush_begins(self, node: TreeNode, size: int) -> Flush:
         flush = Flush(size)
         node.flushes += (flush,)
         return flush
 
-    def flush_ended(self, node: Node, flush: Flush, worked: bool) -> None:
+    def flush_ended(self, node: TreeNode, flush: Flush, worked: bool) -> None:
         node.flushes = tuple(other for other in node.flushes if other is not flush)
         if worked and node.cell >= 0 and self._cells[node.cell] < flush.size:
             self._cells[node.cell] = flush.size
 
-    def lost_from(self, node: Node, position: int) -> None:
+    def lost_from(self, node: TreeNode, position: int) -> None:
         """From `position` on nothing is flushed, nor will it be by a flush that began before."""
         for flush in node.flushes:
             flush.size = min(flush.size, position)
@@ -125,21 +125,21 @@ class Ledger:
 
     # what happens to directories: enter a change, do it, then tell whether it was done
 
-    def enter(self, kind: str, target: str, source: str = "") -> Change:
+    def enter(self, kind: str, target: str, source: str = "") -> DirectoryChange:
         """Before it is done. `do` is how: what it takes away is moved to `kept`."""
         takes_away = kind == "remove" or (kind == "rename" and os.path.lexists(target))
         kept = f"{self.kept_dir}/{self.tree.next_number}" if takes_away else ""
-        change = Change(kind, target, source, kept, self.tree.next_number)
+        change = DirectoryChange(kind, target, source, kept, self.tree.next_number)
         self._append({"op": kind, "target": target, "source": source, "kept": kept, "number": change.number}, 0)
         return change
 
-    def done(self, change: Change) -> None:
+    def done(self, change: DirectoryChange) -> None:
         self._cells[self._newest] = DONE
         self.tree.enter(change)
         if change.kind == "create":
             self._track(self.tree.node(change.target), 0)
 
-    def failed(self, change: Change) -> None:
+    def failed(self, change: DirectoryChange) -> None:
         """It was entered and could not be done: as if it had not been tried."""
         self._take_back(change, self._newest)
 
@@ -157,7 +157,7 @@ class Ledger:
         self._cells.release()
         self._map_.close()
 
-    def _track(self, node: Node, flushed: int) -> None:
+    def _track(self, node: TreeNode, flushed: int) -> None:
         cell = self._append({"op": "file", "path": node.path}, flushed)
         node.cell = cell
 
@@ -210,7 +210,7 @@ class Ledger:
             elif kind == "change":
                 self._dumped_change(nodes, entry)
             else:
-                change = Change(kind, **entry)
+                change = DirectoryChange(kind, **entry)
                 if self._cells[cell] == DONE or was_done(change):
                     self._cells[cell] = DONE
                     self.tree.enter(change)
@@ -219,7 +219,7 @@ class Ledger:
                     self._take_back(change, cell)
         self._sweep_kept()
 
-    def _take_back(self, change: Change, cell: int) -> None:
+    def _take_back(self, change: DirectoryChange, cell: int) -> None:
         """The newest record's change was not done: it failed, or the process was killed before it."""
         if change.kept and os.path.lexists(change.kept):
             if os.path.lexists(change.target):
@@ -250,7 +250,7 @@ class Ledger:
         cells[0].release()
         cells[1].close()
 
-    def _dump(self, nodes: list[Node]) -> Iterator[tuple[Node, dict[str, Any]]]:
+    def _dump(self, nodes: list[TreeNode]) -> Iterator[tuple[TreeNode, dict[str, Any]]]:
         """Records of the state: the next number, all nodes but the root, all changes; with the node of each."""
         ids = {node: number for number, node in enumerate(nodes)}
         root = nodes[0]
@@ -270,16 +270,16 @@ class Ledger:
                 },
             )
 
-    def _dumped_node(self, nodes: list[Node], entry: dict[str, Any], cell: int) -> Node:
+    def _dumped_node(self, nodes: list[TreeNode], entry: dict[str, Any], cell: int) -> TreeNode:
         parent = nodes[entry["in"]]
         # the kept directory and what is above it are there already
-        node = parent.children.get(entry["name"]) or Node(parent, entry["name"])
+        node = parent.children.get(entry["name"]) or TreeNode(parent, entry["name"])
         parent.children[node.name] = node
         node.cell = cell if entry["file"] else -1
         return node
 
-    def _dumped_change(self, nodes: list[Node], entry: dict[str, Any]) -> None:
-        change = Change(*entry["given"])
+    def _dumped_change(self, nodes: list[TreeNode], entry: dict[str, Any]) -> None:
+        change = DirectoryChange(*entry["given"])
         self.tree.changes[change.number] = change
         for directory, name, before in entry["names"]:
             found = Name(change, nodes[directory], name, None if before < 0 else nodes[before])
@@ -309,7 +309,7 @@ class Ledger:
             raise ValueError(f"{self.path} is not a ledger of flushed lengths")
 
 
-def do(change: Change) -> None:
+def do(change: DirectoryChange) -> None:
     """The changes that take something away; a file or directory is made by its caller. Raises OSError."""
     if change.kind == "remove":
         os.rename(change.target, change.kept)
@@ -390,7 +390,7 @@ def cut_file(path: str, flushed: int, chance: random.Random | None) -> Cut | Non
     return Cut(path, flushed, written, kept)
 
 
-def was_done(change: Change) -> bool:
+def was_done(change: DirectoryChange) -> bool:
     """Whether the newest change was done before the process died, read from the directory."""
     if change.kind == "rename":
         return not os.path.lexists(change.source)

@@ -14,12 +14,12 @@ from typing import TypeVar
 from heirlog.env import Buffer, File
 from heirlog.server.files import Deliver, OnSynced, OsFile, OsFiles
 from heirlog.server.ledger import Ledger, do, give_up, has_failed
-from heirlog.server.ledger_tree import Change, Node
+from heirlog.server.ledger_tree import DirectoryChange, TreeNode
 
 T = TypeVar("T")
 
 
-class Guard:
+class LedgerGuard:
     """The ledger as long as it works."""
 
     def __init__(self, path: str) -> None:
@@ -42,7 +42,10 @@ class Guard:
             return None
 
     def change(
-        self, enter: Callable[[Ledger], Change], plain: Callable[[], None], keeping: Callable[[Change], None] | None
+        self,
+        enter: Callable[[Ledger], DirectoryChange],
+        plain: Callable[[], None],
+        keeping: Callable[[DirectoryChange], None] | None,
     ) -> None:
         """Enter a change, do it, say that it was done. Raises what `plain` raises.
 
@@ -78,10 +81,10 @@ class Guard:
 class LedgerFile(OsFile):
     __slots__ = ("_guard", "node")
 
-    def __init__(self, guard: Guard, path: str, fd: int) -> None:
+    def __init__(self, guard: LedgerGuard, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._guard = guard
-        self.node: Node | None = guard.tell(lambda ledger: ledger.opened(os.path.abspath(path)))
+        self.node: TreeNode | None = guard.tell(lambda ledger: ledger.opened(os.path.abspath(path)))
 
     def pwrite(self, data: Buffer, position: int) -> None:
         super().pwrite(data, position)
@@ -102,7 +105,7 @@ class LedgerFiles(OsFiles):
 
     def __init__(self, deliver: Deliver, ledger_path: str) -> None:
         super().__init__(deliver)
-        self._guard = Guard(os.path.abspath(ledger_path))
+        self._guard = LedgerGuard(os.path.abspath(ledger_path))
 
     def open(self, path: str, create: bool = False) -> OsFile:
         if create and not os.path.lexists(path):

@@ -24,18 +24,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
-class Node:
+class TreeNode:
     """A file or directory. `cell`: where its flushed length is (-1: not tracked, or gone)."""
 
     __slots__ = ("cell", "changed", "children", "flushes", "name", "parent", "pending", "wanted")
 
-    def __init__(self, parent: Node | None, name: str) -> None:
+    def __init__(self, parent: TreeNode | None, name: str) -> None:
         self.parent = parent
         self.name = name
-        self.children: dict[str, Node] = {}
+        self.children: dict[str, TreeNode] = {}
         self.cell = -1
         self.flushes: tuple[Flush, ...] = ()
-        self.pending: list[Change] = []
+        self.pending: list[DirectoryChange] = []
         """Changes of this directory that a sync of it has still to make durable, oldest first."""
         self.changed: dict[str, list[Name]] = {}
         """By name: what was there before each change that is not durable, oldest first."""
@@ -45,25 +45,25 @@ class Node:
     @property
     def path(self) -> str:
         names = []
-        node: Node | None = self
+        node: TreeNode | None = self
         while node is not None and node.parent is not None:
             names.append(node.name)
             node = node.parent
         return "/" + "/".join(reversed(names))
 
-    def move(self, parent: Node, name: str) -> None:
+    def move(self, parent: TreeNode, name: str) -> None:
         if self.parent is not None and self.parent.children.get(self.name) is self:
             del self.parent.children[self.name]
         self.parent, self.name = parent, name
         parent.children[name] = self
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[TreeNode]:
         """This one and all below, parents first."""
         yield self
         for child in list(self.children.values()):
             yield from child.walk()
 
-    def outermost_wanted(self) -> Iterator[Node]:
+    def outermost_wanted(self) -> Iterator[TreeNode]:
         """Below this one; what is in a wanted directory stays there."""
         for child in self.children.values():
             if child.wanted:
@@ -83,14 +83,14 @@ class Flush:
 class Name:
     """A name of a directory that a change has changed."""
 
-    change: Change
-    directory: Node
+    change: DirectoryChange
+    directory: TreeNode
     name: str
-    before: Node | None
+    before: TreeNode | None
 
 
 @dataclass(eq=False, slots=True)
-class Change:
+class DirectoryChange:
     """A directory change that is not durable.
 
     kind: "create" (a file), "mkdir", "rename" (from `source`), "remove" (a file or a tree).
@@ -103,7 +103,7 @@ class Change:
     kept: str
     number: int
     names: list[Name] = field(default_factory=list)
-    unsynced: list[Node] = field(default_factory=list)
+    unsynced: list[TreeNode] = field(default_factory=list)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.source + ' -> ' if self.source else ''}{self.target}"
@@ -111,29 +111,29 @@ class Change:
 
 class Tree:
     def __init__(self, kept_dir: str) -> None:
-        self.root = Node(None, "")
+        self.root = TreeNode(None, "")
         self.kept = self.node(kept_dir)
-        self.changes: dict[int, Change] = {}
+        self.changes: dict[int, DirectoryChange] = {}
         """By number: those that are not durable."""
         self.next_number = 0
 
-    def node(self, path: str) -> Node:
+    def node(self, path: str) -> TreeNode:
         """The node of an absolute path, entered if it is new."""
         node = self.root
         for name in path.split("/")[1:]:
             found = node.children.get(name)
             if found is None:
-                found = node.children[name] = Node(node, name)
+                found = node.children[name] = TreeNode(node, name)
             node = found
         return node
 
-    def known(self, path: str) -> Node | None:
-        node: Node | None = self.root
+    def known(self, path: str) -> TreeNode | None:
+        node: TreeNode | None = self.root
         for name in path.split("/")[1:]:
             node = node.children.get(name) if node is not None else None
         return node
 
-    def enter(self, change: Change) -> None:
+    def enter(self, change: DirectoryChange) -> None:
         """A change that was done."""
         self.next_number = max(self.next_number, change.number + 1)
         self.changes[change.number] = change
@@ -144,9 +144,9 @@ class Tree:
             self._name(change, change.source, None)
             self._name(change, change.target, moved)
         else:
-            self._name(change, change.target, Node(None, ""))
+            self._name(change, change.target, TreeNode(None, ""))
 
-    def _name(self, change: Change, path: str, after: Node | None) -> None:
+    def _name(self, change: DirectoryChange, path: str, after: TreeNode | None) -> None:
         """Enter that `path` is `after` from now on."""
         directory, name = self.node(os.path.dirname(path)), os.path.basename(path)
         takes_away = bool(change.kept) and path == change.target
@@ -178,12 +178,12 @@ class Tree:
                 self._settle(change, directory, doomed)
         return doomed
 
-    def make_durable(self, change: Change) -> None:
+    def make_durable(self, change: DirectoryChange) -> None:
         """Whatever was synced; for a power cut that spares the oldest changes."""
         for directory in list(change.unsynced):
             self._settle(change, directory, [])
 
-    def _settle(self, change: Change, directory: Node, doomed: list[str]) -> None:
+    def _settle(self, change: DirectoryChange, directory: TreeNode, doomed: list[str]) -> None:
         if directory in change.unsynced:
             change.unsynced.remove(directory)
         if change.unsynced or change.number not in self.changes:
@@ -210,7 +210,7 @@ class Tree:
             if not name.before.wanted and name.before.parent is self.kept:
                 self._delete(name.before, doomed)
 
-    def _delete(self, node: Node, doomed: list[str]) -> None:
+    def _delete(self, node: TreeNode, doomed: list[str]) -> None:
         """What is in the kept directory and nobody wants any more; the changes inside it end with it."""
         for number, inner in enumerate(list(node.outermost_wanted())):
             before = inner.path
@@ -228,7 +228,7 @@ class Tree:
                 for entry in list(entries):
                     self._drop(entry, doomed)
 
-    def undo(self, change: Change) -> str:
+    def undo(self, change: DirectoryChange) -> str:
         """On the disk too: each name that is still the change's gets back what it had. Only newest first."""
         for entry in reversed(change.names):
             found = entry.directory.children.get(entry.name)
@@ -239,7 +239,7 @@ class Tree:
                 self._put(entry.before, entry.directory, entry.name)
         return str(change)
 
-    def _put(self, node: Node, directory: Node, name: str) -> None:
+    def _put(self, node: TreeNode, directory: TreeNode, name: str) -> None:
         source = node.path
         node.move(directory, name)
         # without it: removed by another program

@@ -35,7 +35,7 @@ EXCEPTION = "exception"
 
 
 class Logger:
-    """`heirlog.env.Log` for one node; what `levels` does not show is not printed."""
+    """`heirlog.env.EventLog` for one node; what `levels` does not show is not printed."""
 
     def __init__(self, node_id: int, levels: LogLevels, out: TextIO | None = None) -> None:
         self._node_id = node_id

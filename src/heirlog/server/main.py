@@ -43,7 +43,7 @@ GC_THRESHOLDS = (20_000, 10, 50)
 cycles, so looking for them is wasted time; among all partitions there are, it holds up everything that is under way."""
 
 
-class Refused(Exception):
+class StartRefused(Exception):
     """The node cannot start; one sentence for the operator."""
 
 
@@ -64,11 +64,11 @@ def run_node(
     unusable: dict[str, str] = {}
     try:
         locks = lock_directories(config.log_dirs, unusable)
-    except Refused as refused:
+    except StartRefused as refused:
         return _complain(str(refused))
     try:
-        return NodeProcess(config, ledger, reuse_port, unusable).run(on_listening)
-    except Refused as refused:
+        return NodeServer(config, ledger, reuse_port, unusable).run(on_listening)
+    except StartRefused as refused:
         return _complain(str(refused))
     finally:
         for lock in locks:
@@ -100,7 +100,7 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
         except BlockingIOError:
             for held in locks:
                 os.close(held)
-            raise Refused(
+            raise StartRefused(
                 f"{path} is in use by another process; stop that process, or give this node its own directory"
             ) from None
         except OSError as error:
@@ -110,7 +110,7 @@ def lock_directories(paths: Sequence[str], unusable: dict[str, str]) -> list[int
     return locks
 
 
-class NodeProcess:
+class NodeServer:
     def __init__(self, config: StaticConfig, ledger: str | None, reuse_port: bool, unusable: Mapping[str, str]) -> None:
         self._config = config
         self._reuse_port = reuse_port
@@ -167,7 +167,7 @@ class NodeProcess:
             try:
                 self._server.listen(name, endpoint, self._reuse_port)
             except OSError as error:
-                raise Refused(f"listener {name} cannot listen on {endpoint}: {error.strerror or error}") from error
+                raise StartRefused(f"listener {name} cannot listen on {endpoint}: {error.strerror or error}") from error
         if self._metrics is not None:
             self._listen_for_metrics(self._metrics)
 
@@ -177,7 +177,7 @@ class NodeProcess:
         try:
             found = metrics.listen(endpoint)
         except OSError as error:
-            raise Refused(
+            raise StartRefused(
                 f"heirlog.metrics.listener cannot listen on {endpoint}: {error.strerror or error}; free that port or "
                 "choose another one (0: any)"
             ) from error

@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from heirlog.env import Log
-from heirlog.node.complaints import Complaints
+from heirlog.env import EventLog
+from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.frames import RequestHeader, encode_response
 from heirlog.protocol.types import Endpoint
 from heirlog.server.connection_limits import UNLIMITED, ConnectionLimits
@@ -32,7 +32,7 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_ACCEPT_SECONDS = 0.1
 
 
-class Client(Protocol):
+class ConnectionHandler(Protocol):
     """The node's end of a connection: `heirlog.node.connection.ClientConnection`."""
 
     @property
@@ -45,7 +45,7 @@ class Client(Protocol):
     def read_failed(self, path: str, error: OSError) -> None: ...
 
 
-class Connection:
+class InboundConnection:
     """See `heirlog.node.connection.Transport`."""
 
     __slots__ = ("_client", "_server", "_stream", "listener", "peer_host")
@@ -117,8 +117,8 @@ class Server:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connected: Callable[[Connection], Client],
-        log: Log,
+        connected: Callable[[InboundConnection], ConnectionHandler],
+        log: EventLog,
         *,
         frame_limit: int,
         max_idle_ms: int,
@@ -136,12 +136,12 @@ class Server:
         self._max_idle = max_idle_ms / 1000
         self._listening: dict[str, socket.socket] = {}
         # a dict, not a set: its order is the order of arrival
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[InboundConnection, None] = {}
         self._per_host: Counter[str] = Counter()
         self._limits = limits
         self._exempt = exempt
         self._is_full = False
-        self._complain = Complaints(log, lambda: loop.time() * 1000)
+        self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
         self._sweep = loop.call_later(self._sweep_every(), self._close_idle)
 
     @property
@@ -189,21 +189,21 @@ class Server:
         for connection in list(self._connections):
             connection.abort("the node is stopping")
 
-    def forget(self, connection: Connection, reason: str) -> None:
+    def forget(self, connection: InboundConnection, reason: str) -> None:
         if connection in self._connections:
             del self._connections[connection]
             self._one_less(connection.peer_host)
         if reason:
             self._log("debug", "connection-closed", listener=connection.listener, peer=connection.peer_host, why=reason)
         if reason.startswith("a frame of"):
-            self._complain(
+            self._log_limited(
                 "warning", "frame-refused", listener=connection.listener, peer=connection.peer_host, why=reason
             )
         if self._is_full:
             self._accept_if_room()
 
-    def handler_failed(self, connection: Connection) -> None:
-        self._complain(
+    def handler_failed(self, connection: InboundConnection) -> None:
+        self._log_limited(
             "error",
             "request-failed",
             listener=connection.listener,
@@ -235,11 +235,11 @@ class Server:
         if self._per_host[host] >= limits.of_host(host):
             accepted.close()
             why = f"this address has {self._per_host[host]} connections, the limit of max.connections.per.ip"
-            self._complain("warning", "connection-refused", listener=name, peer=host, why=why)
+            self._log_limited("warning", "connection-refused", listener=name, peer=host, why=why)
             self._forget_host_without_connections(host)
             return
         try:
-            connection = Connection(self, name, accepted, host)
+            connection = InboundConnection(self, name, accepted, host)
         except OSError:  # reset before we could look at it
             accepted.close()
             self._forget_host_without_connections(host)
@@ -268,7 +268,7 @@ class Server:
     def _stop_accepting(self, total: int) -> None:
         """Whoever comes now waits in the kernel's queue."""
         self._is_full = True
-        self._complain("warning", "connections-full", why=f"the limit is reached: max.connections={total}")
+        self._log_limited("warning", "connections-full", why=f"the limit is reached: max.connections={total}")
         for name, sock in self._listening.items():
             if name not in self._exempt:
                 self.loop.remove_reader(sock.fileno())
@@ -283,7 +283,7 @@ class Server:
 
     def _accept_later(self, name: str, sock: socket.socket, error: OSError) -> None:
         """Out of descriptors: the waiting peer keeps the socket readable, so look again only after a while."""
-        self._complain("error", "accept-failed", listener=name, why=str(error))
+        self._log_limited("error", "accept-failed", listener=name, why=str(error))
         self.loop.remove_reader(sock.fileno())
         self.loop.call_later(RETRY_ACCEPT_SECONDS, self._accept_again, name, sock)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from heirlog.sim.disk import BREAKAGES
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.stage import Stage
 
 STEP_LIMIT_MS = 30_000
@@ -14,13 +14,13 @@ DIRECTORIES = ("/data/a", "/data/b", "/data/c")
 _HOUR_MS = 3_600_000
 
 
-def broken_disks_plan(random: Random) -> Plan:
+def broken_disks_plan(random: Random) -> RunPlan:
     config = {
         "log.dirs": ",".join(DIRECTORIES),
         "log.flush.interval.messages": ("1", "20", "1000000")[random.randrange(0, 3)],
         "log.roll.ms": ("1500", "600000")[random.randrange(0, 2)],
     }
-    return Plan(
+    return RunPlan(
         partitions=random.randrange(3, 6),
         min_isr=(1, 2, 2, 2)[random.randrange(0, 4)],
         idempotent=bool(random.randrange(0, 2)),

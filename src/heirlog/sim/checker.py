@@ -1,6 +1,6 @@
-"""Judges a running cluster after every event, and remembers what only a bystander can know.
+"""Judges a running cluster after every event, and remembers what only the oracle can know.
 
-    event of a controller  -> newly committed records -> `heirlog.sim.records`
+    event of a controller  -> newly committed records -> `heirlog.sim.record_checker`
     event of a broker      -> its partitions that changed -> T1, T3 - T5, T7, T8a, T12, R2, the true high watermark
     every `SWEEP_EVENTS`   -> everything, whether it changed or not; what is committed, batch by batch (T6)
 
@@ -16,24 +16,24 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from heirlog.broker.isr import Isr, PendingExpand
-from heirlog.broker.lifecycle import BrokerState
-from heirlog.broker.partition import Partition, Role
+from heirlog.broker.broker_lifecycle_manager import BrokerState
+from heirlog.broker.isr import Isr, PendingExpandIsr
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.node.node import Node
 from heirlog.protocol.types import BrokerId
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.sim import invariants
-from heirlog.sim.bystander import Bystander, Key
-from heirlog.sim.cluster import Cluster, Machine
-from heirlog.sim.contents import Contents
-from heirlog.sim.custody import Custody
-from heirlog.sim.history import History, Loss
+from heirlog.sim.cluster import Machine, SimCluster
+from heirlog.sim.committed_metadata import CommittedMetadata
+from heirlog.sim.disk_checker import DiskChecker
+from heirlog.sim.history import History, KnownLoss
 from heirlog.sim.lineage import Lineage
-from heirlog.sim.promises import Promises
-from heirlog.sim.records import RecordJudge
-from heirlog.sim.truth import Truth
+from heirlog.sim.oracle import Key, Oracle
+from heirlog.sim.produce_checker import ProduceChecker
+from heirlog.sim.record_checker import RecordChecker
+from heirlog.sim.replica_comparison import ReplicaComparison
 from heirlog.sim.world import LogLine, Process
 
 SWEEP_EVENTS = 400
@@ -47,7 +47,7 @@ class _Seen(NamedTuple):
 
     process: Process | None
     partition: Partition
-    role: Role
+    role: ReplicaRole
     leader_epoch: int
     partition_epoch: int
     isr: Isr
@@ -93,15 +93,15 @@ class _Seen(NamedTuple):
 class Checker:
     """Set `world.observer = checker.observe`."""
 
-    def __init__(self, cluster: Cluster, history: History) -> None:
+    def __init__(self, cluster: SimCluster, history: History) -> None:
         self.cluster = cluster
         self.world = cluster.world
         self.history = history
-        self.bystander = Bystander(cluster, history)
-        self.custody = Custody(self.bystander)
-        self._records = RecordJudge(self.bystander, self.custody)
-        self.truth = Truth(self.bystander.image, self._records.on_record, self.bystander.broken)
-        self._contents: dict[Key, Contents] = {}
+        self.oracle = Oracle(cluster, history)
+        self.disk_checker = DiskChecker(self.oracle)
+        self._records = RecordChecker(self.oracle, self.disk_checker)
+        self.committed = CommittedMetadata(self.oracle.image, self._records.on_record, self.oracle.broken)
+        self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
         """By machine."""
         self._until_sweep = SWEEP_EVENTS
@@ -110,22 +110,22 @@ class Checker:
         self.suspended = False
         """Controllers with older metadata run. What they say is nobody's truth; only disks are judged."""
         self.world.on_log = self._on_log
-        self.world.on_rmdir = self.custody.directory_removed
-        cluster.on_start = self.custody.started
-        cluster.network.on_answer = Promises(self.bystander).answered
+        self.world.on_rmdir = self.disk_checker.directory_removed
+        cluster.on_start = self.disk_checker.started
+        cluster.network.on_answer = ProduceChecker(self.oracle).answered
 
     @property
-    def losses(self) -> list[Loss]:
-        return self.bystander.losses
+    def losses(self) -> list[KnownLoss]:
+        return self.oracle.losses
 
     def lineages(self) -> list[tuple[Key, Lineage]]:
-        return self.bystander.lineages()
+        return self.oracle.lineages()
 
     def seeded(self, log: MetadataLog) -> None:
         """A lost controller will begin again from this log, which an operator has made of a broker's copy."""
-        self.truth.adopt(log)
-        self.bystander.image = self.truth.image
-        self.custody.metadata_seeded()
+        self.committed.adopt(log)
+        self.oracle.image = self.committed.image
+        self.disk_checker.metadata_seeded()
         self._records.metadata_seeded()
 
     def observe(self, process: Process | None) -> None:
@@ -150,8 +150,8 @@ class Checker:
 
     def misplaced(self) -> str | None:
         """T14 of every running broker. Deletions take their time, so this is for a cluster that is quiet again."""
-        image = self.truth.image
-        for machine, node in self.bystander.running_brokers():
+        image = self.committed.image
+        for machine, node in self.oracle.running_brokers():
             broker = BrokerId(machine.node_id)
             held = {
                 (log.topic, log.partition, log.topic_id)
@@ -166,9 +166,9 @@ class Checker:
 
     def _on_log(self, line: LogLine) -> None:
         if line.event in ("log-directory-offline", "log-directory-not-closed-cleanly"):
-            self.bystander.hurt.add(line.node)
+            self.oracle.hurt.add(line.node)
         if line.event == "log-truncated":
-            self.custody.truncated(line)
+            self.disk_checker.truncated(line)
         if line.event != "log-compacted":
             return
         machine = self.cluster.machines_by_host[line.node]
@@ -178,7 +178,7 @@ class Checker:
                 sentence = invariants.t13_compaction_is_below_the_high_watermark(
                     machine.node_id, int(str(line.values["clean_offset"])), partition.high_watermark
                 )
-                self.bystander.must_not("T13", sentence, f"{partition.topic}-{partition.index}")
+                self.oracle.must_not("T13", sentence, f"{partition.topic}-{partition.index}")
 
     # nodes
 
@@ -187,7 +187,7 @@ class Checker:
             return
         if machine.config.is_controller:
             self._count_failover(machine)
-            self.truth.observe(node.quorum)
+            self.committed.observe(node.quorum)
             self._records.batches_end()
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
@@ -196,18 +196,18 @@ class Checker:
         process, self._controller = self._controller, machine.process
         if process is machine.process or process is None:
             return
-        image = self.bystander.image
+        image = self.oracle.image
         states = [image.partitions[topic_id][index] for topic_id, index in image.leaderless()]
         if any(not state.isr and not state.elr for state in states):
             self.world.counters["failover_mid_recovery"] += 1
 
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
         broker = node.broker
-        self.bystander.saw(machine, node)
-        self.custody.applied(machine, node)
-        if node.image.offset >= self.truth.end:
-            self.bystander.must_not(
-                "T7", invariants.t7_metadata_is_a_prefix(machine.name, node.image.offset, self.truth.end)
+        self.oracle.saw(machine, node)
+        self.disk_checker.applied(machine, node)
+        if node.image.offset >= self.committed.end:
+            self.oracle.must_not(
+                "T7", invariants.t7_metadata_is_a_prefix(machine.name, node.image.offset, self.committed.end)
             )
         partitions = list(broker.replicas.all_partitions())
         if len(partitions) > LOOKED_AT_EACH_TIME and not everything and self.world.events_run % LOOK_EVERY:
@@ -221,62 +221,60 @@ class Checker:
             now = seen[key] = _Seen.of(process, partition)
             self._partition_changed(machine, node, key, before, now)
             if everything:
-                sentence = self._contents_of(key).compare(machine.node_id, partition, self.bystander.lineage(key))
-                self.bystander.must_not("T6", sentence, self.bystander.lineage(key).name)
+                sentence = self._contents_of(key).compare(machine.node_id, partition, self.oracle.lineage(key))
+                self.oracle.must_not("T6", sentence, self.oracle.lineage(key).name)
 
     def _partition_changed(self, machine: Machine, node: Node, key: Key, before: _Seen | None, now: _Seen) -> None:
-        lineage, partition = self.bystander.lineage(key), now.partition
+        lineage, partition = self.oracle.lineage(key), now.partition
         me = BrokerId(machine.node_id)
         self._check_domain(me, node, key, partition, lineage.name)
-        state = self.truth.image.partition(*key)
+        state = self.committed.image.partition(*key)
         if state is None or partition.offline:
             return
         if before is not None and now.end < before.end:
             self._check_cut(machine, before, now, lineage)
-        if partition.role is Role.LEADER:
+        if partition.role is ReplicaRole.LEADER:
             self._leader_changed(me, key, state, partition, lineage)
             if before is None or before.isr is not now.isr:
                 self._check_isr(me, key, state, partition, lineage.name)
-        self.bystander.check_member(me, node, state, partition, lineage)
+        self.oracle.check_member(me, node, state, partition, lineage)
 
     def _check_cut(self, machine: Machine, before: _Seen, now: _Seen, lineage: Lineage) -> None:
         """T8a: the end of the log went back. Was anything of the lineage above it?"""
         if lineage.begins_at_epoch is not None or before.end == 0:
             return
         if now.partition is not before.partition and (
-            machine.node_id in lineage.left or not self.bystander.started_whole(machine, before.process)
+            machine.node_id in lineage.left or not self.oracle.started_whole(machine, before.process)
         ):
             return
         held_end = min(before.end, lineage.true.offset)
         if lineage.epoch_at(held_end - 1) == before.last_epoch:
             sentence = invariants.t8a_committed_records_stay(machine.node_id, held_end, now.end)
-            self.bystander.must_not("T8a", sentence, lineage.name)
+            self.oracle.must_not("T8a", sentence, lineage.name)
 
-    def _check_isr(self, me: BrokerId, key: Key, state: PartitionState, partition: Partition, name: str) -> None:
+    def _check_isr(self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, name: str) -> None:
         """T3, of a leader that knows what is committed; T12, of one that asks for somebody."""
         isr = partition.isr
-        if isinstance(isr, PendingExpand):
+        if isinstance(isr, PendingExpandIsr):
             end, start = partition.followers[isr.added].log_end_offset, partition.leader_epoch_start_offset
-            self.bystander.must_not("T12", invariants.t12_joiner_has_reached_the_epoch(me, isr.added, end, start), name)
+            self.oracle.must_not("T12", invariants.t12_joiner_has_reached_the_epoch(me, isr.added, end, start), name)
         if state.leader == me and state.partition_epoch == partition.partition_epoch:
-            min_isr = min_isr_of(self.truth.image, self.bystander.static, key[0], state)
-            self.bystander.must_not("T3", invariants.t3_leader_counts_everybody(me, isr, state, min_isr), name)
+            min_isr = min_isr_of(self.committed.image, self.oracle.static, key[0], state)
+            self.oracle.must_not("T3", invariants.t3_leader_counts_everybody(me, isr, state, min_isr), name)
 
     def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
         fetched = key in node.broker.fetchers.fetched_partitions
         shutting_down = node.broker.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN)
-        self.bystander.must_not("T1", invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down), name)
+        self.oracle.must_not("T1", invariants.t1_state_is_in_its_domain(me, partition, fetched, shutting_down), name)
         known = node.image.brokers.get(me)
         fenced = known is not None and known.fenced
-        self.bystander.must_not("T1", invariants.t1_fenced_broker_does_not_lead(me, fenced, partition), name)
+        self.oracle.must_not("T1", invariants.t1_fenced_broker_does_not_lead(me, fenced, partition), name)
 
     def _leader_changed(
-        self, me: BrokerId, key: Key, state: PartitionState, partition: Partition, lineage: Lineage
+        self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, lineage: Lineage
     ) -> None:
         epoch = partition.leader_epoch
-        self.bystander.must_not(
-            "R2", invariants.r2_leads_as_elected(me, epoch, lineage.elected.get(epoch)), lineage.name
-        )
+        self.oracle.must_not("R2", invariants.r2_leads_as_elected(me, epoch, lineage.elected.get(epoch)), lineage.name)
         lineage.epoch_starts.setdefault(epoch, partition.leader_epoch_start_offset)
         begins = lineage.begins_at_epoch
         if begins is not None:
@@ -290,7 +288,7 @@ class Checker:
             self._check_all_members(state, partition, lineage)
         if state.leader == me and state.leader_epoch == epoch:
             end = self.history.acknowledged_end.get(lineage.name, 0)
-            self.bystander.must_not(
+            self.oracle.must_not(
                 "T5", invariants.t5_leader_holds_what_was_acknowledged(me, end, partition.log), lineage.name
             )
 
@@ -299,20 +297,20 @@ class Checker:
         self._contents_of(key).lineage_begins(start)
         now_ms = self.history.now_ms()
         self.history.lineage_began(lineage.name, start, now_ms)
-        self.losses.append(Loss(lineage.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
+        self.losses.append(KnownLoss(lineage.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
         self.world.counters["lossy_lineage"] += 1
 
-    def _check_all_members(self, state: PartitionState, partition: Partition, lineage: Lineage) -> None:
+    def _check_all_members(self, state: PartitionRegistration, partition: Partition, lineage: Lineage) -> None:
         key = (partition.topic_id, partition.index)
         for member in sorted({*state.isr, *state.elr}):
             machine = self.cluster.broker(member)
             node = machine.running
             found = node.broker.replicas.partition(key) if node is not None else None
             if node is not None and found is not None and found is not partition:
-                self.bystander.check_member(member, node, state, found, lineage)
+                self.oracle.check_member(member, node, state, found, lineage)
 
-    def _contents_of(self, key: Key) -> Contents:
+    def _contents_of(self, key: Key) -> ReplicaComparison:
         found = self._contents.get(key)
         if found is None:
-            found = self._contents[key] = Contents()
+            found = self._contents[key] = ReplicaComparison()
         return found

@@ -85,7 +85,7 @@ def says_clean(disk: SimDisk, machine: Machine) -> bool:
     return decide_previous_broker_epoch(epochs) != NO_BROKER_EPOCH
 
 
-class Cluster:
+class SimCluster:
     def __init__(
         self,
         world: World,

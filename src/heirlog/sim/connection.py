@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from heirlog.env import OnResult, SendFailure
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.link import Item, Link, Stream
+from heirlog.sim.link import Item, NetworkLink, Stream
 from heirlog.sim.world import Event, Process, World
 
 
@@ -40,7 +40,7 @@ class ServerConnection(Protocol):
 class Listening:
     process: Process
     name: str
-    accept: Callable[[Connection], ServerConnection]
+    accept: Callable[[SimConnection], ServerConnection]
 
 
 class Carrier(Protocol):
@@ -51,9 +51,9 @@ class Carrier(Protocol):
 
     def host_of(self, endpoint: Endpoint) -> str: ...
 
-    def link(self, source: str, target: str) -> Link: ...
+    def link(self, source: str, target: str) -> NetworkLink: ...
 
-    def put(self, stream: Stream, item: Item, connection: Connection) -> None: ...
+    def put(self, stream: Stream, item: Item, connection: SimConnection) -> None: ...
 
     def listening(self, endpoint: Endpoint) -> Listening | None: ...
 
@@ -61,11 +61,11 @@ class Carrier(Protocol):
 
     def hand_over_response(self, header: RequestHeader, response: Any) -> Callable[[], Any]: ...
 
-    def accepted(self, connection: Connection) -> None: ...
+    def accepted(self, connection: SimConnection) -> None: ...
 
-    def forget_accepted(self, connection: Connection) -> None: ...
+    def forget_accepted(self, connection: SimConnection) -> None: ...
 
-    def forget(self, connection: Connection) -> None: ...
+    def forget(self, connection: SimConnection) -> None: ...
 
 
 class _Call:
@@ -77,7 +77,7 @@ class _Call:
         self.timer = timer
 
 
-class Connection:
+class SimConnection:
     """Both ends of a connection. The server's end is the `Transport` that the node answers through."""
 
     __slots__ = (
@@ -156,9 +156,9 @@ class Connection:
         if not self.client_open:
             return
         self._fail_calls(why)
-        self._network.put(self.forth, Item(None, "client-closed", self._server_told, survives=True), self)
+        self._network.put(self.forth, Item(None, "client-closed", self._server_closes, survives=True), self)
 
-    def client_told(self, why: str) -> None:
+    def client_closed(self, why: str) -> None:
         if self.client_open and self.client.alive:
             self._fail_calls(why)
 
@@ -182,7 +182,7 @@ class Connection:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
                 self._network.put(
-                    self.back, Item(None, "refused", lambda: self.client_told("refused"), survives=True), self
+                    self.back, Item(None, "refused", lambda: self.client_closed("refused"), survives=True), self
                 )
                 return
             self._accept(found)
@@ -210,12 +210,12 @@ class Connection:
         else:
             self.node_end.received(header, request)
 
-    def _server_told(self) -> None:
+    def _server_closes(self) -> None:
         """The closing has reached the server's kernel; its process hears of it when it runs."""
         if self.server is not None:
-            self._world.schedule(0, self.server, "closed", self._node_told)
+            self._world.schedule(0, self.server, "closed", self._node_closes)
 
-    def _node_told(self) -> None:
+    def _node_closes(self) -> None:
         if not self.server_open:
             return
         self.server_open = False
@@ -229,7 +229,7 @@ class Connection:
             return
         self.server_open = False
         self._network.forget_accepted(self)
-        self._network.put(self.back, Item(None, "server-closed", lambda: self.client_told(why), survives=True), self)
+        self._network.put(self.back, Item(None, "server-closed", lambda: self.client_closed(why), survives=True), self)
 
     # Transport, as the node sees it
 

@@ -36,7 +36,7 @@ def partition_name(topic: str, index: int, topic_id: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class AcknowledgedRecord:
     """A record that a producer with acks=all was told is written. `time_ms`: when the producer sent it (last)."""
 
     partition: str
@@ -57,7 +57,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class KnownLoss:
     """A lossy-basis election: what was sent until `time_ms`, from `start_offset` on, may be gone."""
 
     partition: str
@@ -93,9 +93,9 @@ class History:
     """What all clients of a run saw. `now_ms`: the run's own time, which no clock fault touches."""
 
     now_ms: Callable[[], int]
-    acknowledged: list[Acknowledged] = field(default_factory=list)
+    acknowledged: list[AcknowledgedRecord] = field(default_factory=list)
     """acks=all only."""
-    acknowledged_somewhere: list[Acknowledged] = field(default_factory=list)
+    acknowledged_somewhere: list[AcknowledgedRecord] = field(default_factory=list)
     """acks=all, by an answer that names no offset (-1 here)."""
     acknowledged_by_leader: int = 0
     """Records acknowledged with acks=1."""
@@ -110,14 +110,14 @@ class History:
     def acknowledge(self, partition: str, base_offset: int, values: Sequence[int], sent_ms: int) -> None:
         """acks=all. What was sent before the current lineage began may belong to the one before."""
         for delta, value in enumerate(values):
-            self.acknowledged.append(Acknowledged(partition, base_offset + delta, value, sent_ms))
+            self.acknowledged.append(AcknowledgedRecord(partition, base_offset + delta, value, sent_ms))
         if sent_ms > self._lineage_began_ms.get(partition, -1):
             end = base_offset + len(values)
             self.acknowledged_end[partition] = max(self.acknowledged_end.get(partition, 0), end)
 
     def acknowledge_somewhere(self, partition: str, values: Sequence[int], sent_ms: int) -> None:
         """acks=all, and the answer does not say at which offset: DUPLICATE_SEQUENCE_NUMBER."""
-        self.acknowledged_somewhere += [Acknowledged(partition, -1, value, sent_ms) for value in values]
+        self.acknowledged_somewhere += [AcknowledgedRecord(partition, -1, value, sent_ms) for value in values]
 
     def lineage_began(self, partition: str, start_offset: int, now_ms: int) -> None:
         """A lossy-basis election: everything from `start_offset` on is given out anew."""
@@ -134,7 +134,7 @@ class Finding:
 
 
 def lost_write(
-    acknowledged: Iterable[Acknowledged], observed: Iterable[Observed], losses: Collection[Loss] = ()
+    acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """What was acknowledged and never came back, although something behind it did."""
     read_at: dict[str, dict[int, set[Hashable]]] = {}
@@ -155,7 +155,7 @@ def lost_write(
 
 
 def unseen(
-    acknowledged: Iterable[Acknowledged], audited: Iterable[Observed], losses: Collection[Loss] = ()
+    acknowledged: Iterable[AcknowledgedRecord], audited: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """What a reader of everything did not find in its place. audited: what it read, once nothing was written any more;
     acknowledged: of the partitions that it read.
@@ -169,7 +169,7 @@ def unseen(
 
 
 def unseen_anywhere(
-    acknowledged: Iterable[Acknowledged], audited: Iterable[Observed], losses: Collection[Loss] = ()
+    acknowledged: Iterable[AcknowledgedRecord], audited: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """What was acknowledged without an offset, and is nowhere in its partition. Arguments as those of `unseen`."""
     found = {(seen.partition, seen.value) for seen in audited}
@@ -182,7 +182,7 @@ def unseen_anywhere(
 
 
 def duplicate(
-    observed: Iterable[Observed], once: Collection[Hashable] | None = None, losses: Collection[Loss] = ()
+    observed: Iterable[Observed], once: Collection[Hashable] | None = None, losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """Values at two offsets of one partition. `once`: those that may not be doubled (idempotent, or sent once)."""
     first: dict[tuple[str, Hashable], Observed] = {}
@@ -197,7 +197,7 @@ def duplicate(
     return found
 
 
-def _separates(loss: Loss, before: Observed, seen: Observed) -> bool:
+def _separates(loss: KnownLoss, before: Observed, seen: Observed) -> bool:
     """Why one value stands at two offsets: the loss took one of them, which the winner has elsewhere, or which was
     sent again after it.
     """
@@ -210,7 +210,7 @@ def _separates(loss: Loss, before: Observed, seen: Observed) -> bool:
 
 
 def inconsistent_offsets(
-    acknowledged: Iterable[Acknowledged], observed: Iterable[Observed], losses: Collection[Loss] = ()
+    acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed], losses: Collection[KnownLoss] = ()
 ) -> list[Finding]:
     """Offsets at which two reads, or a read and an acknowledgement, name different values within one lineage."""
     first: dict[tuple[str, int], list[Observed]] = {}
@@ -242,7 +242,7 @@ def inconsistent_offsets(
     return found
 
 
-def _explains(loss: Loss, before: Observed, seen: Observed) -> bool:
+def _explains(loss: KnownLoss, before: Observed, seen: Observed) -> bool:
     """Why one offset has two values: one of them was written after the loss; or the winner had a tail of an older
     epoch there, which nobody had read before.
     """
@@ -254,7 +254,7 @@ def _explains(loss: Loss, before: Observed, seen: Observed) -> bool:
     return seen.leader_epoch < before.leader_epoch
 
 
-def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) -> list[Finding]:
+def stray(acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed]) -> list[Finding]:
     """What stands in a partition that it was not written to: another one's, or a deleted topic's of the same name."""
     home = {one.value: one.partition for one in acknowledged}
     return [
@@ -264,7 +264,7 @@ def stray(acknowledged: Iterable[Acknowledged], observed: Iterable[Observed]) ->
     ]
 
 
-def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> list[Finding]:
+def poll_skip(observed: Iterable[Observed], losses: Collection[KnownLoss] = ()) -> list[Finding]:
     """Of what one client read in turn, of partitions that are not compacted: it begins at 0, continues at the next
     offset or goes back. Before it reads what was written after a lossy election, it goes back to where the winner's log
     and what it has read part. Only the newest election before that record counts: its winner may hold a tail that an
@@ -292,7 +292,9 @@ def poll_skip(observed: Iterable[Observed], losses: Collection[Loss] = ()) -> li
     return found
 
 
-def _goes_on_at(epochs: Sequence[tuple[int, int]], before: Observed, seen: Observed, losses: Collection[Loss]) -> int:
+def _goes_on_at(
+    epochs: Sequence[tuple[int, int]], before: Observed, seen: Observed, losses: Collection[KnownLoss]
+) -> int:
     """The highest offset at which a reader of `before` may read `seen` next.
 
     epochs: (leader epoch, first offset) of what it has read, ascending.
@@ -321,12 +323,12 @@ def _entry_at(epochs: Sequence[tuple[int, int]], offset: int) -> tuple[int, int]
     return next((entry for entry in reversed(epochs) if entry[1] <= offset), (-1, 0))
 
 
-def _holds(loss: Loss, offset: int) -> int | None:
+def _holds(loss: KnownLoss, offset: int) -> int | None:
     """The leader epoch of what the winner has there."""
     return next((epoch for epoch, start in reversed(loss.winner) if start <= offset), None)
 
 
-def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -> list[Finding]:
+def latest_went_back(answers: Iterable[Latest], losses: Collection[KnownLoss] = ()) -> list[Finding]:
     """ListOffsets(latest) that one client saw go back within a lineage."""
     last: dict[tuple[str, str], Latest] = {}
     found = []
@@ -346,16 +348,16 @@ def latest_went_back(answers: Iterable[Latest], losses: Collection[Loss] = ()) -
     return found
 
 
-def _touches(loss: Loss, partition: str, offset: int) -> bool:
+def _touches(loss: KnownLoss, partition: str, offset: int) -> bool:
     return loss.partition == partition and loss.start_offset <= offset
 
 
-def excused(one: Acknowledged, losses: Collection[Loss]) -> bool:
+def excused(one: AcknowledgedRecord, losses: Collection[KnownLoss]) -> bool:
     """A lossy election may have taken it."""
     return any(one.time_ms <= loss.time_ms and _touches(loss, one.partition, one.offset) for loss in losses)
 
 
-def _lineage(seen: Observed, losses: Collection[Loss]) -> int:
+def _lineage(seen: Observed, losses: Collection[KnownLoss]) -> int:
     """How many lossy elections gave this offset out anew before the record was written."""
     return sum(
         1 for loss in losses if _touches(loss, seen.partition, seen.offset) and seen.leader_epoch >= loss.leader_epoch

@@ -1,7 +1,7 @@
 """What must hold after every event, as small functions: each returns None, or one sentence that says what is broken.
 
-They read states that the caller holds side by side: what the controllers committed (`PartitionState`), what a broker
-has (`Partition` with its log), and what was told to clients.
+They read states that the caller holds side by side: what the controllers committed (`PartitionRegistration`), what a
+broker has (`Partition` with its log), and what was told to clients.
 
     T1   states are in their domain, fetchers agree with them     T9   reads do not change (`heirlog.sim.history`)
     T2   seats (ISR, ELR) are consistent                          T10  nobody who may be needed is forgotten
@@ -25,12 +25,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from heirlog.broker.isr import Committed, Isr
-from heirlog.broker.partition import Role
-from heirlog.metadata.state import PartitionState
+from heirlog.broker.isr import CommittedPartitionState, Isr
+from heirlog.broker.partition import ReplicaRole
+from heirlog.metadata.state import PartitionRegistration
 
 
-class Epochs(Protocol):
+class EpochsView(Protocol):
     """What is read of `heirlog.storage.epochs.LeaderEpochCache`."""
 
     @property
@@ -49,14 +49,14 @@ class LogView(Protocol):
     def log_end_offset(self) -> int: ...
 
     @property
-    def epochs(self) -> Epochs: ...
+    def epochs(self) -> EpochsView: ...
 
 
 class Replica(Protocol):
     """What is read of `heirlog.broker.partition.Partition`."""
 
     @property
-    def role(self) -> Role: ...
+    def role(self) -> ReplicaRole: ...
 
     @property
     def leader(self) -> int: ...
@@ -90,27 +90,27 @@ def t1_state_is_in_its_domain(broker: int, replica: Replica, fetched: bool, shut
             f"broker {broker}: the high watermark {replica.high_watermark} lies outside the log "
             f"{log.log_start_offset} - {log.log_end_offset}"
         )
-    if replica.role is Role.LEADER and replica.leader != broker:
+    if replica.role is ReplicaRole.LEADER and replica.leader != broker:
         return f"broker {broker} leads while it names broker {replica.leader} as the leader"
-    if replica.role is Role.LEADER and fetched:
+    if replica.role is ReplicaRole.LEADER and fetched:
         return f"broker {broker} leads and fetches at the same time"
-    if replica.role is Role.FOLLOWER and replica.leader == broker:
+    if replica.role is ReplicaRole.FOLLOWER and replica.leader == broker:
         return f"broker {broker} follows itself"
-    if replica.role is Role.FOLLOWER and replica.leader >= 0 and not fetched and not shutting_down:
+    if replica.role is ReplicaRole.FOLLOWER and replica.leader >= 0 and not fetched and not shutting_down:
         return f"broker {broker} follows broker {replica.leader} in epoch {replica.leader_epoch} and no fetcher copies"
-    if (replica.role is Role.IDLE or replica.leader < 0) and fetched:
+    if (replica.role is ReplicaRole.IDLE or replica.leader < 0) and fetched:
         return f"broker {broker} fetches a partition that has no leader"
     return None
 
 
 def t1_fenced_broker_does_not_lead(broker: int, fenced: bool, replica: Replica) -> str | None:
     """Judged by the broker's own metadata: who knows that it is fenced leads nothing."""
-    if fenced and replica.role is Role.LEADER:
+    if fenced and replica.role is ReplicaRole.LEADER:
         return f"broker {broker} leads in epoch {replica.leader_epoch} while its own metadata say that it is fenced"
     return None
 
 
-def t2_seats_are_consistent(state: PartitionState, min_isr: int, fenced: Collection[int]) -> str | None:
+def t2_seats_are_consistent(state: PartitionRegistration, min_isr: int, fenced: Collection[int]) -> str | None:
     """With ELR on: ISR and ELR are disjoint subsets of the replicas, an ISR of min ISR size needs no ELR, and a fenced
     broker is in no ISR.
     """
@@ -131,11 +131,11 @@ def t2_seats_are_consistent(state: PartitionState, min_isr: int, fenced: Collect
     return None
 
 
-def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionState, min_isr: int) -> str | None:
+def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionRegistration, min_isr: int) -> str | None:
     """Of a leader that knows the committed state: its maximal ISR holds everybody who may be elected, as long as
     records commit; and where it has asked for nothing, its ISR is the committed one.
     """
-    if isinstance(isr, Committed) and set(isr.committed) != set(state.isr):
+    if isinstance(isr, CommittedPartitionState) and set(isr.committed) != set(state.isr):
         return (
             f"the leader {broker} takes {isr.committed} for the ISR, {state.isr} is committed, and it asked for nothing"
         )
@@ -146,7 +146,9 @@ def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionState, min
     return None
 
 
-def t4_member_holds_what_is_committed(broker: int, state: PartitionState, true: Watermark, log: LogView) -> str | None:
+def t4_member_holds_what_is_committed(
+    broker: int, state: PartitionRegistration, true: Watermark, log: LogView
+) -> str | None:
     """A member of ISR or ELR, registered in its current incarnation, has every record below the true high watermark."""
     if broker not in state.isr and broker not in state.elr:
         return None
@@ -216,7 +218,7 @@ def t8b_enough_members_were_lost(leader: int, lost: Collection[int], needed: int
     return None
 
 
-def t10_nobody_is_forgotten(before: PartitionState, after: PartitionState, min_isr: int) -> str | None:
+def t10_nobody_is_forgotten(before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> str | None:
     """With the recovery manager on, for a change that elects nobody on a lossy basis: while the ISR is below min ISR,
     whoever may hold committed records stays in one of the three lists. Not who was placed in another directory: its
     disk was replaced.
@@ -239,7 +241,7 @@ def t10_nobody_is_forgotten(before: PartitionState, after: PartitionState, min_i
     return None
 
 
-def t11_returned_uncleanly(broker: int, state: PartitionState, not_caught_up: bool) -> str | None:
+def t11_returned_uncleanly(broker: int, state: PartitionRegistration, not_caught_up: bool) -> str | None:
     """A broker back from an unclean stop sits in neither ISR nor ELR until it has caught up."""
     if not not_caught_up:
         return None
@@ -274,9 +276,9 @@ def t14_disks_hold_what_is_assigned(
     broker: int, held: Collection[tuple[str, int, bytes | None]], assigned: Collection[tuple[str, int, bytes | None]]
 ) -> str | None:
     """Judged when a run is quiet again: (topic, partition, topic id) of the logs of a broker, and of its seats."""
-    strangers = sorted((topic, index) for topic, index, topic_id in set(held) - set(assigned))
-    if strangers:
-        return f"broker {broker} still has logs of partitions that are not its own, or no more: {strangers}"
+    not_assigned = sorted((topic, index) for topic, index, topic_id in set(held) - set(assigned))
+    if not_assigned:
+        return f"broker {broker} still has logs of partitions that are not its own, or no more: {not_assigned}"
     missing = sorted((topic, index) for topic, index, topic_id in set(assigned) - set(held))
     if missing:
         return f"broker {broker} has no log for {missing}"
@@ -372,7 +374,7 @@ def r1_committed_metadata_stays(
     return None
 
 
-def r2_one_result_per_epoch(before: PartitionState, after: PartitionState) -> str | None:
+def r2_one_result_per_epoch(before: PartitionRegistration, after: PartitionRegistration) -> str | None:
     """A committed record names a leader exactly if it begins the next leader epoch."""
     if after.leader_epoch not in (before.leader_epoch, before.leader_epoch + 1):
         return f"the leader epoch went from {before.leader_epoch} to {after.leader_epoch}"

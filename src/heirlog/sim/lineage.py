@@ -1,4 +1,4 @@
-"""What a bystander knows of one partition: what is committed, since when, and who gave it up.
+"""What the oracle knows of one partition: what is committed, since when, and who gave it up.
 
 A *lineage* is the history that clients were told: it grows with the true high watermark, the highest one that a leader
 exposed. A lossy-basis election ends it; the next one begins where the winner's log ends or has left it, which is known

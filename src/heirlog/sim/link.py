@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heirlog.sim.world import Process
 
 
-class Link:
+class NetworkLink:
     """One direction between two hosts."""
 
     __slots__ = ("blocked", "held", "loss", "low_us", "reset", "span_us")
@@ -39,7 +39,7 @@ class Item:
 class Stream:
     __slots__ = ("clear_at_us", "cut_us", "link", "stalled")
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NetworkLink) -> None:
         self.link = link
         self.clear_at_us = 0
         self.stalled = False

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.connection import Connection, ServerConnection
+from heirlog.sim.connection import ServerConnection, SimConnection
 from heirlog.sim.disk import SimDisk
 from heirlog.sim.env import SimEnv
 from heirlog.sim.network import Network
@@ -53,7 +53,7 @@ class Machines:
         env: SimEnv,
         runnable: Runnable,
         listeners: Iterable[tuple[str, Endpoint]] = (),
-        connected: Callable[[Connection], ServerConnection] | None = None,
+        connected: Callable[[SimConnection], ServerConnection] | None = None,
     ) -> Process:
         """Listen, then start: both within the first event of the process."""
         process = env.process

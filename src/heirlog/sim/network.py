@@ -24,9 +24,9 @@ from typing import Any
 from heirlog.env import OnResult
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.types import Endpoint
-from heirlog.sim import passage
-from heirlog.sim.connection import Connection, Listening, ServerConnection
-from heirlog.sim.link import Item, Link, Stream
+from heirlog.sim import message_copies
+from heirlog.sim.connection import Listening, ServerConnection, SimConnection
+from heirlog.sim.link import Item, NetworkLink, Stream
 from heirlog.sim.world import Process, World
 
 SAMPLED_MESSAGES = 16
@@ -51,16 +51,16 @@ class Network:
         """Requests, by their class."""
         self.on_answer: Callable[[Process, Any, Any], None] | None = None
         """Called as an answer leaves a process, with the request that the client still waits for."""
-        self._links: dict[tuple[str, str], Link] = {}
+        self._links: dict[tuple[str, str], NetworkLink] = {}
         self._listening: dict[Endpoint, Listening] = {}
         self._hosts: dict[Endpoint, str] = {}
-        self._opened: dict[Process, dict[tuple[Endpoint, str], Connection]] = {}
-        self._accepted: dict[Process, dict[Connection, None]] = {}
+        self._opened: dict[Process, dict[tuple[Endpoint, str], SimConnection]] = {}
+        self._accepted: dict[Process, dict[SimConnection, None]] = {}
 
     # hosts
 
     def listen(
-        self, endpoint: Endpoint, process: Process, name: str, accept: Callable[[Connection], ServerConnection]
+        self, endpoint: Endpoint, process: Process, name: str, accept: Callable[[SimConnection], ServerConnection]
     ) -> None:
         """From now on `process` answers at `endpoint`, until it ends."""
         self._hosts[endpoint] = process.host.name
@@ -79,13 +79,13 @@ class Network:
         found = self._listening.get(endpoint)
         return found if found is not None and found.process.alive else None
 
-    def link(self, source: str, target: str) -> Link:
+    def link(self, source: str, target: str) -> NetworkLink:
         found = self._links.get((source, target))
         if found is None:
             if source == target:
-                found = Link(20, 60)
+                found = NetworkLink(20, 60)
             else:
-                found = Link(self.low_us, self.span_us)
+                found = NetworkLink(self.low_us, self.span_us)
             self._links[source, target] = found
         return found
 
@@ -106,10 +106,10 @@ class Network:
         opened = self._opened.setdefault(client, {})
         connection = opened.get((endpoint, channel))
         if connection is None:
-            connection = opened[endpoint, channel] = Connection(self, client, endpoint, channel)
+            connection = opened[endpoint, channel] = SimConnection(self, client, endpoint, channel)
         connection.submit(request, on_result, timeout_us, newest)
 
-    def put(self, stream: Stream, item: Item, connection: Connection) -> None:
+    def put(self, stream: Stream, item: Item, connection: SimConnection) -> None:
         """Send one item down a stream."""
         link = stream.link
         if not item.survives:
@@ -162,7 +162,7 @@ class Network:
         for stream, item in held:
             self._carry(stream, item, retry_us)
 
-    def reset(self, connection: Connection) -> None:
+    def reset(self, connection: SimConnection) -> None:
         """Both ends lose it at once, with what is under way."""
         self.world.counters["network.reset"] += 1
         for stream in (connection.forth, connection.back):
@@ -172,7 +172,7 @@ class Network:
             server, node_end = connection.server, connection.node_end
             if node_end is not None:
                 self.world.schedule(0, server, "reset", node_end.closed)
-        self.world.schedule(0, None, "reset", lambda: connection.client_told("reset"))
+        self.world.schedule(0, None, "reset", lambda: connection.client_closed("reset"))
 
     def reset_between(self, one: str, other: str) -> None:
         """Reset every connection between two hosts."""
@@ -203,15 +203,15 @@ class Network:
 
     # books
 
-    def accepted(self, connection: Connection) -> None:
+    def accepted(self, connection: SimConnection) -> None:
         assert connection.server is not None
         self._accepted.setdefault(connection.server, {})[connection] = None
 
-    def forget_accepted(self, connection: Connection) -> None:
+    def forget_accepted(self, connection: SimConnection) -> None:
         assert connection.server is not None
         self._accepted.get(connection.server, {}).pop(connection, None)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: SimConnection) -> None:
         opened = self._opened.get(connection.client)
         key = (connection.endpoint, connection.channel)
         if opened is not None and opened.get(key) is connection:
@@ -222,22 +222,22 @@ class Network:
     def hand_over_request(self, header: RequestHeader, request: Any) -> Callable[[], Any]:
         """What the far end gets, as a function to call there."""
         if self.wire:
-            return passage.request_over_the_wire(header, request)
-        return self._unchanged(request, passage.owned_request)
+            return message_copies.request_over_the_wire(header, request)
+        return self._unchanged(request, message_copies.owned_request)
 
     def hand_over_response(self, header: RequestHeader, response: Any) -> Callable[[], Any]:
         if self.wire:
-            return passage.response_over_the_wire(header, response)
-        return self._unchanged(passage.resolved_response(response), _as_it_is)
+            return message_copies.response_over_the_wire(header, response)
+        return self._unchanged(message_copies.resolved_response(response), _as_it_is)
 
     def _unchanged(self, message: Any, taken: Callable[[Any], Any]) -> Callable[[], Any]:
         if self.random.randrange(0, SAMPLED_MESSAGES):
             return lambda: taken(message)
-        before = passage.digest(message)
+        before = message_copies.digest(message)
         self.world.note("-", f"{type(message).__name__} {before:08x}")
 
         def checked() -> Any:
-            if passage.digest(message) != before:
+            if message_copies.digest(message) != before:
                 raise ChangedAfterSend(f"{type(message).__name__} was changed after it was sent: {message!r}")
             return taken(message)
 

@@ -24,14 +24,14 @@ from heirlog.protocol.types import BrokerId
 from heirlog.raft.bootstrap import log_directory
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.operator_seeds import copies, seed_controller
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
 from heirlog.sim.stage import Stage
 from heirlog.sim.world import Exit
 
 
-def older_metadata_plan(random: Random) -> Plan:
-    return Plan(
+def older_metadata_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=random.randrange(1, 4),
         idempotent=bool(random.randrange(0, 2)),
         leader_acks=False,

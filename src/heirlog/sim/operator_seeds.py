@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from heirlog.controller import seeding
-from heirlog.controller.seeding import Copy
+from heirlog.controller.seeding import MetadataLogCopy
 from heirlog.protocol.types import BrokerId, PartitionKey
 from heirlog.raft.bootstrap import log_directory
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, open_log
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.disk import SimDisk, SimFiles
 from heirlog.sim.env import SimEnv
 from heirlog.sim.world import Exit, Process
@@ -29,7 +29,7 @@ SEED_SUFFIX = ".seed"
 FLUSH_LIMIT_MS = 1000
 
 
-def copies(cluster: Cluster, process: Process) -> list[tuple[str, Copy]]:
+def copies(cluster: SimCluster, process: Process) -> list[tuple[str, MetadataLogCopy]]:
     """Each broker's, the newest first."""
     found = []
     for name in cluster.broker_names:
@@ -40,7 +40,7 @@ def copies(cluster: Cluster, process: Process) -> list[tuple[str, Copy]]:
     return sorted(found, key=lambda each: (each[1].end, each[0]), reverse=True)
 
 
-def seed_controller(cluster: Cluster, on_seeded: Callable[[MetadataLog], None]) -> None:
+def seed_controller(cluster: SimCluster, on_seeded: Callable[[MetadataLog], None]) -> None:
     """Every node is down. on_seeded: gets the log, complete, which no controller has opened yet."""
     controller = cluster.controller
     cluster.replace_disk(controller.name)
@@ -70,7 +70,7 @@ def seed_controller(cluster: Cluster, on_seeded: Callable[[MetadataLog], None]) 
     cluster.machines.disk(controller.name).settle()
 
 
-def _leader_epochs(cluster: Cluster, process: Process) -> dict[PartitionKey, int]:
+def _leader_epochs(cluster: SimCluster, process: Process) -> dict[PartitionKey, int]:
     epochs: dict[PartitionKey, int] = {}
     for name in cluster.broker_names:
         files = SimFiles(cluster.machines.disk(name), process)
@@ -80,5 +80,5 @@ def _leader_epochs(cluster: Cluster, process: Process) -> dict[PartitionKey, int
     return epochs
 
 
-def _env(cluster: Cluster, disk: SimDisk, process: Process) -> Env:
+def _env(cluster: SimCluster, disk: SimDisk, process: Process) -> Env:
     return SimEnv(cluster.world, cluster.network, disk, process)

@@ -1,133 +1,147 @@
-"""What a bystander who can read every disk says of an election on a lossy basis.
+"""What only the oracle knows of a run: who is whole and who is not, and each partition's lineage.
 
-    choice    no replica that could be asked had more of what was committed than the winner
-    quorum    under Balanced everybody who may have the lost records has answered
-    waiting   nobody else who could have been asked was left out before the time to wait for answers was over
-    answers   what the record says a replica answered is what its disk holds
-    T15       under Balanced no disk, those of nodes that are down included, has more of what was committed than the
-              winner, unless its broker has answered or the time to wait for it is over
-    report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
-
-"More" is judged by the lineage: up to where a replica's log holds what was committed. What no disk holds any more,
-nobody can choose or report.
+A cluster takes a broker for what its registration says. The oracle has seen how each process ended, which disks have
+failed, and what was exposed; the judges (`heirlog.sim.checker`, `heirlog.sim.record_checker`) ask it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NoReturn
 
-from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
-from heirlog.metadata.loss_report import loss_of
-from heirlog.sim.history import Finding
-from heirlog.sim.invariants import LogView, t15_winner_holds_the_most
+from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.image import Image
+from heirlog.metadata.state import PartitionRegistration
+from heirlog.node.node import Node
+from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.sim.cluster import Machine, SimCluster
+from heirlog.sim.history import History, KnownLoss, partition_name
+from heirlog.sim.invariants import t4_member_holds_what_is_committed
 from heirlog.sim.lineage import Lineage
+from heirlog.sim.world import Process
 
-CHOICE = "recovery-choice"
-QUORUM = "recovery-quorum"
-WAITING = "recovery-waiting"
-ANSWERS = "recovery-answers"
-REPORT = "loss-report"
-T15 = "T15"
+Key = tuple[Uuid, int]
+OLDER_METADATA = "metadata are older than this broker's own copy"
+"""In the reason that such a broker ends with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """What a bystander knows of one replica at the moment of the election."""
+class Violation(Exception):
+    """A rule is broken. `rule`: its short name."""
 
-    log: LogView
-    """Of the process that runs, or else what its disk holds."""
-    reachable: bool
-    """It runs as the registered incarnation, which is unfenced and stays: it can be asked, and it can lead."""
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(f"{rule}: {sentence}")
+        self.rule = rule
+        self.sentence = sentence
 
 
-def judge_election(
-    lineage: Lineage,
-    election: ElectionBasis,
-    witnesses: Mapping[int, Witness],
-    quorum: Collection[int],
-    impatient_ms: int,
-    waits_for_all: bool = False,
-) -> Finding | None:
-    """quorum: who has to have answered. impatient_ms: how much sooner than it may leave somebody else out the election
-    was held; 0: it may by now. waits_for_all: Balanced, and no operator has skipped the wait (T15).
-    """
-    silent = [answer.broker for answer in election.replicas if not answer.answered and answer.broker in quorum]
-    if silent:
-        return Finding(QUORUM, f"broker {election.leader} was elected without an answer of {silent}")
-    if election.basis is Basis.RECOVERED and not any(
-        answer.answered for answer in election.replicas if answer.broker == election.leader
-    ):
-        return Finding(ANSWERS, f"broker {election.leader} was elected without an answer of its own")
-    winner = witnesses.get(election.leader)
-    if winner is None or _lost_what_it_answered(election, winner):
-        return None
-    for answer in election.replicas:
-        witness = witnesses.get(answer.broker)
-        if witness is None or not witness.reachable:
-            continue
-        if answer.answered:
-            sentence = _answer_is_true(answer, witness.log)
-            if sentence is not None:
-                return Finding(ANSWERS, sentence)
-        elif election.basis is Basis.RECOVERED and impatient_ms > 0:
-            sentence = f"broker {answer.broker} could have been asked, and was left out {impatient_ms} ms too early"
-            return Finding(WAITING, sentence)
-    kept_end = lineage.common_end(winner.log)
-    if waits_for_all and impatient_ms > 0:
-        answered = {answer.broker for answer in election.replicas if answer.answered}
-        held = {
-            broker: lineage.common_end(witness.log) for broker, witness in witnesses.items() if broker not in answered
-        }
-        sentence = t15_winner_holds_the_most(election.leader, kept_end, held)
+class Oracle:
+    def __init__(self, cluster: SimCluster, history: History) -> None:
+        self.cluster = cluster
+        self.world = cluster.world
+        self.history = history
+        self.static: StaticConfig = cluster.controller.config
+        self.image = Image()
+        """What the controllers committed: `heirlog.sim.committed_metadata` keeps it."""
+        self.losses: list[KnownLoss] = []
+        self.operator_elects = False
+        """From now on an operator may: elections on a lossy basis are nobody's fault."""
+        self.placed_by_hand: set[str] = set()
+        """Topics whose creator said which brokers get their replicas."""
+        self.hurt: set[str] = set()
+        """Machines on which a log directory has failed, while it was in use or as it was closed: then one directory has
+        no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/internals/design.md,
+        the clean-shutdown file).
+        """
+        self._lineages: dict[Key, Lineage] = {}
+        self._process_of: dict[Uuid, Process] = {}
+        """Who ran as which incarnation."""
+
+    def broken(self, rule: str, sentence: str) -> NoReturn:
+        raise Violation(rule, sentence)
+
+    def must_not(self, rule: str, sentence: str | None, partition: str = "") -> None:
         if sentence is not None:
-            return Finding(T15, sentence)
-    return _judge_loss(lineage, election, witnesses, kept_end)
+            self.broken(rule, f"{partition}: {sentence}" if partition else sentence)
+
+    # partitions
+
+    def lineages(self) -> list[tuple[Key, Lineage]]:
+        return sorted(self._lineages.items())
+
+    def lineage(self, key: Key) -> Lineage:
+        found = self._lineages.get(key)
+        if found is None:
+            topic = self.image.topics.get(key[0])
+            name = partition_name(topic.name if topic else "deleted", key[1], key[0])
+            found = self._lineages[key] = Lineage(name)
+        return found
+
+    # brokers
+
+    def running_brokers(self) -> Iterator[tuple[Machine, Node]]:
+        for machine in self.cluster.all_machines:
+            node = machine.running
+            if node is not None and machine.config.is_broker:
+                yield machine, node
+
+    def saw(self, machine: Machine, node: Node) -> None:
+        incarnation = node.broker.lifecycle.incarnation_id
+        if incarnation not in self._process_of and machine.process is not None:
+            self._process_of[incarnation] = machine.process
+
+    def runs_as_registered(self, broker: BrokerId, node: Node) -> bool:
+        registered = self.image.brokers.get(broker)
+        return registered is not None and registered.incarnation_id == node.broker.lifecycle.incarnation_id
+
+    def ended_cleanly(self, incarnation: Uuid) -> bool:
+        """Also of one that nobody saw, and of one that runs."""
+        ended = self._process_of.get(incarnation)
+        return ended is None or ended.exit is None or _was_clean(ended)
+
+    def is_whole(self, broker: BrokerId) -> bool:
+        """Its disk has lost nothing since it was registered: the process that was has ended cleanly, and what runs now
+        was started right after it.
+        """
+        registered = self.image.brokers.get(broker)
+        ended = None if registered is None else self._process_of.get(registered.incarnation_id)
+        machine = self.cluster.broker(broker)
+        now = machine.process
+        if machine.name in self.hurt or ended is None or now is None:
+            return False
+        return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
+
+    def started_whole(self, machine: Machine, former: Process | None) -> bool:
+        """What runs there was started right after `former` had stopped cleanly."""
+        now = machine.process
+        if now is None or former is None or machine.name in self.hurt:
+            return False
+        return now.number == former.number + 1 and _was_clean(former)
+
+    def check_member(
+        self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, lineage: Lineage
+    ) -> None:
+        """T4, of a broker whose registered incarnation is the one that runs; and whether it has caught up (T11)."""
+        if lineage.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
+            return
+        self.must_not("T4", t4_member_holds_what_is_committed(me, state, lineage.true, partition.log), lineage.name)
+        self.may_have_caught_up(me, partition, lineage)
+
+    def may_have_caught_up(self, me: BrokerId, partition: Partition, lineage: Lineage) -> None:
+        if me in lineage.not_caught_up and _holds_everything(partition, lineage):
+            del lineage.not_caught_up[me]
 
 
-def _lost_what_it_answered(election: ElectionBasis, winner: Witness) -> bool:
-    """It lost power between its answer and the election, which no controller can know. It never leads by that election:
-    its next registration is unclean, and the others are asked again.
-    """
-    return not winner.reachable and any(
-        answer.answered and _answer_is_true(answer, winner.log) is not None
-        for answer in election.replicas
-        if answer.broker == election.leader
-    )
+def _holds_everything(partition: Partition, lineage: Lineage) -> bool:
+    log, true = partition.log, lineage.true
+    if log.log_end_offset < true.offset or partition.role is ReplicaRole.IDLE:
+        return False
+    return true.offset == 0 or log.epochs.epoch_for_offset(true.offset - 1) == true.epoch
 
 
-def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
-    held = (last_written_epoch(log), log.log_end_offset)
-    told = (answer.last_written_epoch, answer.end_offset)
-    if held != told:
-        return f"broker {answer.broker} is said to hold (epoch, end) {told}, and holds {held}"
-    return None
-
-
-def _judge_loss(
-    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, Witness], kept_end: int
-) -> Finding | None:
-    loss = loss_of(election.leader, election.replicas)
-    answered = {answer.broker for answer in election.replicas if answer.answered}
-    for broker, witness in sorted(witnesses.items()):
-        held_end = lineage.common_end(witness.log)
-        if held_end <= kept_end:
-            continue
-        lacks = (
-            f"broker {election.leader} was elected ({election.basis.value}) with what was committed up to {kept_end}; "
-            f"broker {broker} has it up to {held_end}"
-        )
-        if election.basis is Basis.RECOVERED and witness.reachable and broker in answered:
-            return Finding(CHOICE, f"{lacks}, and had answered")
-        if loss.end_offset is not None and loss.end_offset < held_end:
-            return Finding(REPORT, f"{lacks}; the report ends at {loss.end_offset}")
-        if loss.first_offset is not None and loss.first_offset > kept_end:
-            return Finding(REPORT, f"{lacks}; the report begins at {loss.first_offset}")
-    return None
-
-
-def last_written_epoch(log: LogView) -> int:
-    """Of the last record; -1 for an empty log."""
-    if log.log_end_offset <= log.log_start_offset:
-        return -1
-    return log.epochs.epoch_for_offset(log.log_end_offset - 1)
+def _was_clean(process: Process) -> bool:
+    """It ended with nothing left to write: also where it refused to follow older metadata, or was killed after that."""
+    exit = process.exit
+    if exit is None:
+        return False
+    return exit.finished or (exit.kind == "stopped" and (exit.code == 0 or OLDER_METADATA in exit.reason))

@@ -15,10 +15,10 @@ from random import Random
 
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.bystander import Key
 from heirlog.sim.clients.admin import BALANCED, STRATEGY
 from heirlog.sim.clients.pipelined import PipelinedProducer
-from heirlog.sim.plan import Plan
+from heirlog.sim.oracle import Key
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, STOP, Script
 from heirlog.sim.stage import TOPIC, Stage
 
@@ -30,8 +30,8 @@ ACKS_ALL_LIMIT_MS = 1000
 # every node loses power
 
 
-def whole_power_cut_plan(random: Random) -> Plan:
-    return Plan(
+def whole_power_cut_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=random.randrange(1, 3),
         idempotent=bool(random.randrange(0, 2)),
         leader_acks=bool(random.randrange(0, 2)),
@@ -71,8 +71,8 @@ def whole_power_cut(stage: Stage) -> None:
 # every node stops cleanly, and starts in the wrong order
 
 
-def wrong_order_plan(random: Random) -> Plan:
-    return Plan(
+def wrong_order_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=random.randrange(1, 3),
         idempotent=bool(random.randrange(0, 2)),
         leader_acks=False,
@@ -146,7 +146,7 @@ def _end_while_registering(script: Script, broker: BrokerId) -> None:
     cluster, name, random = script.cluster, f"broker-{broker}", script.random
 
     def is_registered() -> bool:
-        node, known = cluster.broker(broker).running, script.stage.checker.truth.image.brokers.get(broker)
+        node, known = cluster.broker(broker).running, script.stage.checker.committed.image.brokers.get(broker)
         return (
             node is not None
             and known is not None
@@ -162,8 +162,8 @@ def _end_while_registering(script: Script, broker: BrokerId) -> None:
 # batches that are repeated
 
 
-def repeated_plan(random: Random) -> Plan:
-    return Plan(
+def repeated_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=1,
         min_isr=2,
         idempotent=False,
@@ -208,8 +208,8 @@ def repeated_batches(stage: Stage) -> None:
 DIRECTORIES = ("/data/a", "/data/b", "/data/c")
 
 
-def failed_directory_plan(random: Random) -> Plan:
-    return Plan(
+def failed_directory_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=3,
         min_isr=random.randrange(1, 3),
         leader_acks=False,
@@ -237,9 +237,9 @@ def failed_directory(stage: Stage) -> None:
     name, how = f"broker-{follower}", ("flush", "dead", "full")[random.randrange(0, 3)]
     cluster.say(f"break {name} {directory} {how}")
     cluster.machines.disk(name).break_at(directory, how)
-    bystander, history = stage.checker.bystander, stage.history
-    script.until("the directory is offline", lambda: name in bystander.hurt)
-    failed_ms, lineage = history.now_ms(), bystander.lineage(key).name
+    oracle, history = stage.checker.oracle, stage.history
+    script.until("the directory is offline", lambda: name in oracle.hurt)
+    failed_ms, lineage = history.now_ms(), oracle.lineage(key).name
     script.until(
         f"acks=all continues in {lineage}",
         lambda: any(one.partition == lineage and one.time_ms >= failed_ms for one in history.acknowledged[-100:]),

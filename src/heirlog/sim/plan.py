@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Plan:
+class RunPlan:
     """What a scenario asks the run to set up."""
 
     elr: bool = True

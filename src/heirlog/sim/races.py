@@ -16,7 +16,7 @@ from random import Random
 from heirlog.broker.partition import Partition
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import PREFERRED, Operator, reassignment
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, Script
 from heirlog.sim.stage import TOPIC, Stage
 
@@ -26,8 +26,8 @@ SLOW_US = 1_700_000
 """A's request is under way for longer than it takes A to hear that C is fenced, and C to come back."""
 
 
-def overtaken_plan(random: Random) -> Plan:
-    return Plan(
+def overtaken_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=1,
         min_isr=1,
         idempotent=False,
@@ -80,8 +80,8 @@ def _commits_without(script: Script, broker: BrokerId) -> bool:
     return leader is not None and follower is not None and leader.high_watermark > follower.log.log_end_offset
 
 
-def jump_plan(random: Random) -> Plan:
-    return Plan(
+def jump_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=1,
         idempotent=False,
         leader_acks=True,

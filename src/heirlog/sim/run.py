@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from heirlog.sim import guards
-from heirlog.sim.bystander import Violation
 from heirlog.sim.history import Finding
+from heirlog.sim.oracle import Violation
 from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.stage import Stage
 from heirlog.sim.world import World
 
 
 @dataclass(slots=True)
-class Report:
+class RunReport:
     seed: int
     scenario: str
     without_guard: int | None
@@ -73,7 +73,7 @@ class Report:
 
 def run_seed(
     seed: int, *, without_guard: int | None = None, scenario: str = "swarm", elr: bool | None = None, wire: bool = False
-) -> Report:
+) -> RunReport:
     """Run one seed to its end or to the first violation."""
     chosen = SCENARIOS[scenario]
     plan = chosen.plan(World(seed).stream("plan"))
@@ -113,11 +113,11 @@ def _uncollected() -> Iterator[None]:
 
 def _report(
     stage: Stage, scenario: str, without_guard: int | None, violation: Finding | None, traced: list[str]
-) -> Report:
+) -> RunReport:
     world = stage.world
     counters = Counter(world.counters)
     counters["truncation"] = counters.get("log.log-truncated", 0)
-    return Report(
+    return RunReport(
         seed=stage.seed,
         scenario=scenario,
         without_guard=without_guard,

@@ -19,12 +19,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from heirlog.broker.isr import PendingExpand
-from heirlog.metadata.state import PartitionState
+from heirlog.broker.isr import PendingExpandIsr
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
 from heirlog.sim import broken_disks, older_metadata, outages, races, swarms, switches
-from heirlog.sim.faults import Mix
-from heirlog.sim.plan import Plan
+from heirlog.sim.nemesis import FaultMix
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.stage import Stage
 from heirlog.sim.swarms import calm, disturb
@@ -36,15 +36,15 @@ STEP_LIMIT_MS = 30_000
 class Scenario:
     """`plan` draws what the stage looks like, `play` acts on it."""
 
-    plan: Callable[[Random], Plan]
+    plan: Callable[[Random], RunPlan]
     play: Callable[[Stage], None]
 
 
 # last replica standing
 
 
-def _drill_plan(random: Random) -> Plan:
-    return Plan(
+def _drill_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=random.randrange(1, 3),
         idempotent=bool(random.randrange(0, 2)),
         batch_records=random.randrange(5, 20),
@@ -54,7 +54,9 @@ def _drill_plan(random: Random) -> Plan:
 
 def _last_replica_standing(stage: Stage) -> None:
     random, cluster = stage.random, stage.cluster
-    disturb(stage, Mix(1, 1, {}, (0.0, 0.0, 0.002)[random.randrange(0, 3)], (0.0, 0.0, 0.002)[random.randrange(0, 3)]))
+    disturb(
+        stage, FaultMix(1, 1, {}, (0.0, 0.0, 0.002)[random.randrange(0, 3)], (0.0, 0.0, 0.002)[random.randrange(0, 3)])
+    )
     order = [1, 2, 3]
     random.shuffle(order)
     a, b, c = (BrokerId(broker) for broker in order)
@@ -92,22 +94,22 @@ def _stop_and_wait(stage: Stage, broker: BrokerId) -> None:
     stage.wait(f"{name} has stopped", lambda: not stage.cluster.is_up(name), STEP_LIMIT_MS)
 
 
-def _states(stage: Stage) -> list[PartitionState]:
-    partitions = stage.checker.truth.image.partitions
+def _states(stage: Stage) -> list[PartitionRegistration]:
+    partitions = stage.checker.committed.image.partitions
     return [state for _, each in sorted(partitions.items()) for _, state in sorted(each.items())]
 
 
-def _wait_states(stage: Stage, what: str, holds: Callable[[PartitionState], bool]) -> None:
+def _wait_states(stage: Stage, what: str, holds: Callable[[PartitionRegistration], bool]) -> None:
     stage.wait(what, lambda: all(holds(state) for state in _states(stage)), STEP_LIMIT_MS)
 
 
 # KIP-903
 
 
-def _race_plan(random: Random) -> Plan:
+def _race_plan(random: Random) -> RunPlan:
     # the leader's session must outlive a short cut of its way to the controller
     config = {"broker.session.timeout.ms": "9000"}
-    return Plan(
+    return RunPlan(
         partitions=1, idempotent=False, leader_acks=False, batch_records=random.randrange(10, 30), config=config
     )
 
@@ -129,7 +131,7 @@ def _kip_903_race(stage: Stage) -> None:
     cluster.block(victim, keeper)
     cluster.start(victim)
     stage.wait(f"{keeper} knows that {victim} is unfenced", lambda: _knows_of(stage, leader, follower), STEP_LIMIT_MS)
-    brokers = stage.checker.truth.image.brokers
+    brokers = stage.checker.committed.image.brokers
     cluster.say(f"partition {keeper}>{controller}, heal {victim}>{keeper}")
     cluster.block(keeper, controller)
     cluster.heal(victim, keeper)
@@ -156,7 +158,7 @@ def _knows_of(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
     """The follower's registration is the one that the controllers committed last, and it is unfenced."""
     node = stage.cluster.broker(leader).running
     known = None if node is None else node.image.brokers.get(follower)
-    now = stage.checker.truth.image.brokers[follower]
+    now = stage.checker.committed.image.brokers[follower]
     return known is not None and known.epoch == now.epoch and not known.fenced and not now.fenced
 
 
@@ -165,7 +167,7 @@ def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
     if node is None:
         return False
     return any(
-        isinstance(partition.isr, PendingExpand) and partition.isr.added == follower
+        isinstance(partition.isr, PendingExpandIsr) and partition.isr.added == follower
         for partition in node.broker.replicas.all_partitions()
     )
 
@@ -173,8 +175,8 @@ def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
 # the controller's disk
 
 
-def _controller_plan(random: Random) -> Plan:
-    return Plan(partitions=2, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20))
+def _controller_plan(random: Random) -> RunPlan:
+    return RunPlan(partitions=2, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20))
 
 
 def _controller_power_cut(stage: Stage) -> None:
@@ -197,8 +199,8 @@ def _controller_power_cut(stage: Stage) -> None:
 
 
 def _more_is_committed(stage: Stage) -> Callable[[], bool]:
-    end = stage.checker.truth.end
-    return lambda: stage.checker.truth.end > end
+    end = stage.checker.committed.end
+    return lambda: stage.checker.committed.end > end
 
 
 SCENARIOS: Mapping[str, Scenario] = {

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.bystander import Key, Violation
 from heirlog.sim.clients.admin import Operator
+from heirlog.sim.oracle import Key, Violation
 from heirlog.sim.stage import TOPIC, Stage
 
 STEP_LIMIT_MS = 30_000
@@ -39,16 +39,16 @@ class Script:
 
     # looking
 
-    def states(self) -> list[tuple[Key, PartitionState]]:
+    def states(self) -> list[tuple[Key, PartitionRegistration]]:
         """Of the topic, as the controllers committed them."""
-        image = self.stage.checker.truth.image
+        image = self.stage.checker.committed.image
         topic_id = image.topic_ids.get(TOPIC)
         if topic_id is None:
             return []
         return [((topic_id, index), state) for index, state in sorted(image.partitions[topic_id].items())]
 
     @property
-    def state(self) -> PartitionState:
+    def state(self) -> PartitionRegistration:
         """Of its first partition."""
         return self.states()[0][1]
 
@@ -111,7 +111,7 @@ class Script:
     def is_unfenced(self, broker: BrokerId) -> bool:
         """That the incarnation that runs is registered and unfenced."""
         node = self.cluster.broker(broker).running
-        known = self.stage.checker.truth.image.brokers.get(broker)
+        known = self.stage.checker.committed.image.brokers.get(broker)
         return (
             node is not None
             and known is not None

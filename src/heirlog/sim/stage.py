@@ -15,10 +15,9 @@ from random import Random
 
 from heirlog.client.offsets import TopicPartition
 from heirlog.metadata.image import ELR_VERSION, RECOVERY_VERSION
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import BrokerId
-from heirlog.sim import groups, history
-from heirlog.sim.bystander import Violation
+from heirlog.sim import group_history, history
 from heirlog.sim.checker import Checker
 from heirlog.sim.clients.admin import (
     NONE,
@@ -36,14 +35,15 @@ from heirlog.sim.clients.consumer import Consumer
 from heirlog.sim.clients.member import Member, OffsetsReader
 from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.clients.producer import ACKS_ALL, Producer
-from heirlog.sim.cluster import RECOVERY_MANAGER, Cluster
-from heirlog.sim.compacted import lost_key
+from heirlog.sim.cluster import RECOVERY_MANAGER, SimCluster
+from heirlog.sim.compaction_checker import lost_key
 from heirlog.sim.disk import SimDisk
-from heirlog.sim.groups import GroupBook
-from heirlog.sim.history import Acknowledged, Finding, History, Observed
+from heirlog.sim.group_history import GroupHistory
+from heirlog.sim.history import AcknowledgedRecord, Finding, History, Observed
 from heirlog.sim.invariants import t12_latest_was_known
-from heirlog.sim.plan import Plan
-from heirlog.sim.reports import unreported
+from heirlog.sim.loss_report_checker import unreported
+from heirlog.sim.oracle import Violation
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.world import World
 
 TOPIC = "t"
@@ -73,12 +73,12 @@ AUDIT_LIMIT_MS = 20_000
 class Stage:
     """A cluster with clients and a checker; scenarios act on it."""
 
-    def __init__(self, seed: int, plan: Plan) -> None:
+    def __init__(self, seed: int, plan: RunPlan) -> None:
         self.seed = seed
         self.plan = plan
         self.world = World(seed)
         self.random: Random = self.world.stream("scenario")
-        self.cluster = Cluster(
+        self.cluster = SimCluster(
             self.world,
             brokers=plan.brokers,
             elr=plan.elr,
@@ -94,7 +94,7 @@ class Stage:
         self.checker = Checker(self.cluster, self.history)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
-        self.book = GroupBook(GROUP)
+        self.book = GroupHistory(GROUP)
         self.members: list[Member] = []
         self.churn: TopicChurn | None = None
         self._admins: list[Client] = []
@@ -139,7 +139,7 @@ class Stage:
             TOPIC: {"min.insync.replicas": str(self.plan.min_isr), **self.plan.topic_config},
             COMPACTED: COMPACTED_CONFIG,
         }
-        self.checker.bystander.placed_by_hand.update(assignments)
+        self.checker.oracle.placed_by_hand.update(assignments)
         maker = self.cluster.run_client(
             "admin", lambda env: TopicMaker(env, "admin", self.cluster.bootstrap, assignments, configs)
         )
@@ -233,11 +233,11 @@ class Stage:
     # looking
 
     def all_unfenced(self) -> bool:
-        brokers = self.checker.truth.image.brokers
+        brokers = self.checker.committed.image.brokers
         return len(brokers) == len(self.cluster.broker_names) and not any(b.fenced for b in brokers.values())
 
     def all_led_and_whole(self) -> bool:
-        states = [state for each in self.checker.truth.image.partitions.values() for state in each.values()]
+        states = [state for each in self.checker.committed.image.partitions.values() for state in each.values()]
         return self.all_unfenced() and all(
             state.leader >= 0 and len(state.isr) == len(state.replicas) and not state.is_reassigning for state in states
         )
@@ -254,8 +254,8 @@ class Stage:
         """Of a machine that is down; nothing that it held is excused from being elsewhere."""
         self.cluster.replace_disk(name)
         self._replaced.add(self.cluster.machine(name).node_id)
-        self.checker.bystander.hurt.add(name)
-        self.checker.custody.disk_replaced(name)
+        self.checker.oracle.hurt.add(name)
+        self.checker.disk_checker.disk_replaced(name)
 
     # ending
 
@@ -309,29 +309,29 @@ class Stage:
             if not forgotten:
                 return
             self.cluster.say(f"an operator elects leaders of {forgotten}")
-            self.checker.bystander.operator_elects = True
+            self.checker.oracle.operator_elects = True
             operator.elect_once(forgotten)
 
     def _all_registered(self) -> bool:
         """Every broker; one that has just been started does not count as running yet."""
-        bystander = self.checker.bystander
-        running = list(bystander.running_brokers())
+        oracle = self.checker.oracle
+        running = list(oracle.running_brokers())
         return (
             self.all_unfenced()
             and len(running) == len(self.cluster.broker_names)
-            and all(bystander.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
+            and all(oracle.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
         )
 
     def _forgotten(self) -> list[TopicPartition]:
         """The partitions that wait for an operator."""
-        image = self.checker.truth.image
+        image = self.checker.committed.image
         found: list[TopicPartition] = []
         for topic_id, partitions in sorted(image.partitions.items()):
             topic = image.topics[topic_id].name
             found += [(topic, index) for index, state in sorted(partitions.items()) if self._is_forgotten(topic, state)]
         return found
 
-    def _is_forgotten(self, topic: str, state: PartitionState) -> bool:
+    def _is_forgotten(self, topic: str, state: PartitionRegistration) -> bool:
         if state.isr or state.elr:
             return False
         if state.last_known_elr and all(broker in self._replaced for broker in state.last_known_elr):
@@ -365,8 +365,8 @@ class Stage:
         self._audit_group()
         if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):
             raise Violation("T14", self.checker.misplaced() or "")
-        if not self.cluster.run_until(lambda: unreported(self.checker.bystander) is None, REPORT_LIMIT_MS):
-            raise Violation("loss-report", unreported(self.checker.bystander) or "")
+        if not self.cluster.run_until(lambda: unreported(self.checker.oracle) is None, REPORT_LIMIT_MS):
+            raise Violation("loss-report", unreported(self.checker.oracle) or "")
         auditor = self._reader(AUDITOR, list(self.topics()))
         ends = self._ends()
         self.wait(
@@ -400,7 +400,7 @@ class Stage:
     def _ends(self) -> dict[str, int]:
         """Of what clients read, in the topics that are there now."""
         ends = {}
-        image = self.checker.truth.image
+        image = self.checker.committed.image
         for key, lineage in self.checker.lineages():
             state, topic = image.partition(*key), image.topics.get(key[0])
             if state is None or topic is None or topic.name not in self.topics():
@@ -435,7 +435,7 @@ class Stage:
             *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed, losses=losses),
             *history.poll_skip((one for one in seen.observed if not _is_compacted(one)), losses),
-            *groups.findings(self.book, losses),
+            *group_history.findings(self.book, losses),
         ]
         self._count()
         unreadable = [one for one in self._unreadable() if not one.partition.startswith(f"{REMADE}-")]
@@ -455,7 +455,7 @@ class Stage:
             if sentence is not None:
                 yield Finding("T12", f"{answer.partition}: {sentence}")
 
-    def _was_read(self, one: Acknowledged) -> bool:
+    def _was_read(self, one: AcknowledgedRecord) -> bool:
         """From beginning to end by somebody. Whoever was reading when a lossy election gave offsets out anew may have
         jumped over some, and nobody can read a deleted topic once more.
         """
@@ -474,7 +474,7 @@ class Stage:
         """Acknowledged records that nobody can read in the end, excused or not; of topics that are not compacted."""
         return len(self._unreadable())
 
-    def _unreadable(self) -> list[Acknowledged]:
+    def _unreadable(self) -> list[AcknowledgedRecord]:
         readable = {
             (one.partition, one.value)
             for one in self.history.observed
@@ -487,5 +487,5 @@ class Stage:
         ]
 
 
-def _is_compacted(one: Acknowledged | Observed) -> bool:
+def _is_compacted(one: AcknowledgedRecord | Observed) -> bool:
     return one.partition.startswith(f"{COMPACTED}-")

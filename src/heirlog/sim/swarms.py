@@ -1,10 +1,10 @@
 """Swarms: each seed draws its own cluster, its own clients and its own mix of faults.
 
-swarm            a mix of everything in `heirlog.sim.faults`
+swarm            a mix of everything in `heirlog.sim.nemesis`
 moves            a swarm while replicas are reassigned, and disks replaced
 feature-levels   a swarm while the ELR is switched off and on
-outages          a swarm with faults of the whole cluster and starts that fail (`heirlog.sim.blackouts`); racks, in
-                 which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
+outages          a swarm with faults of the whole cluster and starts that fail (`heirlog.sim.cluster_nemesis`); racks,
+                 in which new topics are placed; files that differ from node to node; one seed in twenty has hundreds
                  of partitions
 """
 
@@ -16,12 +16,12 @@ from random import Random
 
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
-from heirlog.sim.blackouts import KINDS, Blackouts
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
 from heirlog.sim.clients.mover import Mover
 from heirlog.sim.cluster import RECOVERY_MANAGER
-from heirlog.sim.faults import Mix, Swarm, draw_mix
-from heirlog.sim.plan import Plan
+from heirlog.sim.cluster_nemesis import KINDS, ClusterNemesis
+from heirlog.sim.nemesis import FaultMix, Nemesis, draw_mix
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.stage import Stage
 
 SWARM_MS = 20_000
@@ -43,8 +43,8 @@ OTHER_CONFIGS = (
 """What one broker's file may say, and no other one's."""
 
 
-def swarm_plan(random: Random) -> Plan:
-    plan = Plan(
+def swarm_plan(random: Random) -> RunPlan:
+    plan = RunPlan(
         partitions=random.randrange(1, 4),
         min_isr=(1, 2, 2, 2, 3)[random.randrange(0, 5)],
         idempotent=bool(random.randrange(0, 2)),
@@ -60,7 +60,7 @@ def swarm_plan(random: Random) -> Plan:
     return plan
 
 
-def _draw_recovery(plan: Plan, random: Random) -> None:
+def _draw_recovery(plan: RunPlan, random: Random) -> None:
     """Three runs of four have the recovery manager; what its topic's strategy is, and how patient recoveries are."""
     plan.manager = bool(random.randrange(0, 4))
     if not plan.manager:
@@ -76,11 +76,11 @@ def swarm(stage: Stage) -> None:
     in_a_swarm(stage, draw_mix(random), random, lambda: stage.cluster.run_for(SWARM_MS))
 
 
-def in_a_swarm(stage: Stage, mix: Mix, random: Random, meanwhile: Callable[[], None]) -> None:
+def in_a_swarm(stage: Stage, mix: FaultMix, random: Random, meanwhile: Callable[[], None]) -> None:
     """`meanwhile` runs the cluster while faults strike."""
     disturb(stage, mix)
-    swarm = Swarm(stage.cluster, mix, random)
-    blackouts = Blackouts(stage.cluster, random, swarm)
+    swarm = Nemesis(stage.cluster, mix, random)
+    blackouts = ClusterNemesis(stage.cluster, random, swarm)
     swarm.others = dict.fromkeys(KINDS, blackouts.strike)
     swarm.start()
     meanwhile()
@@ -90,7 +90,7 @@ def in_a_swarm(stage: Stage, mix: Mix, random: Random, meanwhile: Callable[[], N
     calm(stage)
 
 
-def disturb(stage: Stage, mix: Mix) -> None:
+def disturb(stage: Stage, mix: FaultMix) -> None:
     """The network loses messages and resets connections, as the mix says."""
     names = stage.cluster.all_machines
     for one in names:
@@ -112,7 +112,7 @@ def calm(stage: Stage) -> None:
 # replicas that move
 
 
-def moves_plan(random: Random) -> Plan:
+def moves_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.brokers = random.randrange(4, 6)
     return plan
@@ -141,7 +141,7 @@ def moves(stage: Stage) -> None:
 # features that come and go
 
 
-def feature_plan(random: Random) -> Plan:
+def feature_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.feature_changes = True
     return plan
@@ -158,7 +158,7 @@ def feature_levels(stage: Stage) -> None:
 # the whole cluster
 
 
-def outages_plan(random: Random) -> Plan:
+def outages_plan(random: Random) -> RunPlan:
     plan = swarm_plan(random)
     plan.pipelined = bool(random.randrange(0, 2))
     if not random.randrange(0, 3):

@@ -12,13 +12,13 @@ from random import Random
 from heirlog.metadata.image import RECOVERY_VERSION
 from heirlog.sim.clients.admin import feature_level
 from heirlog.sim.cluster import RECOVERY_MANAGER
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
 from heirlog.sim.stage import Stage
 
 
-def manager_switch_plan(random: Random) -> Plan:
+def manager_switch_plan(random: Random) -> RunPlan:
     return plans.keeps(random)
 
 
@@ -56,7 +56,7 @@ def manager_switch(stage: Stage) -> None:
 def _switch(script: Script, *, on: bool) -> None:
     response = script.ask(feature_level(RECOVERY_VERSION, int(on)))
     script.expect(response.error_code == 0, f"the recovery manager can be switched: {response!r}")
-    script.until("the switch is committed", lambda: script.stage.checker.truth.image.recovery_manager_enabled is on)
+    script.until("the switch is committed", lambda: script.stage.checker.committed.image.recovery_manager_enabled is on)
 
 
 def _switch_in_the_file(script: Script, *, on: bool) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from heirlog.env import Buffer, Files
-from heirlog.storage.turns import Turns
+from heirlog.storage.open_files import OpenFileLimit
 
 OnDurable: TypeAlias = Callable[[OSError | None], None]
 
@@ -74,12 +74,12 @@ def replace_file(
 
 
 class AtomicFile:
-    __slots__ = ("_busy", "_closed", "_directory", "_files", "_name", "_next", "_running", "_turns", "_waiting")
+    __slots__ = ("_busy", "_closed", "_directory", "_files", "_name", "_next", "_open_files", "_running", "_waiting")
 
-    def __init__(self, files: Files, directory: str, name: str, turns: Turns | None = None) -> None:
-        """turns: shared by the many files of a kind that a directory has."""
+    def __init__(self, files: Files, directory: str, name: str, open_files: OpenFileLimit | None = None) -> None:
+        """open_files: shared by the many files of a kind that a directory has."""
         self._files = files
-        self._turns = turns or Turns()
+        self._open_files = open_files or OpenFileLimit()
         self._directory = directory
         self._name = name
         self._busy = False
@@ -117,23 +117,23 @@ class AtomicFile:
     def _begin(self) -> None:
         """Raises OSError if it is its turn at once and the temporary file cannot be written."""
         self._busy = True
-        if self._turns.take(self._granted):
+        if self._open_files.acquire(self._granted):
             try:
                 self._open()
             except OSError:
                 self._busy = False
-                self._turns.give_back()
+                self._open_files.release()
                 raise
 
     def _granted(self) -> None:
         if self._closed:
-            self._turns.give_back()
+            self._open_files.release()
             return
         try:
             self._open()
         except OSError as error:
             self._running, self._waiting, self._next = self._waiting, [], None
-            self._turns.give_back()
+            self._open_files.release()
             self._ended(error)
 
     def _open(self) -> None:
@@ -142,7 +142,7 @@ class AtomicFile:
         self._running, self._waiting, self._next = self._waiting, [], None
 
     def _flushed(self) -> bool:
-        self._turns.give_back()
+        self._open_files.release()
         return not self._closed
 
     def _ended(self, error: OSError | None) -> None:

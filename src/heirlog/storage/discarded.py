@@ -36,14 +36,14 @@ FOR_EVER = -1
 OnKept = Callable[[OSError | None], None]
 
 
-class Limits(NamedTuple):
+class DiscardedLimits(NamedTuple):
     max_bytes: int
     min_free_bytes: int
     retention_ms: int
     """FOR_EVER: only the other two count."""
 
 
-class Kept(NamedTuple):
+class DiscardedFile(NamedTuple):
     """One file. The oldest sorts first."""
 
     modified_ms: int
@@ -67,17 +67,19 @@ def parse_file_name(name: str) -> tuple[int, int] | None:
 class Discarded:
     """What one log directory keeps. The first question reads what is there; from then on it is known."""
 
-    def __init__(self, files: Files, path: str, partition_dirs: Callable[[], Iterable[str]], limits: Limits) -> None:
+    def __init__(
+        self, files: Files, path: str, partition_dirs: Callable[[], Iterable[str]], limits: DiscardedLimits
+    ) -> None:
         self._files = files
         self._path = path
         self._partition_dirs = partition_dirs
         self._limits = limits
-        self._kept: dict[str, Kept] | None = None
+        self._kept: dict[str, DiscardedFile] | None = None
         self._kept_bytes = 0
         self._reserved_bytes = 0
 
     @property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[DiscardedFile]:
         """Oldest first. Raises OSError."""
         return sorted(self._known().values())
 
@@ -87,13 +89,13 @@ class Discarded:
         self._known()
         return self._kept_bytes + self._reserved_bytes
 
-    def _known(self) -> dict[str, Kept]:
+    def _known(self) -> dict[str, DiscardedFile]:
         if self._kept is None:
             self._kept = {kept.path: kept for directory in self._partition_dirs() for kept in self._read(directory)}
             self._kept_bytes = sum(kept.size for kept in self._kept.values())
         return self._kept
 
-    def _read(self, partition_dir: str) -> Iterable[Kept]:
+    def _read(self, partition_dir: str) -> Iterable[DiscardedFile]:
         directory = f"{partition_dir}/{DIRECTORY}"
         if not self._files.is_dir(directory):
             return
@@ -105,10 +107,10 @@ class Discarded:
             elif parse_file_name(name) is not None:
                 yield self._stat(path)
 
-    def _stat(self, path: str) -> Kept:
+    def _stat(self, path: str) -> DiscardedFile:
         file = self._files.open(path)
         try:
-            return Kept(self._files.modified_ms(path), path, file.size)
+            return DiscardedFile(self._files.modified_ms(path), path, file.size)
         finally:
             file.close()
 
@@ -163,7 +165,7 @@ class Discarded:
         while known and not enough():
             self._drop(min(known.values()))
 
-    def _drop(self, kept: Kept) -> None:
+    def _drop(self, kept: DiscardedFile) -> None:
         del self._known()[kept.path]
         self._kept_bytes -= kept.size
         # its topic may have taken it along
@@ -171,7 +173,7 @@ class Discarded:
             self._files.unlink(kept.path)
 
 
-class Copy:
+class DiscardedCopy:
     """One range of a log on its way into a file.
 
         begin --step--> ... --step--> all there (or as much as has room) --finish--> durable under its name

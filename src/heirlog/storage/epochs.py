@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from heirlog.env import Files
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
 from heirlog.storage.checkpoints import parse_checkpoint, render_checkpoint
-from heirlog.storage.turns import Turns
+from heirlog.storage.open_files import OpenFileLimit
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
@@ -39,13 +39,15 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochCache:
     __slots__ = ("_as_read", "_epochs", "_file", "_is_behind", "_on_written", "_starts")
 
-    def __init__(self, files: Files, dir_path: str, on_written: OnDurable, turns: Turns | None = None) -> None:
+    def __init__(
+        self, files: Files, dir_path: str, on_written: OnDurable, open_files: OpenFileLimit | None = None
+    ) -> None:
         """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again.
 
         Nothing is written before `loaded`: half of what recovery finds out, made durable, would be trusted after the
         next crash by a recovery point that is older than this one.
         """
-        self._file = AtomicFile(files, dir_path, LEADER_EPOCH_CHECKPOINT, turns)
+        self._file = AtomicFile(files, dir_path, LEADER_EPOCH_CHECKPOINT, open_files)
         self._on_written = on_written
         self._epochs: list[int] = []
         self._starts: list[int] = []

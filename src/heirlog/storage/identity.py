@@ -16,7 +16,7 @@ from heirlog.env import Files
 from heirlog.protocol.types import Uuid, uuid_from_text, uuid_text
 from heirlog.storage.atomic import AtomicFile, OnDurable, read_file
 from heirlog.storage.errors import StorageFormatError
-from heirlog.storage.turns import Turns
+from heirlog.storage.open_files import OpenFileLimit
 
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
@@ -86,13 +86,13 @@ class PartitionMetadataFile:
     knows, and that is set aside as a stray.
     """
 
-    __slots__ = ("_closed", "_dir_path", "_files", "_turns", "_waiting", "topic_id")
+    __slots__ = ("_closed", "_dir_path", "_files", "_open_files", "_waiting", "topic_id")
 
-    def __init__(self, files: Files, dir_path: str, turns: Turns | None = None) -> None:
+    def __init__(self, files: Files, dir_path: str, open_files: OpenFileLimit | None = None) -> None:
         """A missing or damaged file leaves the topic id unknown: whoever knows it sets it again."""
         self._files = files
         self._dir_path = dir_path
-        self._turns = turns or Turns()
+        self._open_files = open_files or OpenFileLimit()
         self._closed = False
         self._waiting: list[OnDurable] = []
         self.topic_id: Uuid | None = parse_partition_metadata(read_file(files, self._path))
@@ -125,23 +125,23 @@ class PartitionMetadataFile:
         file.close()
         self.topic_id = topic_id
         self._waiting = [on_durable]
-        if self._turns.take(self._flush):
+        if self._open_files.acquire(self._flush):
             self._flush()
 
     def _flush(self) -> None:
         if self._closed:
-            self._turns.give_back()
+            self._open_files.release()
             return
         try:
             file = self._files.open(self._path)
         except OSError as error:
-            self._turns.give_back()
+            self._open_files.release()
             self._ended(error)
             return
 
         def flushed(error: OSError | None) -> None:
             file.close()
-            self._turns.give_back()
+            self._open_files.release()
             if self._closed:
                 return
             if error is None:

@@ -35,7 +35,7 @@ from heirlog.storage.timestamps import TimestampOffset, first_at_or_after, large
 from heirlog.storage.validation import check_client_batch
 
 
-class Appended(NamedTuple):
+class LogAppendInfo(NamedTuple):
     first_offset: int
     last_offset: int
     """first - 1 if nothing was appended."""
@@ -45,13 +45,13 @@ class Appended(NamedTuple):
     duplicate: bool
 
 
-class ReadResult(NamedTuple):
+class FetchDataInfo(NamedTuple):
     regions: list[Region]
     """Whole batches, valid as `Region` says."""
     size: int
 
 
-_NOTHING = ReadResult([], 0)
+_NOTHING = FetchDataInfo([], 0)
 
 
 def _end_of_empty(region: Region) -> int | None:
@@ -76,7 +76,7 @@ class Log(CutLog):
 
     # appending
 
-    def append_as_leader(self, records: bytearray | memoryview, leader_epoch: int, wall_ms: int) -> Appended:
+    def append_as_leader(self, records: bytearray | memoryview, leader_epoch: int, wall_ms: int) -> LogAppendInfo:
         """Append one producer's batch; offset and epoch are written into `records`.
 
         Raises LogError or InvalidBatch with Kafka's code, or OSError; nothing was appended then.
@@ -88,7 +88,7 @@ class Log(CutLog):
         if header.producer_id >= 0:
             original = self.producers.check(header)
             if original is not None:
-                return Appended(
+                return LogAppendInfo(
                     original.base_offset, original.last_offset, original.timestamp_ms, self.log_start_offset, True
                 )
         if config.compression is not None and config.compression != header.compression:
@@ -101,9 +101,9 @@ class Log(CutLog):
             rewrite_as_log_append_time(records, 0, header, wall_ms)
             append_time_ms = max_timestamp = wall_ms
         self._append(records, [header.stored_at(first, leader_epoch, max_timestamp)], wall_ms)
-        return Appended(first, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False)
+        return LogAppendInfo(first, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False)
 
-    def append_as_follower(self, records: Buffer, max_epoch: int) -> Appended:
+    def append_as_follower(self, records: Buffer, max_epoch: int) -> LogAppendInfo:
         """Append batches that have their offsets and epochs and continue this log.
 
         A batch cut off at the end, and everything from the first batch of an epoch above `max_epoch` on, is left out:
@@ -130,7 +130,7 @@ class Log(CutLog):
             expected, end = header.next_offset, position + header.size
         if headers:
             self._append(memoryview(records)[:end], headers, None)
-        return Appended(first, expected - 1, NO_TIMESTAMP, self.log_start_offset, False)
+        return LogAppendInfo(first, expected - 1, NO_TIMESTAMP, self.log_start_offset, False)
 
     def _append(self, data: Buffer, headers: list[BatchHeader], wall_ms: int | None) -> None:
         config = self.config
@@ -155,7 +155,7 @@ class Log(CutLog):
 
     # reading
 
-    def read(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> ReadResult:
+    def read(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """Whole batches, from the one that holds `offset` to at most `upto_offset`, out of one segment.
 
         `min_one`: the first batch comes even if it is larger than `max_bytes` (KIP-74). Raises OffsetOutOfRange.
@@ -180,9 +180,9 @@ class Log(CutLog):
                 end = segment.end_of_batch(start)
         if end <= start:
             return _NOTHING
-        return ReadResult([Region(segment.log, start, end - start)], end - start)
+        return FetchDataInfo([Region(segment.log, start, end - start)], end - start)
 
-    def read_for_client(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> ReadResult:
+    def read_for_client(self, offset: int, max_bytes: int, upto_offset: int, min_one: bool = True) -> FetchDataInfo:
         """As `read`, but never batches without records (the log cleaner's) alone where records follow them.
 
         To clients a batch without records is rare: kafkajs takes it for the end of the log and asks for the same offset

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heirlog.storage.cleaning.swap import Swap
 from heirlog.storage.errors import OffsetOutOfRange
 from heirlog.storage.log_files import LogFiles
-from heirlog.storage.producers import ProducerStates, remove_snapshots
+from heirlog.storage.producers import ProducerStateManager, remove_snapshots
 from heirlog.storage.recovery import at_once, drop
 from heirlog.storage.retention import count_deletable
 from heirlog.storage.segment import Segment
@@ -61,7 +61,7 @@ class CutLog(LogFiles):
         self._drop_segments(0)
         self._disposal.hurry()
         remove_snapshots(self._files, self.dir_path, lambda _: True)
-        self.producers = ProducerStates()
+        self.producers = ProducerStateManager()
         self._set_segments([Segment.create(self._files, self.dir_path, offset)])
         self.log_start_offset = self.log_end_offset = self.recovery_point = self._flush_requested = offset
         self._directory_dirty = True

@@ -33,8 +33,8 @@ from heirlog.storage.directory_checkpoints import DirectoryCheckpoints, TopicPar
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
+from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.recovery import Slices
-from heirlog.storage.turns import Turns
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
@@ -76,7 +76,7 @@ class LogDirectory:
         """Of `strays`, those that were checked, finished and closed since: only they may be brought back."""
         self._deleted: list[str] = []
         self._files = files
-        self._turns = Turns()
+        self._open_files = OpenFileLimit()
         self._loaded = False
 
     @classmethod
@@ -197,7 +197,7 @@ class LogDirectory:
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
-                turns=self._turns,
+                open_files=self._open_files,
             )
             if log.topic_id is None and recovery_point > 0:
                 # the id was durable before the recovery point rose: not a torn write, and the log has records
@@ -250,7 +250,7 @@ class LogDirectory:
             recovery_point=0,
             log_start_offset=0,
             wall_ms=0,
-            turns=self._turns,
+            open_files=self._open_files,
         )
         log.set_topic_id(topic_id)
         self._add(key, log)
@@ -336,7 +336,7 @@ class LogDirectory:
             recovery_point=0,
             log_start_offset=0,
             wall_ms=wall_ms,
-            turns=self._turns,
+            open_files=self._open_files,
         )
 
     def bring_back(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Log:
@@ -359,7 +359,7 @@ class LogDirectory:
             recovery_point=0,
             log_start_offset=0,
             wall_ms=wall_ms,
-            turns=self._turns,
+            open_files=self._open_files,
         )
         self._add((topic, stray.partition), log)
         return log

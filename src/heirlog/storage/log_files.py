@@ -25,11 +25,11 @@ from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
 from heirlog.storage.flushing import OnFlushed, PendingFlush
 from heirlog.storage.identity import PartitionMetadataFile
-from heirlog.storage.producers import ProducerStates, write_snapshot
+from heirlog.storage.open_files import OpenFileLimit
+from heirlog.storage.producers import ProducerStateManager, write_snapshot
 from heirlog.storage.recovery import Slices, at_once, load_segments, rebuild_producers
-from heirlog.storage.retention import Disposal
+from heirlog.storage.retention import SegmentDeletion
 from heirlog.storage.segment import Segment
-from heirlog.storage.turns import Turns
 
 FLUSHES_AT_ONCE = 2
 """One that the disk works on and one that covers what was appended since."""
@@ -39,7 +39,13 @@ class LogFiles:
     """What `Log` stands on: opened with `Log.open`."""
 
     def __init__(
-        self, files: Files, dir_path: str, topic: str, partition: int, config: LogConfig, turns: Turns | None = None
+        self,
+        files: Files,
+        dir_path: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        open_files: OpenFileLimit | None = None,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -54,8 +60,8 @@ class LogFiles:
         """From here on every batch was read when the log was opened; the log end after a clean stop."""
         self.cut_bytes = 0
         """How much of it recovery had to cut off then."""
-        self.epochs = LeaderEpochCache(files, dir_path, self._background_done, turns)
-        self.producers = ProducerStates()
+        self.epochs = LeaderEpochCache(files, dir_path, self._background_done, open_files)
+        self.producers = ProducerStateManager()
         self.failure: OSError | None = None
         self.on_start_moved: Callable[[], None] | None = None
         """Told when `increment_log_start` has moved the log start."""
@@ -70,10 +76,10 @@ class LogFiles:
         self._swap: Swap | None = None
         self._replaced: list[Swap] = []
         self._files = files
-        self._metadata_file = PartitionMetadataFile(files, dir_path, turns)
+        self._metadata_file = PartitionMetadataFile(files, dir_path, open_files)
         self._segments: list[Segment] = []
         self._bases: list[int] = []
-        self._disposal = Disposal(files, dir_path, self._background_done)
+        self._disposal = SegmentDeletion(files, dir_path, self._background_done)
         self._flushes: list[PendingFlush] = []
         self._flush_requested = 0
         self._unflushed_since_ms: int | None = None
@@ -95,9 +101,9 @@ class LogFiles:
         recovery_point: int,
         log_start_offset: int,
         wall_ms: int,
-        turns: Turns | None = None,
+        open_files: OpenFileLimit | None = None,
     ) -> Self:
-        """Load the log of an existing directory, or begin one in it. turns: those of all logs of a log directory.
+        """Load the log of an existing directory, or begin one in it. open_files: those of all logs of a log directory.
 
         `clean`: the last incarnation closed it after its last append; otherwise see `recovery.py`. Damage found where
         files were trusted makes it read everything. Raises OSError.
@@ -113,7 +119,7 @@ class LogFiles:
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
-                turns=turns,
+                open_files=open_files,
             )
         )
 
@@ -130,15 +136,15 @@ class LogFiles:
         recovery_point: int,
         log_start_offset: int,
         wall_ms: int,
-        turns: Turns | None = None,
+        open_files: OpenFileLimit | None = None,
     ) -> Slices[Self]:
         """As `open`, with a pause after each slice of a long log."""
-        log = cls(files, dir_path, topic, partition, config, turns)
+        log = cls(files, dir_path, topic, partition, config, open_files)
         try:
             yield from log._load(clean, recovery_point, log_start_offset, wall_ms)
         except InvalidBatch:
             log.close()
-            log = cls(files, dir_path, topic, partition, config, turns)
+            log = cls(files, dir_path, topic, partition, config, open_files)
             yield from log._load(False, 0, log_start_offset, wall_ms)
         return log
 

@@ -61,7 +61,7 @@ class ProducedBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class ProducerState:
+class ProducerStateEntry:
     __slots__ = ("batches", "epoch", "first_sequence", "last_timestamp")
 
     def __init__(self, epoch: int, last_timestamp: int, first_sequence: int) -> None:
@@ -72,13 +72,13 @@ class ProducerState:
         self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_REMEMBERED)
 
 
-class ProducerStates:
+class ProducerStateManager:
     """The producers of one partition."""
 
     __slots__ = ("producers",)
 
     def __init__(self) -> None:
-        self.producers: dict[int, ProducerState] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
         """The original if this is a repeat of one of the last five batches, None if it may be appended.
@@ -100,7 +100,7 @@ class ProducerStates:
             return None
         return self._check_sequence(header, state)
 
-    def _check_sequence(self, header: BatchHeader, state: ProducerState) -> ProducedBatch | None:
+    def _check_sequence(self, header: BatchHeader, state: ProducerStateEntry) -> ProducedBatch | None:
         if not state.batches:
             if header.base_sequence != 0 and state.epoch != NO_PRODUCER_EPOCH:
                 raise self._out_of_order(header, "the epoch begins at sequence 0")
@@ -136,7 +136,7 @@ class ProducerStates:
         delta, timestamp_ms, base_sequence = header[6], header[8], header[11]
         state = self.producers.get(header.producer_id)
         if state is None:
-            state = ProducerState(header.producer_epoch, timestamp_ms, base_sequence)
+            state = ProducerStateEntry(header.producer_epoch, timestamp_ms, base_sequence)
             self.producers[header.producer_id] = state
         elif state.epoch != header.producer_epoch:
             state.epoch = header.producer_epoch
@@ -186,7 +186,7 @@ class ProducerStates:
         return _HEAD.pack(_VERSION, crc32c(entries)) + entries
 
     @classmethod
-    def decode(cls, data: bytes) -> ProducerStates | None:
+    def decode(cls, data: bytes) -> ProducerStateManager | None:
         """None if this is not a whole snapshot."""
         if len(data) < _HEAD.size + _COUNT.size:
             return None
@@ -210,7 +210,7 @@ class ProducerStates:
         self, producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int
     ) -> None:
         base_sequence = advance_sequence(last_sequence, -offset_delta)
-        state = self.producers[producer_id] = ProducerState(epoch, timestamp_ms, base_sequence)
+        state = self.producers[producer_id] = ProducerStateEntry(epoch, timestamp_ms, base_sequence)
         if last_offset >= 0:
             state.batches.append(ProducedBatch(base_sequence, last_sequence, last_offset, offset_delta, timestamp_ms))
 
@@ -228,21 +228,21 @@ def snapshot_path(dir_path: str, offset: int) -> str:
     return f"{dir_path}/{offset:020d}{SNAPSHOT_SUFFIX}"
 
 
-def read_newest_snapshot(files: Files, dir_path: str, at_most: int) -> tuple[int, ProducerStates] | None:
+def read_newest_snapshot(files: Files, dir_path: str, at_most: int) -> tuple[int, ProducerStateManager] | None:
     """The newest usable snapshot at or below offset `at_most`. Torn ones are passed over: an older one only means that
     more of the log is read again."""
     for offset in reversed(snapshot_offsets(files, dir_path)):
         if offset > at_most:
             continue
         data = read_file(files, snapshot_path(dir_path, offset))
-        states = None if data is None else ProducerStates.decode(data)
+        states = None if data is None else ProducerStateManager.decode(data)
         if states is not None:
             return offset, states
     return None
 
 
 def write_snapshot(
-    files: Files, dir_path: str, offset: int, states: ProducerStates, on_flushed: Callable[[OSError | None], None]
+    files: Files, dir_path: str, offset: int, states: ProducerStateManager, on_flushed: Callable[[OSError | None], None]
 ) -> None:
     file = files.open(snapshot_path(dir_path, offset), create=True)
     file.truncate(0)

@@ -33,7 +33,7 @@ from heirlog.protocol.batch import InvalidBatch
 from heirlog.storage.cleaning.swap import complete_swaps
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
-from heirlog.storage.producers import ProducerStates, read_newest_snapshot, remove_snapshots
+from heirlog.storage.producers import ProducerStateManager, read_newest_snapshot, remove_snapshots
 from heirlog.storage.segment import Segment
 
 _INDEX_SUFFIXES = (".index", ".timeindex")
@@ -225,7 +225,7 @@ def drop(segments: list[Segment], first: int) -> None:
 
 def rebuild_producers(
     files: Files, dir_path: str, segments: Sequence[Segment], loaded_from: int, end_offset: int, *, trust_absence: bool
-) -> Slices[ProducerStates]:
+) -> Slices[ProducerStateManager]:
     """The state at `end_offset`, from the newest usable snapshot at or below `loaded_from` and the batches after it.
 
     Snapshots above are removed: what they summarise is gone or was scanned. `trust_absence`: after a clean stop no
@@ -234,8 +234,8 @@ def rebuild_producers(
     remove_snapshots(files, dir_path, lambda offset: offset > loaded_from)
     newest = read_newest_snapshot(files, dir_path, loaded_from)
     if newest is None and trust_absence:
-        return ProducerStates()
-    start, states = newest or (segments[0].base_offset, ProducerStates())
+        return ProducerStateManager()
+    start, states = newest or (segments[0].base_offset, ProducerStateManager())
     work_bytes = 0
     for i, segment in enumerate(segments):
         upper = segments[i + 1].base_offset if i + 1 < len(segments) else end_offset

@@ -60,7 +60,7 @@ def _too_old(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
     return wall_ms - newest_ms > config.retention_ms
 
 
-class Disposal:
+class SegmentDeletion:
     """Segments on their way out. Their files stay open until they are unlinked: a reader may hold a region."""
 
     __slots__ = ("_busy", "_closed", "_dir_path", "_files", "_on_done", "_waiting")

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from heirlog.broker.groups.group import Group, GroupState
-from heirlog.broker.groups.membership import Limits, Membership
+from heirlog.broker.groups.group import ClassicGroup, GroupState
+from heirlog.broker.groups.membership import GroupLimits, Membership
 from heirlog.context import Context
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -26,8 +26,8 @@ from ..fakes import FakeEnv
 class Play:
     def __init__(self, max_size: int = 100, delay_ms: int = 3000) -> None:
         self.env = FakeEnv()
-        self.group = Group("g")
-        limits = Limits(delay_ms, 6000, 1_800_000, max_size)
+        self.group = ClassicGroup("g")
+        limits = GroupLimits(delay_ms, 6000, 1_800_000, max_size)
         self.membership = Membership(self.env, limits, self._store, lambda more_bytes: True, lambda group: None)
         self.heard: list[str] = []
         self._ids: dict[str, str] = {}
@@ -167,13 +167,13 @@ class Play:
         """Another coordinator loads what was stored of the group; everybody keeps what they know."""
         record = self.group.as_record({member.member_id: member.assignment for member in self.group.members.values()})
         self.group.die(0, lambda member: None)
-        self.group = Group("g")
+        self.group = ClassicGroup("g")
         self.group.load(record)
         self.membership.sessions.begin(self.group)
 
     # between
 
-    def _store(self, group: Group, assignments: dict[str, bytes], done: Callable[[ErrorCode], None]) -> None:
+    def _store(self, group: ClassicGroup, assignments: dict[str, bytes], done: Callable[[ErrorCode], None]) -> None:
         parts = ",".join(sorted(f"{self._label(m)}={a.decode()}" for m, a in assignments.items()))
         self.heard.append(f"stored: generation {group.generation} {parts}".rstrip())
         if self._store_as == "hold":

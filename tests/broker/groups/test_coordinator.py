@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heirlog.broker.groups import admin, offset_requests
 from heirlog.broker.groups.coordinator import partition_for
-from heirlog.broker.replay import LOAD_SLICE_BYTES
+from heirlog.broker.internal_topic_loader import LOAD_SLICE_BYTES
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import (
     DeleteGroupsRequest,

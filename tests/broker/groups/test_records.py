@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heirlog.broker.groups.group import Group
-from heirlog.broker.groups.offsets import CommittedOffset
+from heirlog.broker.groups.group import ClassicGroup
+from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import StoredGroup, StoredOffset, group_record, offset_record, read_record
 from heirlog.broker.groups.subscription import subscribed_topics
 from heirlog.protocol.primitives import Malformed
@@ -16,14 +16,14 @@ from heirlog.protocol.records import GroupMetadataValue
 names = st.text(max_size=20)
 int64s = st.integers(-(2**63), 2**63 - 1)
 committed_offsets = st.builds(
-    CommittedOffset, int64s, st.just(-1), st.text(max_size=50), int64s, st.integers(0, 2**63 - 1)
-) | st.builds(CommittedOffset, int64s, st.integers(-1, 2**31 - 1), st.text(max_size=50), int64s, st.just(-1))
+    OffsetAndMetadata, int64s, st.just(-1), st.text(max_size=50), int64s, st.integers(0, 2**63 - 1)
+) | st.builds(OffsetAndMetadata, int64s, st.integers(-1, 2**31 - 1), st.text(max_size=50), int64s, st.just(-1))
 """With an expiry of its own an offset has no leader epoch: the record's version has no field for it."""
 
 
 @given(names, names, st.integers(0, 2**31 - 1), st.none() | committed_offsets)
 def test_an_offset_is_read_as_it_was_written(
-    group: str, topic: str, partition: int, committed: CommittedOffset | None
+    group: str, topic: str, partition: int, committed: OffsetAndMetadata | None
 ) -> None:
     assert read_record(*offset_record(group, (topic, partition), committed)) == StoredOffset(
         group, (topic, partition), committed
@@ -31,10 +31,10 @@ def test_an_offset_is_read_as_it_was_written(
 
 
 def test_an_offset_has_kafkas_bytes() -> None:
-    key, value = offset_record("g", ("t", 3), CommittedOffset(7, 2, "m", 1000))
+    key, value = offset_record("g", ("t", 3), OffsetAndMetadata(7, 2, "m", 1000))
     assert key == struct.pack(">hh1sh1si", 1, 1, b"g", 1, b"t", 3)
     assert value == struct.pack(">hqih1sq", 3, 7, 2, 1, b"m", 1000)
-    _, value = offset_record("g", ("t", 3), CommittedOffset(7, -1, "", 1000, 2000))
+    _, value = offset_record("g", ("t", 3), OffsetAndMetadata(7, -1, "", 1000, 2000))
     assert value == struct.pack(">hqhqq", 1, 7, 0, 1000, 2000)
 
 
@@ -70,7 +70,7 @@ def test_a_loaded_group_is_the_group_that_was_stored(
     key, value = group_record("g", stored)
     found = read_record(key, value)
     assert isinstance(found, StoredGroup) and found.value is not None
-    group = Group("g")
+    group = ClassicGroup("g")
     group.load(found.value)
     again = group.as_record({member.member_id: member.assignment for member in group.members.values()})
     assert group_record("g", again) == (key, value)

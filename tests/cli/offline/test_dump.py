@@ -13,7 +13,7 @@ from cli.conftest import Heirlog
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from heirlog.broker.groups.offsets import CommittedOffset
+from heirlog.broker.groups.offsets import OffsetAndMetadata
 from heirlog.broker.groups.records import group_record, offset_record
 from heirlog.cli.offline.decode import Decoder, Stopped
 from heirlog.protocol.batch import encode_batch
@@ -24,7 +24,7 @@ from heirlog.raft.quorum_state import encode as encode_quorum_state
 from heirlog.raft.snapshot import encode as encode_snapshot
 from heirlog.storage.checkpoints import render_checkpoint, render_offsets
 from heirlog.storage.index import OffsetIndex, TimeIndex
-from heirlog.storage.producers import ProducerStates
+from heirlog.storage.producers import ProducerStateManager
 
 NOW_MS = int(time.time() * 1000)
 TOPIC = TopicRecord(name="orders", topic_id=b"t" * 16)
@@ -98,7 +98,7 @@ def test_metadata_is_decoded_by_name_and_secrets_are_not(heirlog: Heirlog, tmp_p
 
 def test_offsets_and_groups_are_decoded(heirlog: Heirlog, tmp_path: Path) -> None:
     stored = [
-        offset_record("g", ("orders", 1), CommittedOffset(42, 3, "m", NOW_MS)),
+        offset_record("g", ("orders", 1), OffsetAndMetadata(42, 3, "m", NOW_MS)),
         offset_record("g", ("orders", 1), None),
         group_record("g", GroupMetadataValue(protocol_type="consumer", generation=5)),
         (b"\x00\x63?", b"v"),
@@ -122,7 +122,7 @@ def whole_files() -> dict[str, bytes]:
     offsets, times = OffsetIndex(100), TimeIndex(100)
     offsets.append(105, 4200)
     times.maybe_append(NOW_MS, 105)
-    states = ProducerStates()
+    states = ProducerStateManager()
     return {
         "00000000000000000100.index": offsets.encode(),
         "00000000000000000100.timeindex": times.encode(),

@@ -8,7 +8,7 @@ import pytest
 from controller.cluster import alter, heartbeat, register, state_of, topic_request
 from controller.recovering import FLAG, STRATEGY, Cluster, back, lost
 
-from heirlog.controller.recovery.verdict import quorum_members
+from heirlog.controller.recovery.decision import quorum_members
 from heirlog.metadata.apply import image_of_snapshot
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.state import ELR_VERSION, RECOVERY_VERSION

@@ -17,7 +17,7 @@ from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import CreateTopicsRequest, DeleteTopicsRequest, FetchRequest, ProduceRequest
 from heirlog.server.metrics.exposition import SAMPLES_PER_PIECE, written
 from heirlog.server.metrics.families import NodeFamilies
-from heirlog.sim.cluster import Cluster
+from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 ABSENT = {
@@ -269,11 +269,11 @@ def test_many_partitions_are_written_in_pieces_under_one_heading(brain: Brain) -
 
 
 @pytest.fixture(scope="module")
-def three() -> Cluster:
+def three() -> SimCluster:
     return started()
 
 
-def started(**more: str) -> Cluster:
+def started(**more: str) -> SimCluster:
     """With a topic of three partitions, each led by another broker."""
     config = {
         "heirlog.metrics.listener": "127.0.0.1:0",
@@ -285,7 +285,7 @@ def started(**more: str) -> Cluster:
         "broker.heartbeat.interval.ms": "300",
         **more,
     }
-    cluster = Cluster(World(11), brokers=3, config=config)
+    cluster = SimCluster(World(11), brokers=3, config=config)
     cluster.format()
     cluster.start_all()
     assert cluster.run_until(lambda: _active_brokers(cluster) == 3, 30_000)
@@ -295,32 +295,32 @@ def started(**more: str) -> Cluster:
     return cluster
 
 
-def _running(cluster: Cluster) -> list[Node]:
+def _running(cluster: SimCluster) -> list[Node]:
     return [node for broker in (1, 2, 3) if (node := cluster.broker(broker).running) is not None]
 
 
-def _node(cluster: Cluster, broker: int) -> Node:
+def _node(cluster: SimCluster, broker: int) -> Node:
     node = cluster.broker(broker).running
     assert node is not None
     return node
 
 
-def _controller(cluster: Cluster) -> Node:
+def _controller(cluster: SimCluster) -> Node:
     node = cluster.controller.running
     assert node is not None
     return node
 
 
-def _active_brokers(cluster: Cluster) -> int:
+def _active_brokers(cluster: SimCluster) -> int:
     node = cluster.controller.running
     return sum(not broker.fenced for broker in node.image.brokers.values()) if node is not None else 0
 
 
-def _leads(cluster: Cluster, broker: int) -> int:
-    return _node(cluster, broker).broker.gauges().leader_count
+def _leads(cluster: SimCluster, broker: int) -> int:
+    return _node(cluster, broker).broker.metrics().leader_count
 
 
-def said(cluster: Cluster, node: Node, request: Any, version: int) -> None:
+def said(cluster: SimCluster, node: Node, request: Any, version: int) -> None:
     """One request, answered or not after a while."""
     wire = Wire("PLAINTEXT")
     client = node.connected(wire)
@@ -329,11 +329,11 @@ def said(cluster: Cluster, node: Node, request: Any, version: int) -> None:
     client.closed()
 
 
-def sums(cluster: Cluster, name: str) -> float:
+def sums(cluster: SimCluster, name: str) -> float:
     return sum(scrape(node)(f"kafka_server_replicamanager_{name}") for node in _running(cluster))
 
 
-def test_copies_between_brokers_count_as_replication_and_a_lost_broker_shows_everywhere(three: Cluster) -> None:
+def test_copies_between_brokers_count_as_replication_and_a_lost_broker_shows_everywhere(three: SimCluster) -> None:
     leader = next(
         node
         for broker in (1, 2, 3)
@@ -379,7 +379,7 @@ def test_copies_between_brokers_count_as_replication_and_a_lost_broker_shows_eve
     assert elections["isr"] >= 2 and elections["unclean"] == 0
 
 
-def test_an_election_from_the_elr_is_never_counted_as_unclean(three: Cluster) -> None:
+def test_an_election_from_the_elr_is_never_counted_as_unclean(three: SimCluster) -> None:
     """Broker 1, the last in every ISR, stops cleanly and comes back: it was in the ELR meanwhile."""
     three.stop("broker-1")
     assert three.run_until(lambda: three.broker(1).running is None and _active_brokers(three) == 0, 60_000)

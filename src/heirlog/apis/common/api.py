@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias
 from heirlog.apis.common.call import Call, Q, R
 from heirlog.apis.common.call import Need as Need
 from heirlog.context import Context, Reply
-from heirlog.controller.refusals import sentence
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.controller.error_messages import sentence
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.protocol.api import APIS, ApiKey, response_class
 from heirlog.protocol.errors import ErrorCode
@@ -39,10 +39,10 @@ class Role(Enum):
     CONTROLLER = "controller"
 
 
-NODES_ONLY: Final = (Need(Operation.CLUSTER_ACTION, ResourceType.CLUSTER),)
+NODES_ONLY: Final = (Need(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER),)
 """What brokers and controllers send each other."""
-DESCRIBE_CLUSTER: Final = (Need(Operation.DESCRIBE, ResourceType.CLUSTER),)
-ALTER_CLUSTER: Final = (Need(Operation.ALTER, ResourceType.CLUSTER),)
+DESCRIBE_CLUSTER: Final = (Need(AclOperation.DESCRIBE, ResourceType.CLUSTER),)
+ALTER_CLUSTER: Final = (Need(AclOperation.ALTER, ResourceType.CLUSTER),)
 
 
 @dataclass(frozen=True, slots=True)

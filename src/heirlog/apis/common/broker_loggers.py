@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from heirlog.apis.common.ports import HasConfig, HasLogLevels
-from heirlog.controller.alter_configs import Operation
+from heirlog.controller.alter_configs import AlterConfigOpType
 from heirlog.log_levels import LEVELS, LOGGERS, ROOT
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
@@ -49,7 +49,9 @@ def alter(
         return answer
     if not validate_only:
         for change in resource.configs:
-            node.log_levels.set(change.name, None if change.config_operation == Operation.DELETE else change.value)
+            node.log_levels.set(
+                change.name, None if change.config_operation == AlterConfigOpType.DELETE else change.value
+            )
     return answer
 
 
@@ -58,19 +60,19 @@ def _check(change: Change) -> None:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist; there are {', '.join(LOGGERS)}"
         )
-    if change.config_operation == Operation.SET:
+    if change.config_operation == AlterConfigOpType.SET:
         if (change.value or "").upper() not in LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level. "
                 f"Valid log levels are {', '.join(LEVELS)}",
             )
-    elif change.config_operation == Operation.DELETE:
+    elif change.config_operation == AlterConfigOpType.DELETE:
         if change.name == ROOT:
             raise _invalid(f"Removing the log level of the {ROOT} logger is not allowed")
-    elif change.config_operation in (Operation.APPEND, Operation.SUBTRACT):
+    elif change.config_operation in (AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT):
         raise _invalid(
-            f"{Operation(change.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
+            f"{AlterConfigOpType(change.config_operation).name} operation is not allowed for the BROKER_LOGGER resource"
         )
     else:
         raise _invalid(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, Typ
 
 from heirlog.apis.common.address import kafka_host
 from heirlog.context import Context, Reply, Sign
-from heirlog.metadata.acls import CLUSTER_NAME, Operation, ResourceType
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, ResourceType
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.pending import Pending
 from heirlog.protocol.api import ApiKey, response_class
@@ -35,7 +35,7 @@ DENIED: Final = {
 
 
 class Need(NamedTuple):
-    operation: Operation
+    operation: AclOperation
     resource_type: ResourceType
 
 
@@ -99,7 +99,7 @@ class Call(Generic[Q, R]):
             self._log_denial(needs[0].operation, resource_type, name)
         return False
 
-    def may_also(self, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
+    def may_also(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> bool:
         """Whether the client has what `also` of the descriptor names."""
         assert Need(operation, resource_type) in self._permission.also, "the descriptor names it"
         return self._allowed(operation, resource_type, name)
@@ -143,11 +143,11 @@ class Call(Generic[Q, R]):
         """An answer for guards to fill."""
         return cast(R, response_class(self._key)())
 
-    def _allowed(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    def _allowed(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         return self._authorizer.may(self.context.principal, self._host, operation, resource_type, name)
 
-    def _log_denial(self, operation: Operation, resource_type: ResourceType, name: str) -> None:
-        self.port.complain(
+    def _log_denial(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
+        self.port.log_limited(
             "info",
             "authorization-denied",
             principal=self.context.principal,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from heirlog.apis.common.call import Call, Q, R
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 
 
 def cluster_operations(call: Call[Q, R]) -> int:
     """None for a client that must not describe the cluster."""
-    if not call.may_also(Operation.DESCRIBE, ResourceType.CLUSTER):
+    if not call.may_also(AclOperation.DESCRIBE, ResourceType.CLUSTER):
         return 0
     return call.operations(ResourceType.CLUSTER)

@@ -11,14 +11,14 @@ from heirlog.apis.common.broker_loggers import BROKER_LOGGER
 from heirlog.apis.common.call import Call, Q, R, parted, split
 from heirlog.apis.common.config_resources import CLIENT_METRICS
 from heirlog.context import Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.metadata.image import BROKER_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE
 from heirlog.protocol.errors import ErrorCode
 
 OF_THE_CLUSTER: Final = (BROKER_RESOURCE, BROKER_LOGGER, CLIENT_METRICS)
 
 
-def needs_for(operation: Operation) -> tuple[Need, ...]:
+def needs_for(operation: AclOperation) -> tuple[Need, ...]:
     return (
         Need(operation, ResourceType.TOPIC),
         Need(operation, ResourceType.GROUP),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import BrokerState, PartitionState
+from heirlog.metadata.state import BrokerRegistration, PartitionRegistration
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.types import NO_LEADER, Endpoint
 
@@ -17,7 +17,7 @@ TOPIC_OPERATIONS = bit_field(OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = bit_field(OPERATIONS[ResourceType.CLUSTER])
 
 
-def live_brokers(image: Image, node_id: int, listener: str) -> list[tuple[BrokerState, Endpoint]]:
+def live_brokers(image: Image, node_id: int, listener: str) -> list[tuple[BrokerRegistration, Endpoint]]:
     """The brokers that clients on `listener` see, and where: those that are unfenced and have that listener.
 
     Where that is none, this broker, `node_id`: it is alive, although fenced still or again. Clients keep an answer
@@ -29,7 +29,7 @@ def live_brokers(image: Image, node_id: int, listener: str) -> list[tuple[Broker
     return live or [(broker, endpoint) for broker, endpoint in there if broker.id == node_id]
 
 
-def leader_error(image: Image, partition: PartitionState, listener: str) -> ErrorCode:
+def leader_error(image: Image, partition: PartitionRegistration, listener: str) -> ErrorCode:
     """Why a client on `listener` cannot go to the leader, if so."""
     if partition.leader == NO_LEADER:
         return ErrorCode.LEADER_NOT_AVAILABLE
@@ -41,7 +41,7 @@ def leader_error(image: Image, partition: PartitionState, listener: str) -> Erro
     return ErrorCode.NONE
 
 
-def offline_replicas(image: Image, partition: PartitionState, listener: str) -> list[int]:
+def offline_replicas(image: Image, partition: PartitionRegistration, listener: str) -> list[int]:
     """Replicas whose broker is gone, fenced, without this listener, or without the replica's directory."""
     offline = []
     for replica in partition.replicas:

@@ -7,10 +7,10 @@ from typing import Final, Protocol
 from heirlog.apis.common.api import Need
 from heirlog.apis.common.call import Call, Q, R
 from heirlog.context import Reply
-from heirlog.metadata.acls import Operation, ResourceType
+from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.errors import ErrorCode
 
-READ_GROUP: Final = (Need(Operation.READ, ResourceType.GROUP),)
+READ_GROUP: Final = (Need(AclOperation.READ, ResourceType.GROUP),)
 
 
 class NamesGroup(Protocol):

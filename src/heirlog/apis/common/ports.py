@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from heirlog.broker.groups.coordinator import GroupCoordinator
     from heirlog.context import Context, Reply
     from heirlog.controller.controller import Controller
-    from heirlog.controller.outcome import Outcome
+    from heirlog.controller.controller_result import ControllerResult
     from heirlog.env import Env
     from heirlog.log_levels import LogLevels
     from heirlog.metadata.authorizer import Authorizer
     from heirlog.metadata.config_def import StaticConfig
     from heirlog.metadata.image import Image
-    from heirlog.metadata.state import BrokerState
+    from heirlog.metadata.state import BrokerRegistration
     from heirlog.pending import Pending
     from heirlog.protocol.errors import ErrorCode
     from heirlog.protocol.messages import ApiVersionsResponse
@@ -84,7 +84,9 @@ class ChangesMetadata(Protocol):
     @property
     def env(self) -> Env: ...
 
-    def submit(self, handler: Callable[[], Outcome[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]: ...
+    def submit(
+        self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]
+    ) -> R | Pending[R]: ...
 
 
 class Forwards(Protocol):
@@ -110,7 +112,7 @@ class NamesControllers(Protocol):
 
 
 class NamesBrokers(Protocol):
-    def sorted_brokers(self) -> list[BrokerState]: ...
+    def sorted_brokers(self) -> list[BrokerRegistration]: ...
 
     def any_live_broker(self) -> int:
         """The broker that clients get as "controller"."""
@@ -126,13 +128,13 @@ class HasLogLevels(HasConfig, Protocol):
     def log_levels(self) -> LogLevels: ...
 
 
-class Complains(Protocol):
+class LogsRateLimited(Protocol):
     @property
-    def complain(self) -> Callable[..., None]:
-        """`complain(level, event, **values)`: a line for the log, not too often."""
+    def log_limited(self) -> Callable[..., None]:
+        """`log_limited(level, event, **values)`: a line for the log, not too often."""
 
 
-class Guarded(HasImage, HasConfig, Complains, Protocol):
+class Guarded(HasImage, HasConfig, LogsRateLimited, Protocol):
     """What guards use of a node."""
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from heirlog.broker.groups.coordinator import GroupCoordinator
-from heirlog.broker.groups.group import Group, GroupState
+from heirlog.broker.groups.group import ClassicGroup, GroupState
 from heirlog.context import Context
 from heirlog.metadata.acls import OPERATIONS, ResourceType, bit_field
 from heirlog.pending import Pending
@@ -96,7 +96,7 @@ def _describe(
     )
 
 
-def _members(group: Group) -> list[DescribeGroupsResponse.DescribedGroupMember]:
+def _members(group: ClassicGroup) -> list[DescribeGroupsResponse.DescribedGroupMember]:
     stable = group.state is GroupState.STABLE
     return [
         DescribeGroupsResponse.DescribedGroupMember(

@@ -1,8 +1,8 @@
 """The group coordinator of this broker: which groups are its own, and what is asked of them.
 
 A group belongs to the partition of `__consumer_offsets` that its id hashes to, and its coordinator is that partition's
-leader. So the image alone says who coordinates what; a `Shard` lives from the image that makes this broker the leader
-to the one that makes it anything else.
+leader. So the image alone says who coordinates what; a `GroupCoordinatorShard` lives from the image that makes this
+broker the leader to the one that makes it anything else.
 
 Every request first finds its shard: NOT_COORDINATOR (look again), COORDINATOR_LOAD_IN_PROGRESS (come again). Two
 answers differ while loading, because the members' state is what is being loaded: a Heartbeat is fine, and a SyncGroup
@@ -17,15 +17,15 @@ from operator import mul
 from struct import unpack
 from typing import Any
 
-from heirlog.broker.groups.group import Group, GroupState
-from heirlog.broker.groups.membership import Limits, join_refusal, request_bytes
-from heirlog.broker.groups.shard import Shard, ShardConfig
+from heirlog.broker.groups.group import ClassicGroup, GroupState
+from heirlog.broker.groups.membership import GroupLimits, join_refusal, request_bytes
+from heirlog.broker.groups.shard import GroupCoordinatorConfig, GroupCoordinatorShard
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.pending import Pending
@@ -80,16 +80,16 @@ class GroupCoordinator:
         self._env = env
         self._replicas = replicas
         self.image = image
-        self._shards: dict[int, Shard] = {}
+        self._shards: dict[int, GroupCoordinatorShard] = {}
         self._stopped = False
         self.metadata_max_bytes = static.int("offset.metadata.max.bytes")
-        self._limits = Limits(
+        self._limits = GroupLimits(
             initial_rebalance_delay_ms=static.int("group.initial.rebalance.delay.ms"),
             min_session_timeout_ms=static.int("group.min.session.timeout.ms"),
             max_session_timeout_ms=static.int("group.max.session.timeout.ms"),
             max_size=static.int("group.max.size"),
         )
-        self._config = ShardConfig(
+        self._config = GroupCoordinatorConfig(
             limits=self._limits,
             commit_timeout_ms=static.int("offsets.commit.timeout.ms"),
             compression=static.int("offsets.topic.compression.codec"),
@@ -99,7 +99,7 @@ class GroupCoordinator:
 
     # -- which groups are ours ----------------------------------------------------------------------------------
 
-    def on_image(self, image: Image, changed: Journal | None) -> None:
+    def on_image(self, image: Image, changed: ImageJournal | None) -> None:
         """After the partitions have followed the image. `changed` is None where everything may differ."""
         topic_id = image.topic_ids.get(OFFSETS_TOPIC)
         if changed is not None:
@@ -123,7 +123,7 @@ class GroupCoordinator:
             self._shards.pop(index).close()
         for index, partition in sorted(self._replicas.partitions_named(OFFSETS_TOPIC).items()):
             if index not in self._shards:
-                shard = Shard(self._env, self._replicas, partition, self._config, self._has_room)
+                shard = GroupCoordinatorShard(self._env, self._replicas, partition, self._config, self._has_room)
                 if shard.leads:
                     self._shards[index] = shard
                     shard.load()
@@ -145,7 +145,7 @@ class GroupCoordinator:
             return None
         return partition_for(group_id, len(self.image().partitions[topic.id]))
 
-    def shard_of(self, group_id: str) -> Shard | ErrorCode:
+    def shard_of(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         """The loaded shard of this group, or what to tell the client."""
         if len(group_id) > NAME_MAX_CHARACTERS:
             return ErrorCode.INVALID_GROUP_ID
@@ -170,11 +170,11 @@ class GroupCoordinator:
                 yield
         return states, offsets
 
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[GroupCoordinatorShard]:
         """All that this broker leads, loaded or not."""
         return [shard for _, shard in sorted(self._shards.items()) if shard.leads]
 
-    def _shard_with_members(self, group_id: str) -> Shard | ErrorCode:
+    def _shard_with_members(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
         return self.shard_of(group_id) if group_id else ErrorCode.INVALID_GROUP_ID
 
     # -- the group protocol -------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class GroupCoordinator:
         shard.forget_if_never_was(group)
         return answer
 
-    def _join_refusal(self, shard: Shard, request: JoinGroupRequest) -> ErrorCode:
+    def _join_refusal(self, shard: GroupCoordinatorShard, request: JoinGroupRequest) -> ErrorCode:
         limits = self._limits
         if not limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
@@ -225,7 +225,7 @@ class GroupCoordinator:
         shard, found = group
         return HeartbeatResponse(error_code=shard.membership.heartbeat(found, request))
 
-    def _group(self, group_id: str) -> tuple[Shard, Group] | ErrorCode:
+    def _group(self, group_id: str) -> tuple[GroupCoordinatorShard, ClassicGroup] | ErrorCode:
         shard = self._shard_with_members(group_id)
         if isinstance(shard, ErrorCode):
             return shard

@@ -72,7 +72,7 @@ class Weight:
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class ClassicGroupMember:
     member_id: str
     instance_id: str | None
     client_id: str
@@ -104,7 +104,7 @@ class Member:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class ClassicGroup:
     group_id: str
     state: GroupState = GroupState.EMPTY
     state_since_ms: int = -1
@@ -114,7 +114,7 @@ class Group:
     generation: int = 0
     protocol: str | None = None
     leader: str | None = None
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicGroupMember] = field(default_factory=dict)
     speakers: dict[str, int] = field(default_factory=dict)
     """How many members can speak each protocol: a join is judged without looking at every member."""
     static_members: dict[str, str] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class Group:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def add(self, member: Member, protocol_type: str) -> None:
+    def add(self, member: ClassicGroupMember, protocol_type: str) -> None:
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member
@@ -179,7 +179,7 @@ class Group:
         if self.leader is None:
             self.leader = member.member_id
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         if self.members.pop(member.member_id, None) is not None:
             self._count(member, -1)
         self.not_synced.pop(member.member_id, None)
@@ -188,7 +188,7 @@ class Group:
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
 
-    def rename(self, member: Member, member_id: str) -> None:
+    def rename(self, member: ClassicGroupMember, member_id: str) -> None:
         """A static member came back under another id: it keeps its place, assignment and leadership."""
         old = member.member_id
         self.members = {member_id if known == old else known: each for known, each in self.members.items()}
@@ -218,18 +218,18 @@ class Group:
         # the group may be there for this id alone
         return MEMBER_BYTES + len(self.group_id)
 
-    def assign(self, member: Member, assignment: bytes) -> None:
+    def assign(self, member: ClassicGroupMember, assignment: bytes) -> None:
         more_bytes = len(assignment) - len(member.assignment)
         member.assignment = assignment
         member.counted_bytes += more_bytes
         self.weight.bytes += more_bytes
 
-    def change_protocols(self, member: Member, protocols: list[tuple[str, bytes]]) -> None:
+    def change_protocols(self, member: ClassicGroupMember, protocols: list[tuple[str, bytes]]) -> None:
         self._count(member, -1)
         member.protocols = protocols
         self._count(member, 1)
 
-    def _count(self, member: Member, by: int) -> None:
+    def _count(self, member: ClassicGroupMember, by: int) -> None:
         if by > 0:
             names_bytes = len(self.group_id) + len(member.instance_id or "") + len(member.client_id)
             member.counted_bytes = (
@@ -352,7 +352,7 @@ class Group:
         self.weight.bytes -= sum(member.counted_bytes for member in self.members.values())
         self.members, self.speakers, self.static_members = {}, {}, {}
         for stored in value.members:
-            member = Member(
+            member = ClassicGroupMember(
                 member_id=stored.member_id,
                 instance_id=stored.group_instance_id,
                 client_id=stored.client_id,
@@ -371,7 +371,7 @@ class Group:
 
     # the end
 
-    def die(self, wall_ms: int, answer: Callable[[Member], None]) -> None:
+    def die(self, wall_ms: int, answer: Callable[[ClassicGroupMember], None]) -> None:
         """Stop all timers; `answer` is called for every member whose request still waits."""
         self.become(GroupState.DEAD, wall_ms)
         for cancel in (self.cancel_join_timer, self.cancel_sync_timer):

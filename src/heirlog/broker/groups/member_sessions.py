@@ -10,24 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heirlog.broker.groups.group import Group, Member
+from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember
 from heirlog.env import Env
 
 NEWCOMER_TIMEOUT_MS = 5 * 60_000
 
 
 class MemberSessions:
-    def __init__(self, env: Env, on_silent: Callable[[Group, Member], None]) -> None:
+    def __init__(self, env: Env, on_silent: Callable[[ClassicGroup, ClassicGroupMember], None]) -> None:
         """on_silent: this member's session has ended."""
         self._env = env
         self._on_silent = on_silent
 
-    def begin(self, group: Group) -> None:
+    def begin(self, group: ClassicGroup) -> None:
         """The group was loaded: its members have a whole session to find this coordinator."""
         for member in group.members.values():
             self.touch(group, member)
 
-    def touch(self, group: Group, member: Member, timeout_ms: int | None = None) -> None:
+    def touch(self, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
         """A sign of life. timeout_ms: until the next one has to come; None for the member's session timeout."""
         member.deadline_ms = self._env.now_ms() + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
         if member.cancel_timer is not None:
@@ -36,17 +36,17 @@ class MemberSessions:
             member.cancel_timer()
         self._arm(group, member)
 
-    def end(self, member: Member) -> None:
+    def end(self, member: ClassicGroupMember) -> None:
         if member.cancel_timer is not None:
             member.cancel_timer()
             member.cancel_timer = None
 
-    def _arm(self, group: Group, member: Member) -> None:
+    def _arm(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         member.timer_at_ms = member.deadline_ms
         delay_ms = max(0, member.deadline_ms - self._env.now_ms())
         member.cancel_timer = self._env.call_later(delay_ms, lambda: self._due(group, member))
 
-    def _due(self, group: Group, member: Member) -> None:
+    def _due(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         member.cancel_timer = None
         if self._env.now_ms() < member.deadline_ms:
             self._arm(group, member)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from heirlog.broker.groups.group import MEMBER_BYTES, Group, GroupState, Member, protocols_bytes
+from heirlog.broker.groups.group import MEMBER_BYTES, ClassicGroup, ClassicGroupMember, GroupState, protocols_bytes
 from heirlog.broker.groups.member_sessions import NEWCOMER_TIMEOUT_MS, MemberSessions
 from heirlog.context import Context
 from heirlog.env import Env
@@ -59,12 +59,12 @@ older answers have no room for more than 32,767 bytes."""
 PENDING_MEMBERS_MAX = 10_000
 """Ids of a group that were handed out and not used yet: beyond that nobody new is let in until some have expired."""
 
-Store: TypeAlias = Callable[[Group, dict[str, bytes], Callable[[ErrorCode], None]], None]
+Store: TypeAlias = Callable[[ClassicGroup, dict[str, bytes], Callable[[ErrorCode], None]], None]
 """Write the group with these assignments; the callback comes once, when that is committed or has failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GroupLimits:
     """group.initial.rebalance.delay.ms, group.min/max.session.timeout.ms, group.max.size."""
 
     initial_rebalance_delay_ms: int
@@ -84,10 +84,10 @@ class Membership:
     def __init__(
         self,
         env: Env,
-        limits: Limits,
+        limits: GroupLimits,
         store: Store,
         has_room: Callable[[int], bool],
-        on_unused: Callable[[Group], None],
+        on_unused: Callable[[ClassicGroup], None],
     ) -> None:
         """has_room: whether the groups of this broker may take so many bytes more.
 
@@ -102,7 +102,7 @@ class Membership:
 
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
-    def join(self, group: Group, request: JoinGroupRequest, context: Context) -> Any:
+    def join(self, group: ClassicGroup, request: JoinGroupRequest, context: Context) -> Any:
         """A response, or `Pending` until the generation is complete. The group is there, possibly new."""
         member_id, instance_id = request.member_id, request.group_instance_id
         refuse = partial(join_refusal, version=context.api_version, member_id=member_id)
@@ -123,14 +123,14 @@ class Membership:
             return refuse(code)
         return self._join_again(group, group.members[member_id], request, context)
 
-    def _has_room(self, group: Group, member_id: str) -> bool:
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
         size_max = self._limits.max_size
         if group.state is GroupState.PREPARING_REBALANCE:
             member = group.members.get(member_id)
             return (member is not None and member.joining is not None) or group.joined_count < size_max
         return group.is_empty or member_id in group.members or len(group.members) < size_max
 
-    def _join_unknown(self, group: Group, request: JoinGroupRequest, context: Context) -> Any:
+    def _join_unknown(self, group: ClassicGroup, request: JoinGroupRequest, context: Context) -> Any:
         instance_id = request.group_instance_id
         member_id = f"{(instance_id or context.client_id)[:MEMBER_ID_PREFIX_CHARACTERS]}-{self._new_uuid()}"
         if instance_id is not None:
@@ -149,8 +149,8 @@ class Membership:
         text = hexlify(self._env.random.randbytes(16)).decode()
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
-    def _add(self, group: Group, member_id: str, request: JoinGroupRequest, context: Context) -> Pending[Any]:
-        member = Member(
+    def _add(self, group: ClassicGroup, member_id: str, request: JoinGroupRequest, context: Context) -> Pending[Any]:
+        member = ClassicGroupMember(
             member_id=member_id,
             instance_id=request.group_instance_id,
             client_id=context.client_id,
@@ -169,7 +169,9 @@ class Membership:
         self._rebalance(group, f"{member_id} joins")
         return pending
 
-    def _join_again(self, group: Group, member: Member, request: JoinGroupRequest, context: Context) -> Any:
+    def _join_again(
+        self, group: ClassicGroup, member: ClassicGroupMember, request: JoinGroupRequest, context: Context
+    ) -> Any:
         protocols = [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
         changed = protocols != member.protocols
         if group.state is GroupState.COMPLETING_REBALANCE and not changed:
@@ -187,17 +189,17 @@ class Membership:
         self._rebalance(group, f"{member.member_id} joins again")
         return pending
 
-    def _await_join(self, member: Member, version: int) -> Pending[Any]:
+    def _await_join(self, member: ClassicGroupMember, version: int) -> Pending[Any]:
         pending: Pending[Any] = Pending()
         member.joining, member.joining_version = pending, version
         return pending
 
-    def _answer_join(self, member: Member, response: JoinGroupResponse) -> None:
+    def _answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> None:
         pending, member.joining = member.joining, None
         if pending is not None:
             pending.complete(response)
 
-    def _joined(self, group: Group, member: Member, version: int) -> JoinGroupResponse:
+    def _joined(self, group: ClassicGroup, member: ClassicGroupMember, version: int) -> JoinGroupResponse:
         """The generation as this member sees it: the leader is shown what everybody can read."""
         listed = group.subscriptions() if member.member_id == group.leader else []
         return JoinGroupResponse(
@@ -217,7 +219,12 @@ class Membership:
     # -- a static member comes back -----------------------------------------------------------------------------
 
     def _replace(
-        self, group: Group, member: Member, member_id: str, request: JoinGroupRequest, context: Context
+        self,
+        group: ClassicGroup,
+        member: ClassicGroupMember,
+        member_id: str,
+        request: JoinGroupRequest,
+        context: Context,
     ) -> Pending[Any]:
         old_id, old_leader, old_protocols = member.member_id, group.leader, member.protocols
         self._answer_join(member, join_refusal(ErrorCode.FENCED_INSTANCE_ID, member.joining_version, old_id))
@@ -254,7 +261,7 @@ class Membership:
 
     # -- rebalance ----------------------------------------------------------------------------------------------
 
-    def _rebalance(self, group: Group, why: str) -> None:
+    def _rebalance(self, group: ClassicGroup, why: str) -> None:
         """Ask everybody to join again, or see whether all have."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
@@ -274,7 +281,7 @@ class Membership:
             self._wait_for_joins(group)
             self._complete_join_if_all_joined(group)
 
-    def _first_delay(self, group: Group, delay_ms: int, left_ms: int) -> None:
+    def _first_delay(self, group: ClassicGroup, delay_ms: int, left_ms: int) -> None:
         def over() -> None:
             group.cancel_join_timer = None
             if group.newcomers and left_ms > 0:
@@ -286,18 +293,18 @@ class Membership:
 
         group.cancel_join_timer = self._env.call_later(max(0, delay_ms), over)
 
-    def _wait_for_joins(self, group: Group) -> None:
+    def _wait_for_joins(self, group: ClassicGroup) -> None:
         def over() -> None:
             group.cancel_join_timer = None
             self._complete_join(group)
 
         group.cancel_join_timer = self._env.call_later(group.rebalance_timeout_ms, over)
 
-    def _complete_join_if_all_joined(self, group: Group) -> None:
+    def _complete_join_if_all_joined(self, group: ClassicGroup) -> None:
         if not group.in_first_delay and group.all_have_joined:
             self._complete_join(group)
 
-    def _complete_join(self, group: Group) -> None:
+    def _complete_join(self, group: ClassicGroup) -> None:
         """Everybody has joined, or the time is up: who is here is the next generation."""
         if group.cancel_join_timer is not None:
             group.cancel_join_timer()
@@ -327,14 +334,14 @@ class Membership:
                 group.rebalance_timeout_ms, lambda: self._sync_is_over(group, generation)
             )
 
-    def _emptied(self, group: Group, code: ErrorCode) -> None:
+    def _emptied(self, group: ClassicGroup, code: ErrorCode) -> None:
         if code is not ErrorCode.NONE:
             # nothing depends on it: a coordinator that loads the record before finds members whose sessions end
             self._env.log("warning", "empty-group-not-stored", group=group.group_id, error=code.name)
 
     # -- SyncGroup ----------------------------------------------------------------------------------------------
 
-    def sync(self, group: Group, request: SyncGroupRequest) -> Any:
+    def sync(self, group: ClassicGroup, request: SyncGroupRequest) -> Any:
         """A response, or `Pending` until the leader's assignment is stored."""
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not ErrorCode.NONE:
@@ -361,7 +368,7 @@ class Membership:
             self._assign(group, {part.member_id: bytes(part.assignment) for part in request.assignments})
         return pending
 
-    def _assign(self, group: Group, given: dict[str, bytes]) -> None:
+    def _assign(self, group: ClassicGroup, given: dict[str, bytes]) -> None:
         assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
         generation = group.generation
         group.assigning = True
@@ -388,24 +395,24 @@ class Membership:
         else:
             self._store(group, assignments, stored)
 
-    def _assigned(self, group: Group, member: Member) -> SyncGroupResponse:
+    def _assigned(self, group: ClassicGroup, member: ClassicGroupMember) -> SyncGroupResponse:
         return SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
         )
 
-    def _answer_sync(self, member: Member, response: SyncGroupResponse) -> None:
+    def _answer_sync(self, member: ClassicGroupMember, response: SyncGroupResponse) -> None:
         pending, member.syncing = member.syncing, None
         if pending is not None:
             pending.complete(response)
 
-    def _fail_syncs(self, group: Group, code: ErrorCode) -> None:
+    def _fail_syncs(self, group: ClassicGroup, code: ErrorCode) -> None:
         for member in list(group.members.values()):
             group.assign(member, b"")
             if member.syncing is not None:
                 self.sessions.touch(group, member)
                 self._answer_sync(member, SyncGroupResponse(error_code=code))
 
-    def _sync_is_over(self, group: Group, generation: int) -> None:
+    def _sync_is_over(self, group: ClassicGroup, generation: int) -> None:
         group.cancel_sync_timer = None
         late = [group.members[member_id] for member_id in group.not_synced if member_id in group.members]
         if group.generation != generation or not late:
@@ -414,14 +421,14 @@ class Membership:
             self._drop(group, member)
         self._rebalance(group, f"{', '.join(member.member_id for member in late)} did not sync in time")
 
-    def _cancel_sync_timer(self, group: Group) -> None:
+    def _cancel_sync_timer(self, group: ClassicGroup) -> None:
         if group.cancel_sync_timer is not None:
             group.cancel_sync_timer()
             group.cancel_sync_timer = None
 
     # -- Heartbeat, LeaveGroup ----------------------------------------------------------------------------------
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest) -> ErrorCode:
+    def heartbeat(self, group: ClassicGroup, request: HeartbeatRequest) -> ErrorCode:
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not ErrorCode.NONE:
             return code
@@ -433,13 +440,13 @@ class Membership:
         preparing = group.state is GroupState.PREPARING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
-    def committed(self, group: Group, member_id: str) -> None:
+    def committed(self, group: ClassicGroup, member_id: str) -> None:
         """A commit of offsets is a sign of life."""
         member = group.members.get(member_id)
         if member is not None:
             self.sessions.touch(group, member)
 
-    def leave(self, group: Group, request: LeaveGroupRequest) -> list[LeaveGroupResponse.MemberResponse]:
+    def leave(self, group: ClassicGroup, request: LeaveGroupRequest) -> list[LeaveGroupResponse.MemberResponse]:
         """What became of each member that was named."""
         return [
             LeaveGroupResponse.MemberResponse(
@@ -450,7 +457,7 @@ class Membership:
             for leaving in request.members
         ]
 
-    def _leave_one(self, group: Group, member_id: str, instance_id: str | None, reason: str | None) -> ErrorCode:
+    def _leave_one(self, group: ClassicGroup, member_id: str, instance_id: str | None, reason: str | None) -> ErrorCode:
         if not member_id and instance_id is not None:
             # an operator knows the instance only
             member_id = group.static_members.get(instance_id, "")
@@ -462,22 +469,22 @@ class Membership:
             self._remove(group, group.members[member_id], f"{member_id} leaves: {reason or 'no reason given'}")
         return code
 
-    def _remove(self, group: Group, member: Member, why: str) -> None:
+    def _remove(self, group: ClassicGroup, member: ClassicGroupMember, why: str) -> None:
         self._drop(group, member)
         if group.state is not GroupState.EMPTY:
             self._rebalance(group, why)
 
-    def _fell_silent(self, group: Group, member: Member) -> None:
+    def _fell_silent(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         self._remove(group, member, f"{member.member_id} sent no heartbeat in time")
 
-    def _drop(self, group: Group, member: Member) -> None:
+    def _drop(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Out of the group; what it waits for is answered so that it joins as somebody new."""
         self.sessions.end(member)
         group.remove(member)
         self._answer_join(member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.joining_version, member.member_id))
         self._answer_sync(member, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
-    def _forget_pending(self, group: Group, member_id: str) -> None:
+    def _forget_pending(self, group: ClassicGroup, member_id: str) -> None:
         group.no_longer_expect(member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)

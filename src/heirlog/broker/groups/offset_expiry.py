@@ -14,11 +14,11 @@ Source: KIP-211; KIP-496 (OffsetDelete).
 
 from __future__ import annotations
 
-from heirlog.broker.groups.group import Group
-from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
+from heirlog.broker.groups.group import ClassicGroup
+from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
 
 
-def expired_offsets(group: Group, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
+def expired_offsets(group: ClassicGroup, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
     """The offsets of the group that are to be forgotten now."""
     return [
         partition
@@ -27,7 +27,7 @@ def expired_offsets(group: Group, wall_ms: int, retention_ms: int) -> list[Topic
     ]
 
 
-def _is_expired(group: Group, topic: str, committed: CommittedOffset, wall_ms: int, retention_ms: int) -> bool:
+def _is_expired(group: ClassicGroup, topic: str, committed: OffsetAndMetadata, wall_ms: int, retention_ms: int) -> bool:
     if committed.expire_ms != NO_EXPIRY:
         return wall_ms >= committed.expire_ms
     if group.protocol_type is None:

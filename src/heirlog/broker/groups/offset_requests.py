@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from heirlog.broker.groups.coordinator import GroupCoordinator
-from heirlog.broker.groups.group import CONSUMER, Group, GroupState
-from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
-from heirlog.broker.groups.shard import Shard
+from heirlog.broker.groups.group import CONSUMER, ClassicGroup, GroupState
+from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
+from heirlog.broker.groups.shard import GroupCoordinatorShard
 from heirlog.context import Context
 from heirlog.env import Env
 from heirlog.metadata.image import Image
@@ -92,13 +92,13 @@ def commit(
     wall_ms = env.wall_ms()
     expire_ms = NO_EXPIRY if request.retention_time_ms == -1 else min(wall_ms + request.retention_time_ms, FOREVER_MS)
     metadata_max_bytes = min(coordinator.metadata_max_bytes, METADATA_MAX_BYTES)
-    offsets: dict[TopicPartition, CommittedOffset | None] = {}
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
     for called, (name, partition) in asked.items():
         metadata = partition.committed_metadata or ""
         if len(metadata.encode()) > metadata_max_bytes:
             refused[called] = ErrorCode.OFFSET_METADATA_TOO_LARGE
         else:
-            offsets[(name, partition.partition_index)] = CommittedOffset(
+            offsets[(name, partition.partition_index)] = OffsetAndMetadata(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, wall_ms, expire_ms
             )
     if not offsets:
@@ -124,7 +124,7 @@ def _sorted_out(image: Image, request: OffsetCommitRequest, by_id: bool) -> tupl
     return asked, refused
 
 
-def _commit_refusal(shard: Shard, request: OffsetCommitRequest, version: int) -> ErrorCode:
+def _commit_refusal(shard: GroupCoordinatorShard, request: OffsetCommitRequest, version: int) -> ErrorCode:
     """Why this client may not commit for the group, if so."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
@@ -197,7 +197,7 @@ def fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: C
     return _fetch_one(coordinator, request, context.api_version)
 
 
-def _committed(coordinator: GroupCoordinator, group_id: str) -> dict[TopicPartition, CommittedOffset] | ErrorCode:
+def _committed(coordinator: GroupCoordinator, group_id: str) -> dict[TopicPartition, OffsetAndMetadata] | ErrorCode:
     shard = coordinator.shard_of(group_id)
     if isinstance(shard, ErrorCode):
         return shard
@@ -281,7 +281,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]
 
 
 def _place(
-    committed: CommittedOffset | None, index: int, code: ErrorCode = ErrorCode.NONE
+    committed: OffsetAndMetadata | None, index: int, code: ErrorCode = ErrorCode.NONE
 ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
     if committed is None:
         return OffsetFetchResponse.OffsetFetchResponsePartitions(
@@ -311,7 +311,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     if not group.is_empty and group.protocol_type != CONSUMER:
         return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
-    forgotten: dict[TopicPartition, CommittedOffset | None] = {}
+    forgotten: dict[TopicPartition, OffsetAndMetadata | None] = {}
     topics = []
     for topic in request.topics:
         answers = []
@@ -340,7 +340,7 @@ def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> Offse
     return pending
 
 
-def _deletion_problem(image: Image, group: Group, topic: str, partition: int) -> ErrorCode:
+def _deletion_problem(image: Image, group: ClassicGroup, topic: str, partition: int) -> ErrorCode:
     if image.partition_named(topic, partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic) else ErrorCode.NONE

@@ -12,7 +12,7 @@ NO_EXPIRY = -1
 TopicPartition: TypeAlias = tuple[str, int]
 
 
-class CommittedOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str
@@ -22,8 +22,8 @@ class CommittedOffset(NamedTuple):
     """Wall time, only from clients that asked for a retention of their own."""
 
     @staticmethod
-    def of(value: OffsetCommitValue) -> CommittedOffset:
-        return CommittedOffset(
+    def of(value: OffsetCommitValue) -> OffsetAndMetadata:
+        return OffsetAndMetadata(
             value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp
         )
 
@@ -41,7 +41,7 @@ class CommittedOffset(NamedTuple):
 class Offsets:
     """The committed offsets of one group; all of them are below the high watermark."""
 
-    committed: dict[TopicPartition, CommittedOffset]
+    committed: dict[TopicPartition, OffsetAndMetadata]
 
     def __init__(self) -> None:
         self.committed = {}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from heirlog.broker.groups.offsets import NO_EXPIRY, CommittedOffset, TopicPartition
+from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPartition
 from heirlog.protocol.primitives import Malformed, decode, encode_bytes
 from heirlog.protocol.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
@@ -31,7 +31,7 @@ KeyValue: TypeAlias = tuple[bytes, bytes | None]
 class StoredOffset(NamedTuple):
     group: str
     partition: TopicPartition
-    value: CommittedOffset | None
+    value: OffsetAndMetadata | None
     """None: forgotten."""
 
 
@@ -41,7 +41,7 @@ class StoredGroup(NamedTuple):
     """None: deleted."""
 
 
-def offset_record(group: str, partition: TopicPartition, committed: CommittedOffset | None) -> KeyValue:
+def offset_record(group: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> KeyValue:
     key = OffsetCommitKey(group=group, topic=partition[0], partition=partition[1])
     key_bytes = _VERSION.pack(OFFSET_KEY_VERSION) + encode_bytes(key, OFFSET_KEY_VERSION)
     if committed is None:
@@ -71,7 +71,7 @@ def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | Stored
     partition = (stored.topic, stored.partition)
     if value is None:
         return StoredOffset(stored.group, partition, None)
-    committed = CommittedOffset.of(decode(OffsetCommitValue, value, _version_of(value), _VERSION.size))
+    committed = OffsetAndMetadata.of(decode(OffsetCommitValue, value, _version_of(value), _VERSION.size))
     return StoredOffset(stored.group, partition, committed)
 
 

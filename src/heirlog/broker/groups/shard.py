@@ -11,7 +11,8 @@ later coordinator loads is what this one has answered for, and nothing that was 
 
 * `append` writes a batch and queues what it changes and whom it answers; the queue is worked off from its head as the
   watermark moves. An answer may give up (`offsets.commit.timeout.ms`), the change does not: its record is in the log.
-* Loading (`broker/replay.py`) takes its time; until it is done clients hear COORDINATOR_LOAD_IN_PROGRESS.
+* Loading (`broker/internal_topic_loader.py`) takes its time; until it is done clients hear
+COORDINATOR_LOAD_IN_PROGRESS.
 
 Trap: answering may bring the client's next request, which may append, within the loop that works off the queue.
 """
@@ -22,13 +23,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from heirlog.broker.groups.group import Group, Member, Weight
-from heirlog.broker.groups.membership import Limits, Membership, join_refusal
+from heirlog.broker.groups.group import ClassicGroup, ClassicGroupMember, Weight
+from heirlog.broker.groups.membership import GroupLimits, Membership, join_refusal
 from heirlog.broker.groups.offset_expiry import expired_offsets
-from heirlog.broker.groups.offsets import CommittedOffset, TopicPartition
+from heirlog.broker.groups.offsets import OffsetAndMetadata, TopicPartition
 from heirlog.broker.groups.records import KeyValue, StoredGroup, StoredOffset, group_record, offset_record, read_record
-from heirlog.broker.partition import ALL_IN_SYNC, Partition, Role
-from heirlog.broker.replay import Replay
+from heirlog.broker.internal_topic_loader import InternalTopicLoader
+from heirlog.broker.partition import ALL_IN_SYNC, Partition, ReplicaRole
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.env import Cancel, Env
 from heirlog.protocol.batch import Record, encode_batch
@@ -53,8 +54,8 @@ _AS_COORDINATOR = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShardConfig:
-    limits: Limits
+class GroupCoordinatorConfig:
+    limits: GroupLimits
     commit_timeout_ms: int
     """offsets.commit.timeout.ms"""
     compression: int
@@ -77,7 +78,7 @@ def _nothing(code: ErrorCode = ErrorCode.NONE) -> None:
     pass
 
 
-class Shard:
+class GroupCoordinatorShard:
     """Also the one `Wait` that all its writes share in the purgatory of produce requests."""
 
     def __init__(
@@ -85,10 +86,10 @@ class Shard:
         env: Env,
         replicas: ReplicaManager,
         partition: Partition,
-        config: ShardConfig,
+        config: GroupCoordinatorConfig,
         has_room: Callable[[int], bool],
     ) -> None:
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ClassicGroup] = {}
         self.weight = Weight()
         self.loaded = False
         self.closed = False
@@ -99,7 +100,7 @@ class Shard:
         self._replicas = replicas
         self._partition = partition
         self._config = config
-        self._replay = Replay(
+        self._replay = InternalTopicLoader(
             env,
             replicas,
             partition,
@@ -116,7 +117,7 @@ class Shard:
     def leads(self) -> bool:
         """Whether the partition is still led in the epoch that this shard was made for."""
         partition = self._partition
-        return partition.role is Role.LEADER and partition.leader_epoch == self.leader_epoch and not self.closed
+        return partition.role is ReplicaRole.LEADER and partition.leader_epoch == self.leader_epoch and not self.closed
 
     # -- loading ------------------------------------------------------------------------------------------------
 
@@ -161,17 +162,17 @@ class Shard:
 
     # -- state --------------------------------------------------------------------------------------------------
 
-    def group_or_new(self, group_id: str) -> Group:
+    def group_or_new(self, group_id: str) -> ClassicGroup:
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = Group(group_id, weight=self.weight)
+            group = self.groups[group_id] = ClassicGroup(group_id, weight=self.weight)
         return group
 
-    def forget_if_never_was(self, group: Group) -> None:
+    def forget_if_never_was(self, group: ClassicGroup) -> None:
         if group.never_was and self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]
 
-    def set_offset(self, group_id: str, partition: TopicPartition, committed: CommittedOffset | None) -> None:
+    def set_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
         """What a committed record says."""
         if committed is not None:
             self.group_or_new(group_id).offsets.committed[partition] = committed
@@ -258,7 +259,7 @@ class Shard:
     def commit_offsets(
         self,
         group_id: str,
-        offsets: dict[TopicPartition, CommittedOffset | None],
+        offsets: dict[TopicPartition, OffsetAndMetadata | None],
         answer: Callable[[ErrorCode], None],
     ) -> None:
         """None forgets. One batch, whatever the client has sent."""
@@ -269,7 +270,7 @@ class Shard:
 
         self._append([offset_record(group_id, p, committed) for p, committed in offsets.items()], apply, answer)
 
-    def delete_group(self, group: Group, answer: Callable[[ErrorCode], None]) -> None:
+    def delete_group(self, group: ClassicGroup, answer: Callable[[ErrorCode], None]) -> None:
         """An empty group, with its offsets."""
         self._forget_offsets(group, list(group.offsets.committed))
 
@@ -291,7 +292,9 @@ class Shard:
             apply()
         answer(code)
 
-    def _store_group(self, group: Group, assignments: dict[str, bytes], done: Callable[[ErrorCode], None]) -> None:
+    def _store_group(
+        self, group: ClassicGroup, assignments: dict[str, bytes], done: Callable[[ErrorCode], None]
+    ) -> None:
         def answer(code: ErrorCode) -> None:
             done(ErrorCode.UNKNOWN_SERVER_ERROR if code is ErrorCode.INVALID_COMMIT_OFFSET_SIZE else code)
 
@@ -319,9 +322,9 @@ class Shard:
             for group in list(self.groups.values()):
                 self._forget_offsets(group, group.offsets.of_topics(topics))
 
-    def _forget_offsets(self, group: Group, partitions: list[TopicPartition]) -> None:
+    def _forget_offsets(self, group: ClassicGroup, partitions: list[TopicPartition]) -> None:
         for start in range(0, len(partitions), RECORDS_PER_BATCH):
-            chunk: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(
+            chunk: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(
                 partitions[start : start + RECORDS_PER_BATCH]
             )
             self.commit_offsets(group.group_id, chunk, _nothing)
@@ -335,7 +338,7 @@ class Shard:
     def _watch(self) -> None:
         if not self._watching and not self.closed:
             self._watching = True
-            self._replicas.waits.produce.watch(self, self._config.commit_timeout_ms)
+            self._replicas.delayed.produce.watch(self, self._config.commit_timeout_ms)
 
     def woken(self, key: PartitionKey) -> bool:
         if not self.leads:
@@ -372,7 +375,7 @@ class Shard:
         if self._cancel_sweep is not None:
             self._cancel_sweep()
         if self._watching:
-            self._replicas.waits.produce.remove(self)
+            self._replicas.delayed.produce.remove(self)
             self._watching = False
         groups, self.groups = self.groups, {}
         writes, self._queue = self._queue, deque()
@@ -382,7 +385,7 @@ class Shard:
             write.answer(ErrorCode.NOT_COORDINATOR)
 
 
-def _send_away(member: Member) -> None:
+def _send_away(member: ClassicGroupMember) -> None:
     joining, member.joining = member.joining, None
     if joining is not None:
         joining.complete(join_refusal(ErrorCode.NOT_COORDINATOR, member.joining_version, member.member_id))

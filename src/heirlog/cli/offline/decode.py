@@ -36,7 +36,7 @@ from heirlog.protocol.metadata_record import decode_control, decode_record
 from heirlog.protocol.primitives import Struct
 from heirlog.protocol.types import METADATA_TOPIC, Uuid, uuid_text
 from heirlog.storage.index import OFFSET_ENTRY, TIME_ENTRY
-from heirlog.storage.producers import ProducerStates
+from heirlog.storage.producers import ProducerStateManager
 
 Row: TypeAlias = dict[str, Any]
 
@@ -180,7 +180,7 @@ class Decoder:
         return read_real(self.path, os.path.getsize(self.path), 0)
 
     def _producers(self) -> Iterator[Row]:
-        states = ProducerStates.decode(self._whole())
+        states = ProducerStateManager.decode(self._whole())
         if states is None:
             raise Stopped(0, "the snapshot of producers is torn, of another version, or fails its CRC")
         for producer_id, state in sorted(states.producers.items()):

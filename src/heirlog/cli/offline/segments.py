@@ -16,7 +16,7 @@ from heirlog.storage.checkpoints import parse_checkpoint
 from heirlog.storage.epochs import LEADER_EPOCH_CHECKPOINT, UNDEFINED_EPOCH
 from heirlog.storage.index import OffsetIndex, TimeIndex, read_offset_index, read_time_index
 from heirlog.storage.log import Log
-from heirlog.storage.producers import ProducerStates, snapshot_offsets, snapshot_path
+from heirlog.storage.producers import ProducerStateManager, snapshot_offsets, snapshot_path
 from heirlog.storage.segment import Segment, segment_path
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex)
@@ -132,7 +132,7 @@ class LogCheck:
         for offset in snapshot_offsets(self._disk, self._log.dir_path):
             path = snapshot_path(self._log.dir_path, offset)
             data = read_file(self._disk, path)
-            if data is None or ProducerStates.decode(data) is None:
+            if data is None or ProducerStateManager.decode(data) is None:
                 self._report.damage(
                     "producer-snapshot-damaged",
                     path,

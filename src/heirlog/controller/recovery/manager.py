@@ -29,22 +29,22 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from heirlog.controller.election import Elected
+from heirlog.controller.election import ElectionResult
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Ballot, Built
-from heirlog.controller.recovery.answers import Answer, counts
-from heirlog.controller.recovery.book import Book
+from heirlog.controller.partition_change import Ballot, BuiltChange
+from heirlog.controller.recovery.decision import Case, Phase, RecoveryDecision, judge, judge_without_manager
+from heirlog.controller.recovery.open_recoveries import OpenRecoveries
+from heirlog.controller.recovery.replica_log_info import ReplicaLogInfo, counts
 from heirlog.controller.recovery.sender import PARTITIONS_MAX, RecoverySender
 from heirlog.controller.recovery.strategy import STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, Strategy
-from heirlog.controller.recovery.verdict import Case, Phase, Verdict, judge, judge_without_manager
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import server_value
 from heirlog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, Image
-from heirlog.metadata.journal import Journal
+from heirlog.metadata.journal import ImageJournal
 from heirlog.metadata.min_isr import MIN_ISR
-from heirlog.metadata.state import RECOVERY_VERSION, PartitionState
+from heirlog.metadata.state import RECOVERY_VERSION, PartitionRegistration
 from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, PartitionKey
 
 AGGRESSIVE_WINDOW_MS: Final = 5000
@@ -77,8 +77,8 @@ class _Turn:
 
     leadership: Leadership
     changes: Changes = field(default_factory=Changes)
-    lossy: list[tuple[PartitionKey, Built]] = field(default_factory=list)
-    waiting: list[tuple[PartitionKey, Verdict]] = field(default_factory=list)
+    lossy: list[tuple[PartitionKey, BuiltChange]] = field(default_factory=list)
+    waiting: list[tuple[PartitionKey, RecoveryDecision]] = field(default_factory=list)
     """Whose wait has an end since this turn."""
     began: int = 0
     cancelled: int = 0
@@ -94,7 +94,7 @@ class RecoveryManager:
         self._runs = False
         self.sender = RecoverySender(env, self)
         self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
-        self.book = Book()
+        self.book = OpenRecoveries()
         self.failures: dict[BrokerId, Failure] = {}
         """Of the last request to each broker, if it had no answer."""
         self._unjudged: dict[PartitionKey, None] = {}
@@ -141,7 +141,7 @@ class RecoveryManager:
 
     # -- what moves it ----------------------------------------------------------------------------------------------
 
-    def noticed(self, changed: Journal) -> None:
+    def noticed(self, changed: ImageJournal) -> None:
         """Records were applied. `settle` acts on it."""
         if not self._runs:
             return
@@ -198,7 +198,7 @@ class RecoveryManager:
             if not brokers.isdisjoint(self._image.partitions[topic_id][partition].replicas):
                 self._unjudged[topic_id, partition] = None
 
-    def _judge_configured(self, changed: Journal) -> None:
+    def _judge_configured(self, changed: ImageJournal) -> None:
         names = {name for kind, name, key in changed.configs if kind == TOPIC_RESOURCE and key in _CONFIGS}
         everywhere = bool(changed.features) or any(
             kind == BROKER_RESOURCE and key in _CONFIGS for kind, _, key in changed.configs
@@ -209,7 +209,7 @@ class RecoveryManager:
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
-    def judge(self, key: PartitionKey, state: PartitionState, leadership: Leadership) -> Verdict:
+    def judge(self, key: PartitionKey, state: PartitionRegistration, leadership: Leadership) -> RecoveryDecision:
         """Whom the partition waits for, or who wins it, as things are now."""
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
             # what an earlier level of the feature has left behind: nobody keeps it true any more
@@ -264,7 +264,7 @@ class RecoveryManager:
         for broker in sorted(asked):
             self.sender.ask(broker, asked[broker])
 
-    def _act(self, key: PartitionKey, state: PartitionState, turn: _Turn) -> bool:
+    def _act(self, key: PartitionKey, state: PartitionRegistration, turn: _Turn) -> bool:
         """Begin, go on, end or decide; whether somebody was elected."""
         recovery = self.book.recoveries.get(key)
         if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
@@ -295,8 +295,8 @@ class RecoveryManager:
                 turn.waiting.append((key, verdict))
         return False
 
-    def _decide(self, key: PartitionKey, state: PartitionState, verdict: Verdict, turn: _Turn) -> bool:
-        chosen = None if verdict.winner is None else Elected(verdict.winner, Basis.RECOVERED)
+    def _decide(self, key: PartitionKey, state: PartitionRegistration, verdict: RecoveryDecision, turn: _Turn) -> bool:
+        chosen = None if verdict.winner is None else ElectionResult(verdict.winner, Basis.RECOVERED)
         built = turn.leadership.change(
             *key, ballot=Ballot(chosen=chosen, answers=self.book.recorded_answers(key, state))
         )
@@ -360,7 +360,7 @@ class RecoveryManager:
 
     def request(
         self, key: PartitionKey, strategy: Strategy, skips_wait: bool, leadership: Leadership, changes: Changes
-    ) -> Verdict:
+    ) -> RecoveryDecision:
         """An operator wants this leaderless partition recovered; a leader elected at once is in `changes`.
 
         The wish holds until the partition has a leader, its strategy is configured anew, or another controller takes
@@ -378,7 +378,7 @@ class RecoveryManager:
         self._unjudged[key] = None
         return self.judge(key, state, leadership)
 
-    def _to_ask(self, key: PartitionKey, state: PartitionState) -> list[BrokerId]:
+    def _to_ask(self, key: PartitionKey, state: PartitionRegistration) -> list[BrokerId]:
         if not self._is_curious(key):
             return []
         known = self.book.answers_that_count(key, state)
@@ -413,7 +413,7 @@ class RecoveryManager:
         answer = recovery.answers.get(broker)
         return answer is None or registered is None or not counts(answer, registered.epoch, state.leader_epoch)
 
-    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None:
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> None:
         self.failures.pop(broker, None)
         for key, answer in answers:
             recovery, state = self.book.recoveries.get(key), self._image.partition(*key)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from heirlog.controller.recovery.answers import Answer
+from heirlog.controller.recovery.replica_log_info import ReplicaLogInfo
 from heirlog.env import Cancel, Env, SendFailure
 from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
@@ -43,7 +43,7 @@ MAX_BACKOFF_MS: Final = 3000
 JITTER: Final = 0.3
 
 
-class Listener(Protocol):
+class ReplicaLogInfoListener(Protocol):
     """Who wants to know."""
 
     def endpoint_of(self, broker: BrokerId) -> Endpoint | None:
@@ -52,7 +52,7 @@ class Listener(Protocol):
     def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
         """Whether this answer of this broker is still of use."""
 
-    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, Answer]]) -> None: ...
+    def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> None: ...
 
     def not_answered(self, broker: BrokerId, keys: Sequence[PartitionKey], failure: SendFailure) -> None: ...
 
@@ -74,7 +74,7 @@ class _Queue:
 
 
 class RecoverySender:
-    def __init__(self, env: Env, listener: Listener) -> None:
+    def __init__(self, env: Env, listener: ReplicaLogInfoListener) -> None:
         self._env = env
         self._listener = listener
         self._queues: dict[BrokerId, _Queue] = {}
@@ -236,10 +236,10 @@ def _request(broker: BrokerId, keys: Iterable[PartitionKey]) -> GetReplicaLogInf
 
 def _read(
     response: GetReplicaLogInfoResponse, asked: Iterable[PartitionKey], now_ms: int
-) -> tuple[list[tuple[PartitionKey, Answer]], list[PartitionKey]]:
+) -> tuple[list[tuple[PartitionKey, ReplicaLogInfo]], list[PartitionKey]]:
     """Answers to what was asked, and what the broker put off. Nobody asked for the rest."""
     expected = set(asked)
-    answers: list[tuple[PartitionKey, Answer]] = []
+    answers: list[tuple[PartitionKey, ReplicaLogInfo]] = []
     put_off: list[PartitionKey] = []
     for topic in response.topic_partition_log_info_list:
         topic_id = Uuid(topic.topic_id)
@@ -251,7 +251,7 @@ def _read(
             if info.error_code == ErrorCode.REQUEST_LIMIT_REACHED:
                 put_off.append(key)
                 continue
-            answer = Answer(
+            answer = ReplicaLogInfo(
                 response.broker_epoch,
                 info.current_leader_epoch,
                 info.last_written_leader_epoch,

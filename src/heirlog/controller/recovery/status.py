@@ -22,13 +22,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from heirlog.controller.leadership import Leadership
-from heirlog.controller.recovery.answers import Answer
-from heirlog.controller.recovery.book import Recovery
+from heirlog.controller.recovery.decision import Phase, RecoveryDecision, quorum_of
 from heirlog.controller.recovery.manager import RecoveryManager
-from heirlog.controller.recovery.verdict import Phase, Verdict, quorum_of
+from heirlog.controller.recovery.open_recoveries import OpenRecovery
+from heirlog.controller.recovery.replica_log_info import ReplicaLogInfo
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import RECOVERY_VERSION, Ids, PartitionState
+from heirlog.metadata.state import RECOVERY_VERSION, Ids, PartitionRegistration
 from heirlog.metadata.survey import Survey, in_groups
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
@@ -109,7 +109,7 @@ def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Surve
     return Counts(recovering, manual)
 
 
-def waiting_sentence(verdict: Verdict) -> str:
+def waiting_sentence(verdict: RecoveryDecision) -> str:
     """For whom a recovery waits that was asked for and has not ended at once."""
     brokers = ", ".join(str(broker) for broker in verdict.waits_for)
     match verdict.phase:
@@ -217,7 +217,7 @@ class _Describing:
         return f"; {brokers} cannot be asked (not registered, or without {RECOVERY_VERSION}): designate a leader"
 
     def _replica(
-        self, key: PartitionKey, state: PartitionState, recovery: Recovery | None, replica: BrokerId
+        self, key: PartitionKey, state: PartitionRegistration, recovery: OpenRecovery | None, replica: BrokerId
     ) -> DescribeRecoveryResponse.ReplicaReport:
         broker = self._image.brokers.get(replica)
         report = Report(
@@ -239,7 +239,7 @@ class _Describing:
             report.error_code, report.error_message = ErrorCode.NETWORK_EXCEPTION, failure.what
         return report
 
-    def _tell(self, report: DescribeRecoveryResponse.ReplicaReport, answer: Answer) -> None:
+    def _tell(self, report: DescribeRecoveryResponse.ReplicaReport, answer: ReplicaLogInfo) -> None:
         report.answer_age_ms = self._now_ms - answer.at_ms
         report.error_code, report.error_message = answer.error, answer.message or None
         if answer.error is ErrorCode.NONE:

@@ -8,9 +8,9 @@
 Read by the other rule a list is dangerous. A follower that was lost would be elected as if it had led last; and a list
 of one leader would hide the replicas that were lost before it.
 
-    on -> off    the last leader stays on the list, where the image knows it (PartitionState.last_leader). Else the list
-                 is emptied. What the shipped rules elect then is elected in the same batch; a partition without ISR,
-                 ELR and last leader waits for an operator
+    on -> off    the last leader stays on the list, where the image knows it (PartitionRegistration.last_leader). Else
+                 the list is emptied. What the shipped rules elect then is elected in the same batch; a partition
+                 without ISR, ELR and last leader waits for an operator
     off -> on    no record says who was lost. So wherever the ISR is below min ISR the list names every assigned replica
                  outside ISR and ELR: each of them may have been lost, and has to answer. As ever, the list is emptied
                  when the ISR reaches min ISR
@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.controller.leadership import Changes, Leadership
-from heirlog.controller.partition_change import Target
+from heirlog.controller.partition_change import TargetState
 from heirlog.metadata.apply import merged
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.protocol.types import PartitionKey, Uuid
 
 
@@ -42,7 +42,7 @@ def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
             min_isr = min(leadership.min_isr(topic_id), len(state.replicas))
             listed = _who_may_be_lost(state, min_isr) if on else _last_leader(state)
             if listed != state.last_known_elr or not state.has_leader:
-                changes.add(leadership.change(topic_id, partition, Target(last_known=listed)))
+                changes.add(leadership.change(topic_id, partition, TargetState(last_known=listed)))
     return changes
 
 
@@ -53,7 +53,7 @@ def begun(image: Image, static: StaticConfig) -> Changes:
         for partition, state in sorted(image.partitions[topic_id].items()):
             listed = _who_may_be_lost(state, min(leadership.min_isr(topic_id), len(state.replicas)))
             if state.adding and listed:
-                changes.add(leadership.change(topic_id, partition, Target(last_known=listed)))
+                changes.add(leadership.change(topic_id, partition, TargetState(last_known=listed)))
     return changes
 
 
@@ -67,11 +67,11 @@ def without_candidates(image: Image, changes: Changes) -> Iterator[PartitionKey]
             yield topic_id, partition
 
 
-def _last_leader(state: PartitionState) -> Ids:
+def _last_leader(state: PartitionRegistration) -> Ids:
     return tuple([replica for replica in state.last_known_elr if replica == state.last_leader])
 
 
-def _who_may_be_lost(state: PartitionState, min_isr: int) -> Ids:
+def _who_may_be_lost(state: PartitionRegistration, min_isr: int) -> Ids:
     """Those first of whom it is known."""
     if len(state.isr) >= min_isr:
         return ()

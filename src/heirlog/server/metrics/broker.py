@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from heirlog.broker.broker import Broker
+from heirlog.broker.broker_topic_metrics import BrokerTopicMetrics
 from heirlog.broker.groups.group import GroupState
-from heirlog.broker.partition import Partition, Role
-from heirlog.broker.traffic import TopicTraffic
+from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.metadata.survey import in_groups
 from heirlog.node.node import Node
 from heirlog.protocol.api import ApiKey
@@ -109,7 +109,7 @@ def _fetching(broker: Broker) -> Iterator[Family | None]:
     )
 
 
-PER_TOPIC: Sequence[tuple[str, str, Callable[[TopicTraffic], int]]] = (
+PER_TOPIC: Sequence[tuple[str, str, Callable[[BrokerTopicMetrics], int]]] = (
     ("messagesin", "Records appended by producers.", attrgetter("messages_in")),
     ("bytesin", "Bytes appended by producers.", attrgetter("bytes_in")),
     ("bytesout", "Bytes sent to consumers.", attrgetter("bytes_out")),
@@ -130,11 +130,11 @@ PER_TOPIC: Sequence[tuple[str, str, Callable[[TopicTraffic], int]]] = (
 
 
 def _topics(broker: Broker) -> Iterator[Family | None]:
-    traffic = broker.replicas.traffic
+    topic_stats = broker.replicas.topic_stats
     # added up before the topics are listed: what comes meanwhile may be in the topics and not in the sum
-    total = TopicTraffic()
-    total.add(traffic.gone)
-    topics = list(traffic.topics.items())
+    total = BrokerTopicMetrics()
+    total.add(topic_stats.gone)
+    topics = list(topic_stats.topics.items())
     for group in in_groups(topics):
         for _, counts in group:
             total.add(counts)
@@ -146,12 +146,16 @@ def _topics(broker: Broker) -> Iterator[Family | None]:
         "Partitions of produce requests that were refused because their records were damaged.",
         total.corrupt,
     )
-    yield counter(f"{TOPICS}replicationbytesin_total", "Bytes copied from other brokers.", traffic.replication_bytes_in)
-    yield counter(f"{TOPICS}replicationbytesout_total", "Bytes copied by other brokers.", traffic.replication_bytes_out)
+    yield counter(
+        f"{TOPICS}replicationbytesin_total", "Bytes copied from other brokers.", topic_stats.replication_bytes_in
+    )
+    yield counter(
+        f"{TOPICS}replicationbytesout_total", "Bytes copied by other brokers.", topic_stats.replication_bytes_out
+    )
 
 
 def _of_topics(
-    total: TopicTraffic, topics: Sequence[tuple[str, TopicTraffic]], of: Callable[[TopicTraffic], int]
+    total: BrokerTopicMetrics, topics: Sequence[tuple[str, BrokerTopicMetrics]], of: Callable[[BrokerTopicMetrics], int]
 ) -> Iterator[Sample]:
     """The sum, without a label, and the topics that have any, as on Apache Kafka."""
     yield NO_LABELS, of(total)
@@ -163,12 +167,12 @@ def _of_topics(
 
 def _purgatories(node: Node, broker: Broker) -> Iterator[Family | None]:
     replicas = broker.replicas
-    fetches = (replicas.waits.consumer_fetch, replicas.waits.follower_fetch)
+    fetches = (replicas.delayed.consumer_fetch, replicas.delayed.follower_fetch)
     elections = node.forwarded(ApiKey.ELECT_LEADERS)
     waiting = {
-        "Produce": (len(replicas.waits.produce), replicas.waits.produce.watched),
+        "Produce": (len(replicas.delayed.produce), replicas.delayed.produce.watched),
         "Fetch": (sum(map(len, fetches)), sum(waits.watched for waits in fetches)),
-        "DeleteRecords": (len(replicas.waits.delete_records), replicas.waits.delete_records.watched),
+        "DeleteRecords": (len(replicas.delayed.delete_records), replicas.delayed.delete_records.watched),
         "ElectLeader": (elections, elections),
     }
     for index, name, text in (
@@ -220,7 +224,7 @@ def _partitions(broker: Broker) -> Iterator[Family | None]:
     led: list[Partition] = []
     for group in in_groups(broker.replicas.all_partitions()):
         here += group
-        led += [partition for partition in group if partition.role is Role.LEADER]
+        led += [partition for partition in group if partition.role is ReplicaRole.LEADER]
         yield None
     for partitions, prefix, per_partition in ((led, CLUSTER, PER_LED_PARTITION), (here, LOG, PER_PARTITION)):
         for name, text, of in per_partition:

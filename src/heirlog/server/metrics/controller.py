@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from heirlog.controller.controller import Controller
 from heirlog.metadata.basis import Basis
-from heirlog.metadata.census import take_census
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.partition_counts import count_partitions
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.node.node import Node
 from heirlog.server.metrics.family import Family, Sample, counter, counters, gauge, gauges
 from heirlog.server.metrics.quorum import applied
@@ -22,7 +22,7 @@ FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
 
 
 def families(node: Node, controller: Controller) -> Iterator[Family | None]:
-    census = yield from take_census(node.image, node.config)
+    partition_counts = yield from count_partitions(node.image, node.config)
     brokers = node.sorted_brokers()
     for name, text, value in (
         ("activecontrollercount", "1 on the active controller.", int(controller.is_active)),
@@ -31,13 +31,13 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
             "Changes of the active controller that this node has seen.",
             node.controllers_seen,
         ),
-        ("globaltopiccount", "Topics.", census.topics),
-        ("globalpartitioncount", "Partitions.", census.partitions),
-        ("offlinepartitionscount", "Partitions without a leader.", census.offline),
+        ("globaltopiccount", "Topics.", partition_counts.topics),
+        ("globalpartitioncount", "Partitions.", partition_counts.partitions),
+        ("offlinepartitionscount", "Partitions without a leader.", partition_counts.offline),
         (
             "preferredreplicaimbalancecount",
             "Partitions that are not led by their preferred leader (the first assigned replica).",
-            census.preferred_imbalance,
+            partition_counts.preferred_imbalance,
         ),
         ("activebrokercount", "Brokers that are not fenced.", sum(not broker.fenced for broker in brokers)),
         ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
@@ -75,12 +75,12 @@ def families(node: Node, controller: Controller) -> Iterator[Family | None]:
     yield gauge(
         "kafka_controller_global_under_min_isr_partition_count",
         "Partitions whose ISR is smaller than their min ISR (KIP-966).",
-        census.under_min_isr,
+        partition_counts.under_min_isr,
     )
     yield gauge(
         "kafka_replication_electable_replicas_count",
         "Members of ISR and ELR of all partitions: replicas that may lead without a loss (KIP-966).",
-        census.electable_replicas,
+        partition_counts.electable_replicas,
     )
     counts = (yield from controller.recovery_counts()) if controller.is_active else None
     yield gauge(
@@ -128,13 +128,13 @@ def _committed(node: Node) -> int:
     return -1 if quorum is None else quorum.high_watermark - 1
 
 
-def _registration(broker: BrokerState) -> int:
+def _registration(broker: BrokerRegistration) -> int:
     if broker.fenced:
         return FENCED
     return IN_CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
 
 
-def _silences(node: Node, controller: Controller, brokers: list[BrokerState]) -> Iterator[Sample]:
+def _silences(node: Node, controller: Controller, brokers: list[BrokerRegistration]) -> Iterator[Sample]:
     now_ms = node.env.now_ms()
     for broker in brokers:
         silent_ms = controller.sessions.silent_ms(broker.id, now_ms)

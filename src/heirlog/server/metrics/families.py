@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
 from heirlog.node.node import Node
-from heirlog.node.request_meter import Recent
+from heirlog.node.request_metrics import Recent
 from heirlog.server.metrics import broker, controller, process, quorum, requests
 from heirlog.server.metrics.family import Family, gauge, gauges
 

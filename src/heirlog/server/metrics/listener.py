@@ -24,8 +24,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, cast
 
-from heirlog.env import Log
-from heirlog.node.complaints import Complaints
+from heirlog.env import EventLog
+from heirlog.node.rate_limited_log import RateLimitedLog
 from heirlog.protocol.types import Endpoint
 
 PATH = "/metrics"
@@ -45,10 +45,10 @@ Text: TypeAlias = Callable[[], Iterator[bytes]]
 class MetricsListener:
     """load: imports what is needed and gives what makes the text; called once, in a thread, after the first request."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, load: Callable[[], Text], log: Log) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, load: Callable[[], Text], log: EventLog) -> None:
         self.loop = loop
         self._load = load
-        self._complain = Complaints(log, lambda: loop.time() * 1000)
+        self._log_limited = RateLimitedLog(log, lambda: loop.time() * 1000)
         self._server: asyncio.Server | None = None
         self.text: Text | None = None
         self._loading = False
@@ -118,7 +118,7 @@ class MetricsListener:
             connection.write_until(began + SLICE_S)
         except Exception:
             # what cannot be told of a node is no reason to end it
-            self._complain("error", "metrics-failed", trace=traceback.format_exc())
+            self._log_limited("error", "metrics-failed", trace=traceback.format_exc())
             connection.abort()
         if connection.wants_more:
             self._waiting.append(connection)

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from heirlog.node.request_meter import (
+from heirlog.node.request_metrics import (
     CONSUMER_FETCH,
     FOLLOWER_FETCH,
-    ApiMeter,
+    ApiRequestMetrics,
     Recent,
     no_times,
     quantiles_ms,
@@ -44,7 +44,7 @@ class _Api:
     timed: int
 
 
-def families(meters: Sequence[ApiMeter], recent: dict[str, Recent], now_ms: int) -> Iterator[Family | None]:
+def families(meters: Sequence[ApiRequestMetrics], recent: dict[str, Recent], now_ms: int) -> Iterator[Family | None]:
     """recent: kept from one reading to the next, by API and part."""
     apis = [*map(_api, meters)]
     fetches = [api for api in apis if api.name in (CONSUMER_FETCH, FOLLOWER_FETCH)]
@@ -68,7 +68,7 @@ def families(meters: Sequence[ApiMeter], recent: dict[str, Recent], now_ms: int)
         yield None
 
 
-def _api(meter: ApiMeter) -> _Api:
+def _api(meter: ApiRequestMetrics) -> _Api:
     return _Api(
         meter.name,
         meter.versions,

@@ -22,7 +22,7 @@ from heirlog.protocol.messages import ListOffsetsRequest
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import REQUEST_TIMEOUT_S, Client
-from heirlog.sim.compacted import number_in
+from heirlog.sim.compaction_checker import number_in
 from heirlog.sim.env import SimEnv
 from heirlog.sim.history import History, Latest, Observed, Rewound
 

@@ -22,7 +22,7 @@ from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.client import CALL_TIMEOUT_S, REQUEST_TIMEOUT_MS, REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.env import SimEnv
-from heirlog.sim.groups import Commit, GroupBook, Owned, Read
+from heirlog.sim.group_history import Commit, GroupHistory, Owned, Read
 
 SESSION_MS = 3000
 REBALANCE_MS = 2500
@@ -35,7 +35,7 @@ PROTOCOL = "shared out"
 class GroupClient(Client):
     """A client of one group. `topic`: whose offsets are committed."""
 
-    def __init__(self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, book: GroupBook) -> None:
+    def __init__(self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, book: GroupHistory) -> None:
         super().__init__(env, name, bootstrap, [topic])
         self.topic = topic
         self.book = book
@@ -90,7 +90,7 @@ class Member(GroupClient):
         name: str,
         bootstrap: Sequence[Endpoint],
         topic: str,
-        book: GroupBook,
+        book: GroupHistory,
         now_ms: Callable[[], int],
     ) -> None:
         """now_ms: the run's own time."""

@@ -12,7 +12,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, ProduceRequest
 from heirlog.protocol.types import Endpoint
 from heirlog.sim.clients.direct import REQUEST_TIMEOUT_MS, DirectClient, Leader
-from heirlog.sim.compacted import NUMBER_HEADER, is_tombstone, key_of
+from heirlog.sim.compaction_checker import NUMBER_HEADER, is_tombstone, key_of
 from heirlog.sim.history import History
 
 ACKS_ALL = -1
@@ -54,7 +54,8 @@ class Producer(DirectClient):
     """Sends numbered values to every partition of its topics, one batch at a time to each.
 
     value_base: the first number; producers of a run have ranges of their own. interval_ms: between batches of one
-    partition. keyed: topics whose records get a key, and are tombstones now and then (`heirlog.sim.compacted`).
+    partition. keyed: topics whose records get a key, and are tombstones now and then
+    (`heirlog.sim.compaction_checker`).
     """
 
     def __init__(

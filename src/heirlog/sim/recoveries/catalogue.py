@@ -2,7 +2,8 @@
 
 Each begins with a topic whose last two members lose, or seem to lose, what they had (`heirlog.sim.script`). That a
 recovery never picks a replica with less than another one that could be asked, and that its record never tells of less
-than it gives up, is judged at every election of every run (`heirlog.sim.oracle`); a script adds what it alone knows.
+than it gives up, is judged at every election of every run (`heirlog.sim.election_checker`); a script adds what it alone
+knows.
 
     U1   the newest leader epoch wins, not the longest log     U9   a change of strategy takes effect at once
     U2   Balanced waits for every LastKnownELR member          U10  a designation that cannot be is refused
@@ -25,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.recoveries.answers import old_leader, u1, u2, u3, u4, u6, u11, u13, u14
 from heirlog.sim.recoveries.meanwhile import replaced_disk, u5, u7, u8, u15, u18
 from heirlog.sim.recoveries.operators import u9, u10, u16
 from heirlog.sim.stage import Stage
 
-RECOVERIES: Mapping[str, tuple[Callable[[Random], Plan], Callable[[Stage], None]]] = {
+RECOVERIES: Mapping[str, tuple[Callable[[Random], RunPlan], Callable[[Stage], None]]] = {
     "U1": (plans.keeps_with_a_tail, u1),
     "U2": (plans.keeps_and_waits_briefly, u2),
     "U3": (plans.keeps_with_a_tail, u3),

@@ -44,7 +44,7 @@ def u10(stage: Stage) -> None:
         told = script.elect(DESIGNATION, desired)
         script.expect(told == code, f"designating {desired} is {code.name}, not {told}")
     script.expect(script.state == before, "nothing has changed")
-    stage.checker.bystander.operator_elects = True
+    stage.checker.oracle.operator_elects = True
     told = script.elect(DESIGNATION, int(script.c))
     script.expect(told == ErrorCode.NONE, f"designating {script.c} works: {told}")
     script.until("c leads", lambda: script.state.leader == script.c)
@@ -61,7 +61,7 @@ def u16(stage: Stage) -> None:
     for broker in (script.a, script.b, script.c):
         script.until_registered(broker)
     script.run_for(500, 1500)
-    stage.checker.bystander.operator_elects = True
+    stage.checker.oracle.operator_elects = True
     script.until("c is designated", lambda: script.elect(DESIGNATION, int(script.c)) == ErrorCode.NONE)
     # the report is written by whoever leads its topic: neither of these may keep it from being written, or double it
     if script.random.randrange(0, 2):

@@ -6,7 +6,7 @@ from random import Random
 
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
-from heirlog.sim.plan import Plan
+from heirlog.sim.plan import RunPlan
 
 MANY = 40
 """Partitions of U15; `make bench` has ten thousand on real processes."""
@@ -14,9 +14,9 @@ LOG_DIRS = ("/data/a", "/data/b")
 """Of U18."""
 
 
-def plan(random: Random, *, strategy: str = BALANCED, partitions: int = 1, tail: bool = False) -> Plan:
+def plan(random: Random, *, strategy: str = BALANCED, partitions: int = 1, tail: bool = False) -> RunPlan:
     """tail: something writes with acks=1, too: logs get ends that nobody has acknowledged."""
-    return Plan(
+    return RunPlan(
         partitions=partitions,
         idempotent=bool(random.randrange(0, 2)),
         leader_acks=tail,
@@ -27,69 +27,69 @@ def plan(random: Random, *, strategy: str = BALANCED, partitions: int = 1, tail:
     )
 
 
-def balanced(random: Random) -> Plan:
+def balanced(random: Random) -> RunPlan:
     return plan(random)
 
 
-def made_again(random: Random) -> Plan:
+def made_again(random: Random) -> RunPlan:
     made = plan(random)
     made.made_again = True
     return made
 
 
-def keeps(random: Random) -> Plan:
+def keeps(random: Random) -> RunPlan:
     """Kills alone lose nothing, and of what a power cut takes another replica has a copy."""
     made = plan(random)
     made.keeps_everything = True
     return made
 
 
-def keeps_and_waits_briefly(random: Random) -> Plan:
+def keeps_and_waits_briefly(random: Random) -> RunPlan:
     """Only the quorum is waited for without a limit."""
     made = keeps(random)
     made.config = {**made.config, TIMEOUT: "1000"}
     return made
 
 
-def keeps_with_a_tail(random: Random) -> Plan:
+def keeps_with_a_tail(random: Random) -> RunPlan:
     made = plan(random, tail=True)
     made.keeps_everything = True
     return made
 
 
-def by_kafkas_rule(random: Random) -> Plan:
+def by_kafkas_rule(random: Random) -> RunPlan:
     """The manager off: whoever led last leads again, with what it has."""
     made = plan(random)
     made.manager, made.topic_config = False, {}
     return made
 
 
-def aggressive(random: Random) -> Plan:
+def aggressive(random: Random) -> RunPlan:
     return plan(random, strategy=AGGRESSIVE)
 
 
-def none(random: Random) -> Plan:
+def none(random: Random) -> RunPlan:
     return plan(random, strategy=NONE)
 
 
-def either(random: Random) -> Plan:
+def either(random: Random) -> RunPlan:
     return plan(random, strategy=(BALANCED, AGGRESSIVE)[random.randrange(0, 2)], tail=True)
 
 
-def under_an_old_leader(random: Random) -> Plan:
+def under_an_old_leader(random: Random) -> RunPlan:
     """With a min ISR of one, whoever falls behind is neither in the ISR nor in the ELR."""
     made = plan(random, strategy=AGGRESSIVE, tail=True)
     made.min_isr, made.interval_ms = 1, random.randrange(30, 80)
     return made
 
 
-def many(random: Random) -> Plan:
+def many(random: Random) -> RunPlan:
     made = plan(random, partitions=MANY)
     made.idempotent, made.batch_records, made.interval_ms = False, 2, 1500
     return made
 
 
-def damaged(random: Random) -> Plan:
+def damaged(random: Random) -> RunPlan:
     made = plan(random)
     made.config = {"log.dirs": ",".join(LOG_DIRS)}
     return made

@@ -31,7 +31,7 @@ from typing import TypeAlias
 from heirlog.env import File, Files
 from heirlog.protocol.batch import HEADER_SIZE, BatchHeader, InvalidBatch, crc_matches, read_header
 from heirlog.storage.cleaning.offset_map import OffsetMap
-from heirlog.storage.cleaning.plan import Plan, groups
+from heirlog.storage.cleaning.plan import LogToClean, groups
 from heirlog.storage.cleaning.records import RecordSpan, empty_batch, filler, payload_of, spans, with_records
 from heirlog.storage.cleaning.swap import CLEANED_SUFFIX
 from heirlog.storage.flushing import OnFlushed
@@ -50,7 +50,7 @@ _MAX_FILLER_OFFSETS = 2**31 - 1
 
 
 @dataclass(slots=True)
-class Outcome:
+class CompactionResult:
     """Of a pass, for the log line."""
 
     mapped_to: int = 0
@@ -67,7 +67,7 @@ class Compaction:
         self,
         files: Files,
         log: Log,
-        plan: Plan,
+        plan: LogToClean,
         capacity: int,
         wall_ms: int,
         on_replaced: Callable[[Callable[[], None]], None],
@@ -82,7 +82,7 @@ class Compaction:
         self._wall_ms = wall_ms
         self._on_replaced = on_replaced
         self._writer: _Writer | None = None
-        self.outcome = Outcome(mapped_to=plan.first_dirty_offset)
+        self.outcome = CompactionResult(mapped_to=plan.first_dirty_offset)
 
     def steps(self) -> Steps:
         """Raises InvalidBatch and DecompressionError where a batch is damaged, and OSError."""

@@ -28,7 +28,7 @@ _MAX_GROUP_BYTES = 2**31 - 1 - 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LogToClean:
     first_dirty_offset: int
     uncleanable_offset: int
     """Base offset of the first segment that may not be touched."""
@@ -43,7 +43,7 @@ class Plan:
         return self.dirty_bytes / total if total else 0.0
 
 
-def plan_of(log: Log, high_watermark: int, wall_ms: int) -> Plan | None:
+def plan_of(log: Log, high_watermark: int, wall_ms: int) -> LogToClean | None:
     """None if there is nothing dirty that may be touched."""
     segments = log.segments
     first_dirty = max(log.first_dirty_offset, log.log_start_offset)
@@ -65,10 +65,10 @@ def plan_of(log: Log, high_watermark: int, wall_ms: int) -> Plan | None:
         uncleanable = end
     if not dirty:
         return None
-    return Plan(first_dirty, uncleanable, clean, dirty, overdue)
+    return LogToClean(first_dirty, uncleanable, clean, dirty, overdue)
 
 
-def is_due(plan: Plan, log: Log) -> bool:
+def is_due(plan: LogToClean, log: Log) -> bool:
     return plan.is_overdue or plan.dirty_ratio > log.config.min_cleanable_dirty_ratio
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from heirlog.apis.common.ports import HasImage, Ports
 from heirlog.apis.describe_topic_partitions import API, describe
 from heirlog.context import ANONYMOUS, Context
-from heirlog.metadata.acls import ANY_HOST, Operation, PatternType, Permission, ResourceType
+from heirlog.metadata.acls import ANY_HOST, AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.metadata.apply import apply_all
 from heirlog.metadata.authorizer import Authorizer
 from heirlog.metadata.image import Image
@@ -61,8 +61,8 @@ class AdminScenario:
             pattern_type=PatternType.LITERAL,
             principal=ANONYMOUS,
             host=ANY_HOST,
-            operation=Operation.DESCRIBE,
-            permission_type=Permission.DENY,
+            operation=AclOperation.DESCRIBE,
+            permission_type=AclPermissionType.DENY,
         )
         apply_all(self.image, [record], self.image.offset + 1, 1)
 

@@ -11,19 +11,19 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
-from heirlog.broker.followers import NEVER_MS, Peers
-from heirlog.broker.isr import Committed, IsrProposal, PendingExpand
+from heirlog.broker.delayed_operations import DelayedOperations
+from heirlog.broker.followers import NEVER_MS, RegisteredBrokers
+from heirlog.broker.isr import CommittedPartitionState, IsrProposal, PendingExpandIsr
 from heirlog.broker.leader_epochs import end_of
 from heirlog.broker.list_offsets import offset_for
 from heirlog.broker.partition import FetchStart, Partition
 from heirlog.broker.produce import ProduceHandler
 from heirlog.broker.replica_manager import ReplicaManager
-from heirlog.broker.waits import Waits
 from heirlog.context import CLOSE, NO_ANSWER, Context
 from heirlog.metadata.config_def import StaticConfig, parse_static
 from heirlog.metadata.image import TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import min_isr_of
-from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerState, Ids, PartitionState, TopicState
+from heirlog.metadata.state import RECOVERED, RECOVERING, BrokerRegistration, Ids, PartitionRegistration, TopicImage
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
@@ -50,8 +50,10 @@ def ids(brokers: Iterable[int]) -> Ids:
     return tuple(BrokerId(broker) for broker in brokers)
 
 
-def registered(broker: int, epoch: int) -> BrokerState:
-    return BrokerState(id=BrokerId(broker), epoch=BrokerEpoch(epoch), incarnation_id=Uuid(bytes(16)), fenced=False)
+def registered(broker: int, epoch: int) -> BrokerRegistration:
+    return BrokerRegistration(
+        id=BrokerId(broker), epoch=BrokerEpoch(epoch), incarnation_id=Uuid(bytes(16)), fenced=False
+    )
 
 
 def static_config() -> StaticConfig:
@@ -94,7 +96,7 @@ class _OnePartition:
 
     def __init__(self, scenario: ReplicaScenario) -> None:
         self._scenario = scenario
-        self.waits = scenario.waits
+        self.delayed = scenario.delayed
 
     def partitions_named(self, name: str) -> dict[int, Partition]:
         return {0: self._scenario.partition}
@@ -115,18 +117,22 @@ class ReplicaScenario:
         replicas = setup["replicas"]
         self.min_isr_config = setup.get("minInsyncReplicas", 1)
         epochs = {int(b): e for b, e in setup.get("brokerEpochs", {}).items()}
-        brokers: dict[BrokerId, BrokerState] = {
+        brokers: dict[BrokerId, BrokerRegistration] = {
             BrokerId(b): registered(b, epochs.get(b, 100 + b)) for b in sorted({*replicas, *epochs})
         }
-        self.peers = Peers(BrokerId(self.me), brokers)
+        self.registered_brokers = RegisteredBrokers(BrokerId(self.me), brokers)
         self.brokers = brokers
-        self.peers.broker_epoch = BrokerEpoch(epochs.get(self.me, 100 + self.me))
+        self.registered_brokers.broker_epoch = BrokerEpoch(epochs.get(self.me, 100 + self.me))
         self.sent: list[IsrProposal] = []
         self.sent_total = 0
         self.sender = AlterPartitionSender(
-            self.env, lambda: CONTROLLER, self.peers, 1000, lambda proposal, answer: self._answered(proposal, answer)
+            self.env,
+            lambda: CONTROLLER,
+            self.registered_brokers,
+            1000,
+            lambda proposal, answer: self._answered(proposal, answer),
         )
-        self.state = PartitionState(
+        self.state = PartitionRegistration(
             replicas=ids(replicas),
             isr=ids(setup.get("isr", replicas)),
             leader=BrokerId(self.me if setup.get("role", "leader") == "leader" else setup["leader"]),
@@ -137,7 +143,7 @@ class ReplicaScenario:
         self.partition = self._partition()
         self.produce_error: str | None = None
         """Of an acks=all produce that ended since the previous step."""
-        self.waits = Waits(self.env)
+        self.delayed = DelayedOperations(self.env)
         self.handler = ProduceHandler(self.env, cast(ReplicaManager, _OnePartition(self)))
         self.image_lags = False
         self.start: FetchStart | None = None
@@ -169,7 +175,7 @@ class ReplicaScenario:
             "foo",
             0,
             log,
-            self.peers,
+            self.registered_brokers,
             high_watermark=setup["highWatermark"],
             lag_max_ms=setup.get("replicaLagTimeMaxMs", 30_000),
         )
@@ -208,7 +214,7 @@ class ReplicaScenario:
     @property
     def min_isr(self) -> int:
         image = Image()
-        image.set_topic(TOPIC_ID, TopicState("foo", TOPIC_ID))
+        image.set_topic(TOPIC_ID, TopicImage("foo", TOPIC_ID))
         image.set_config(TOPIC_RESOURCE, "foo", "min.insync.replicas", str(self.min_isr_config))
         return min_isr_of(image, static_config(), TOPIC_ID, self.state)
 
@@ -223,7 +229,7 @@ class ReplicaScenario:
         self.produce_error = None
         observed = handler({name: value for name, value in event.items() if name != "type"})
         # whoever moves a watermark or takes the leadership away wakes those who wait
-        self.waits.produce.wake(self.partition.key)
+        self.delayed.produce.wake(self.partition.key)
         return {**self._common(), **observed}
 
     def _common(self) -> dict[str, Any]:
@@ -236,9 +242,9 @@ class ReplicaScenario:
             "isr": sorted(isr.committed),
             "maximalIsr": sorted(isr.maximal),
             "state": "Committed"
-            if isinstance(isr, Committed)
-            else "PendingExpand"
-            if isinstance(isr, PendingExpand)
+            if isinstance(isr, CommittedPartitionState)
+            else "PendingExpandIsr"
+            if isinstance(isr, PendingExpandIsr)
             else "PendingShrink",
             "partitionEpoch": partition.partition_epoch,
             "leaderEpoch": partition.leader_epoch,
@@ -248,7 +254,7 @@ class ReplicaScenario:
             # a leader never holds another one: what it was elected with is settled by leading
             "localRecoveryState": RECOVERY_STATES[RECOVERED],
             "produceError": self.produce_error,
-            "pending": True if len(self.waits.produce) else None,
+            "pending": True if len(self.delayed.produce) else None,
         }
 
     def _last_sent(self) -> dict[str, Any] | None:
@@ -334,7 +340,7 @@ class ReplicaScenario:
         self.produce_error = _produce_error(response)
 
     def _on_complete_produce(self, event: dict[str, Any]) -> dict[str, Any]:
-        self.partition.isr = Committed(ids(event.get("maximalIsr", self.partition.isr.maximal)))
+        self.partition.isr = CommittedPartitionState(ids(event.get("maximalIsr", self.partition.isr.maximal)))
         required = event.get("requiredOffset", self.partition.log.log_end_offset)
         outcome = self.partition.outcome_of(required, self.partition.leader_epoch)
         return {"produceError": None if outcome is None else outcome.name}

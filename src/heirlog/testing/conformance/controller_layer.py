@@ -14,16 +14,16 @@ from typing import Any, Final
 
 from heirlog.apis.common.api import Role
 from heirlog.context import Context
-from heirlog.controller.alter_configs import Operation
+from heirlog.controller.alter_configs import AlterConfigOpType
 from heirlog.controller.controller import Controller
+from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.elect_leaders import MAX_ELECTIONS_PER_RUN, balance, elect_unclean
 from heirlog.controller.election import Election
-from heirlog.controller.outcome import Outcome
-from heirlog.controller.partition_change import Cause, PartitionChange, Rules, Target
+from heirlog.controller.partition_change import ChangeCause, PartitionChangeBuilder, PartitionRules, TargetState
 from heirlog.metadata.features import NO_BUMP_ON_SHRINK
 from heirlog.metadata.image import BROKER_RESOURCE, ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE, Image
 from heirlog.metadata.min_isr import configured_min_isr
-from heirlog.metadata.state import Ids, PartitionState
+from heirlog.metadata.state import Ids, PartitionRegistration
 from heirlog.node.router import ROUTES
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
@@ -139,7 +139,7 @@ class ControllerScenario:
 
     def append(self, records: Sequence[Any]) -> list[Any]:
         """As if the controller had made them; all that this has written."""
-        self.controller.submit(lambda: Outcome(lambda _: None, list(records)), lambda code: None)
+        self.controller.submit(lambda: ControllerResult(lambda _: None, list(records)), lambda code: None)
         return self.commit()
 
     def commit(self) -> list[Any]:
@@ -189,7 +189,7 @@ class ControllerScenario:
             return self.epochs.meant(broker, event["brokerEpoch"])
         return self._epoch_of(broker)
 
-    def _state(self, topic: str, partition: int) -> PartitionState:
+    def _state(self, topic: str, partition: int) -> PartitionRegistration:
         state = self.image.partition_named(topic, partition)
         if state is None:
             raise UnknownName(f"there is no partition {topic}-{partition}")
@@ -291,7 +291,7 @@ class ControllerScenario:
             raise UnknownName(f"event periodic: task {event['task']}")
         changes, again = task(self.image, self.static, self._limit)
         self.controller.submit(
-            lambda: Outcome(lambda _: None, [*changes.records], changes.elections), lambda code: None
+            lambda: ControllerResult(lambda _: None, [*changes.records], changes.elections), lambda code: None
         )
         return {"error": "NONE", "response": {"rescheduleImmediately": again}}
 
@@ -303,11 +303,11 @@ class ControllerScenario:
         kind = event.get("election", "ONLINE")
         if kind not in Election.__members__:
             raise UnknownName(f"event partition_change: election {kind}")
-        built = PartitionChange(
+        built = PartitionChangeBuilder(
             topic_id=topic_id,
             partition=0,
             before=state,
-            rules=Rules(
+            rules=PartitionRules(
                 usual_election=Election[kind],
                 min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
                 elr_enabled=self.image.elr_enabled,
@@ -315,11 +315,11 @@ class ControllerScenario:
                 bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
             ),
             acceptable=lambda broker: broker in acceptable,
-            target=Target(isr=_ids(event.get("targetIsr"))),
-            cause=Cause(lost=_ids(event.get("uncleanShutdownReplicas")) or ()),
+            target=TargetState(isr=_ids(event.get("targetIsr"))),
+            cause=ChangeCause(lost=_ids(event.get("uncleanShutdownReplicas")) or ()),
         ).build()
         records = [] if built.record is None else [built.record]
-        self.controller.submit(lambda: Outcome(lambda _: None, [*records]), lambda code: None)
+        self.controller.submit(lambda: ControllerResult(lambda _: None, [*records]), lambda code: None)
         return {"error": "NONE"}
 
     # -- brokers ------------------------------------------------------------------------------------------------
@@ -408,10 +408,10 @@ class ControllerScenario:
             whole = AlterConfigsRequest.AlterConfigsResource(resource_type=kind, resource_name=name, configs=values)
             response = self.ask(AlterConfigsRequest(resources=[whole]), 2)
         else:
-            if event["op"] not in Operation.__members__:
+            if event["op"] not in AlterConfigOpType.__members__:
                 raise UnknownName(f"event alter_config: op {event['op']}")
             increment = IncrementalAlterConfigsRequest.AlterableConfig(
-                name=event["name"], config_operation=Operation[event["op"]], value=event.get("value")
+                name=event["name"], config_operation=AlterConfigOpType[event["op"]], value=event.get("value")
             )
             resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
                 resource_type=kind, resource_name=name, configs=[increment]
@@ -452,7 +452,7 @@ class ControllerScenario:
 
     def _on_clear_elr_record(self, event: Members) -> Observed:
         record = ClearElrRecord(topic_name=event["topic"])
-        self.controller.submit(lambda: Outcome(lambda _: None, [record]), lambda code: None)
+        self.controller.submit(lambda: ControllerResult(lambda _: None, [record]), lambda code: None)
         return {"error": "NONE"}
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.messages import GetReplicaLogInfoResponse
 from heirlog.protocol.types import BrokerId
 from heirlog.testing.conformance.controller_layer import ControllerScenario, Observed
@@ -72,7 +72,7 @@ class KipScenario:
             observed["reassignmentCompleted"] = ended
         return observed
 
-    def _state(self) -> PartitionState:
+    def _state(self) -> PartitionRegistration:
         state = self._controller.image.partition_named("foo", 0)
         assert state is not None, "nothing here deletes the topic"
         return state

@@ -28,14 +28,14 @@ from heirlog.controller.elect_leaders import (
     RECOVERY_TYPES_VERSION,
     UNCLEAN_TYPE,
 )
-from heirlog.controller.recovery.book import Recovery
 from heirlog.controller.recovery.manager import AGGRESSIVE_WINDOW_MS
+from heirlog.controller.recovery.open_recoveries import OpenRecovery
 from heirlog.controller.recovery.sender import CHANNEL
 from heirlog.controller.recovery.strategy import STRATEGY, TIMEOUT, UNCLEAN_ELECTION_ENABLE, strategy_of
 from heirlog.env import SendFailure
 from heirlog.metadata.basis import Basis
 from heirlog.metadata.image import ELR_VERSION, METADATA_VERSION, TOPIC_RESOURCE
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.metadata.survey import at_once
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ElectLeadersRequest, ElectLeadersResponse, GetReplicaLogInfoResponse
@@ -184,7 +184,7 @@ class RecoveryScenario:
             )
         return shown
 
-    def _memory(self) -> Recovery | None:
+    def _memory(self) -> OpenRecovery | None:
         """What the manager knows of partition 0; another object after each new beginning."""
         return self._controller.recovery.book.recoveries.get((_TOPIC_ID, 0))
 
@@ -196,7 +196,7 @@ class RecoveryScenario:
     def _is_recovering(self) -> bool:
         return any(recovery.began_ms is not None for recovery in self._controller.recovery.book.recoveries.values())
 
-    def _state(self) -> PartitionState:
+    def _state(self) -> PartitionRegistration:
         return self._scenario.image.partitions[_TOPIC_ID][0]
 
     def _state_shown(self) -> Observed:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from heirlog.metadata.image import LEADER_UNCHANGED, RECOVERY_STATE_UNCHANGED, Image
-from heirlog.metadata.state import BrokerState
+from heirlog.metadata.state import BrokerRegistration
 from heirlog.protocol.metadata_record import record_version, registration_change_version
 from heirlog.protocol.records import (
     BeginTransactionRecord,
@@ -59,7 +59,7 @@ def brokers_shown(image: Image, epoch: ShowEpoch) -> list[Row]:
     ]
 
 
-def _state(broker: BrokerState) -> str:
+def _state(broker: BrokerRegistration) -> str:
     if broker.fenced:
         return "fenced"
     return "controlled_shutdown" if broker.in_controlled_shutdown else "unfenced"

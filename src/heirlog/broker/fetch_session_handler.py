@@ -1,0 +1,130 @@
+"""A follower's side of a fetch session (KIP-227): what the leader remembers of us, and what is still to be said.
+
+    unsaid --next request--> member --forget--> forgotten --next request--> gone
+       ^------------------------'  say: something about it has changed
+                                   ask again: forget and say
+
+    begin    a full request (epoch 0) names everything; its answer brings the session's id, or 0: this leader keeps none
+             for us, and every request is a full one
+    go on    incremental requests 1, 2, 3, ... name only what is unsaid, and what is forgotten
+    lost     the leader does not know the session, or an answer did not come: everything is unsaid again. The next full
+             request names the lost session where the leader may still have it, so that it ends
+
+Requests of a session may follow each other before the answer of the first has come: a leader of this project then ends
+the wait of the first (`fetch_session.py`), and one of Apache Kafka's answers them in turn. So a partition that comes
+while a long poll is out need not wait for its end.
+
+Traps. A request that says forget and fetch of the same partition makes the leader forget it: so what was forgotten is
+named by the request after that. And a leader repeats nothing: an answer that was dropped may have held a high watermark
+that no later answer has, so the leader has to forget the partition before it is fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+NO_SESSION = 0
+_INITIAL_EPOCH = 0
+_LAST_EPOCH = 2**31 - 1
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequestData(Generic[Key]):
+    """What one request has to say."""
+
+    session_id: int
+    session_epoch: int
+    named: list[Key]
+    forgotten: list[Key]
+
+    @property
+    def is_full(self) -> bool:
+        return self.session_epoch == _INITIAL_EPOCH
+
+
+class FetchSessionHandler(Generic[Key]):
+    """Requests are known by ascending numbers that the caller gives."""
+
+    def __init__(self) -> None:
+        self._id = NO_SESSION
+        self._epoch = _INITIAL_EPOCH
+        self._began_with = 0
+        """The number of the last full request."""
+        self._members: dict[Key, None] = {}
+        self._unsaid: dict[Key, None] = {}
+        self._forgotten: dict[Key, None] = {}
+        self.is_kept = True
+        """Whether the leader keeps a session for us, as far as we know."""
+
+    @property
+    def is_established(self) -> bool:
+        return self._epoch != _INITIAL_EPOCH and self._id != NO_SESSION
+
+    @property
+    def has_unsaid(self) -> bool:
+        return bool(self._unsaid)
+
+    @property
+    def is_empty(self) -> bool:
+        """There is nothing to fetch."""
+        return not self._unsaid and not self._members
+
+    def say(self, key: Key) -> None:
+        """The next request names it, or the one after that if the next one says that it is forgotten."""
+        self._unsaid[key] = None
+
+    def forget(self, key: Key) -> None:
+        """It is not to be fetched; harmless if it is not."""
+        self._unsaid.pop(key, None)
+        if key in self._members:
+            del self._members[key]
+            self._forgotten[key] = None
+
+    def ask_again(self, key: Key) -> None:
+        """What an answer said of it was dropped; harmless if it is not fetched."""
+        if key in self._members:
+            self.forget(key)
+            self.say(key)
+
+    def next_request(self, number: int) -> FetchRequestData[Key]:
+        if self._epoch == _INITIAL_EPOCH:
+            self._forgotten = {}
+        later = {key: None for key in self._unsaid if key in self._forgotten}
+        named = {key: None for key in self._unsaid if key not in later}
+        said = FetchRequestData(self._id, self._epoch, list(named), list(self._forgotten))
+        self._members |= named
+        self._unsaid, self._forgotten = later, {}
+        if said.is_full:
+            self._began_with = number
+        else:
+            self._epoch = 1 if self._epoch == _LAST_EPOCH else self._epoch + 1
+        return said
+
+    def answered(self, number: int, session_id: int) -> None:
+        if number < self._began_with:
+            return
+        if number > self._began_with:
+            if session_id == NO_SESSION:
+                self.lost(is_over=True)
+            return
+        self.is_kept = session_id != NO_SESSION
+        if self.is_kept:
+            self._id, self._epoch = session_id, 1
+        else:
+            self.lost(is_over=True)
+
+    def is_current(self, number: int) -> bool:
+        """Whether that request belongs to the present session."""
+        return number >= self._began_with
+
+    def lost(self, is_over: bool) -> None:
+        """`is_over`: the leader has forgotten it as well."""
+        self._unsaid = {**self._members, **self._unsaid}
+        self._members, self._forgotten = {}, {}
+        self._epoch = _INITIAL_EPOCH
+        if is_over:
+            self._id = NO_SESSION

@@ -1,0 +1,132 @@
+"""Reading the state of an internal topic's partition back from its log, by the broker that leads it.
+
+    reading a slice --> the next turn --> ... --> everything below the start of this leader epoch is read --> done
+        |     ^
+        +-----+ the watermark is not there yet
+    the leader epoch is over, the disk failed, stopped: nobody is told
+
+It is sliced, so that a long log does not stop the broker. The part of the log that the former leader wrote is committed
+with it, but this broker cannot know before the watermark has reached the start of its own epoch; it waits for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.env import Env
+from heirlog.protocol.batch import Record, decode_records, walk
+from heirlog.protocol.errors import KafkaError
+from heirlog.protocol.types import PartitionKey
+
+LOAD_SLICE_BYTES = 64 * 1024
+"""Some ten milliseconds of reading."""
+_WAIT_MS = 60_000
+
+
+class InternalTopicLoader:
+    """One reading of one partition, for the leader epoch that it has when this is made.
+
+    on_record: told of every record in the log's order. on_unreadable: of a batch that cannot be read, by its offset;
+    it is left out. on_done: once. Also the `Wait` for the watermark in the purgatory of produce requests.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        replicas: ReplicaManager,
+        partition: Partition,
+        *,
+        on_record: Callable[[Record], None],
+        on_unreadable: Callable[[int, Exception], None],
+        on_done: Callable[[], None],
+    ) -> None:
+        self.number = -1
+        self._env = env
+        self._replicas = replicas
+        self._partition = partition
+        self._leader_epoch = partition.leader_epoch
+        self._on_record = on_record
+        self._on_unreadable = on_unreadable
+        self._on_done = on_done
+        self._next_offset = partition.log.log_start_offset
+        self._watching = False
+        self._stopped = False
+
+    @property
+    def _goes_on(self) -> bool:
+        partition = self._partition
+        return (
+            partition.role is ReplicaRole.LEADER and partition.leader_epoch == self._leader_epoch and not self._stopped
+        )
+
+    def read(self) -> None:
+        """Begin; called again by itself until everything is read."""
+        if not self._goes_on:
+            return
+        partition = self._partition
+        target = partition.leader_epoch_start_offset
+        self._next_offset = max(self._next_offset, partition.log.log_start_offset)
+        if self._next_offset >= target:
+            self._on_done()
+        elif self._next_offset >= min(partition.high_watermark, target):
+            self._watch()
+        elif self._read_slice(min(partition.high_watermark, target)):
+            self._env.call_later(0, self.read)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._watching:
+            self._watching = False
+            self._replicas.delayed.produce.remove(self)
+
+    def _read_slice(self, upto_offset: int) -> bool:
+        """False if the disk failed."""
+        try:
+            found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
+            data = b"".join(region.read() for region in found.regions)
+        except OSError as error:
+            self._replicas.storage_failed(self._partition, error)
+            return False
+        # nothing to read where compaction left a gap
+        end_offset = upto_offset if not data else self._next_offset
+        for position, header in walk(data):
+            end_offset = header.next_offset
+            if header.is_control or not header.record_count:
+                continue
+            try:
+                records = decode_records(data, position)
+            except KafkaError as error:
+                self._on_unreadable(header.base_offset, error)
+                continue
+            for record in records:
+                self._on_record(record)
+        self._next_offset = end_offset
+        return True
+
+    # waiting for the watermark
+
+    @property
+    def keys(self) -> tuple[PartitionKey, ...]:
+        return (self._partition.key,)
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._replicas.delayed.produce.watch(self, _WAIT_MS)
+
+    def woken(self, key: PartitionKey) -> bool:
+        if not self._goes_on:
+            self._watching = False
+            return True
+        if self._partition.high_watermark <= self._next_offset:
+            return False
+        self._watching = False
+        self._env.call_later(0, self.read)
+        return True
+
+    def expired(self) -> None:
+        self._watching = False
+        if self._goes_on:
+            self._watch()

@@ -1,0 +1,79 @@
+"""One partition that a fetcher copies, in one leader epoch: where it is, and what its leader has been told of that.
+
+    unsaid --a request names it--> said in number n --the log ends elsewhere, or a pause--> unsaid
+
+An answer counts only if its request, or one before it, has said the very offset at which we are (guard 5). Otherwise a
+late answer could append after a truncation. A new leader epoch is a new `PartitionFetchState`.
+"""
+
+from __future__ import annotations
+
+from heirlog.broker.partition import Partition
+from heirlog.protocol.types import PartitionKey
+
+FIRST_BACKOFF_MS = 20
+
+_NOT_NAMED = -1
+
+
+class BackOff:
+    """How long to wait after the next failure in a row."""
+
+    __slots__ = ("_last_ms",)
+
+    def __init__(self) -> None:
+        self._last_ms = 0
+
+    def reset(self) -> None:
+        self._last_ms = 0
+
+    def next_ms(self, longest_ms: int) -> int:
+        self._last_ms = min(2 * self._last_ms or FIRST_BACKOFF_MS, longest_ms)
+        return self._last_ms
+
+
+class PartitionFetchState:
+    __slots__ = (
+        "_named_in",
+        "back_off",
+        "idle_until_ms",
+        "initial_offset",
+        "key",
+        "lag",
+        "leader_epoch",
+        "partition",
+        "sent_log_start_offset",
+        "start",
+    )
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.key: PartitionKey = partition.key
+        self.leader_epoch = partition.leader_epoch
+        self.start = partition.fetch_position()
+        self._named_in = _NOT_NAMED
+        self.sent_log_start_offset = -1
+        self.initial_offset = self.start.fetch_offset
+        self.back_off = BackOff()
+        self.idle_until_ms = 0
+        self.lag = 0
+        """Offsets below the leader's high watermark that are missing here, by its last answer."""
+
+    def named_in(self, number: int) -> None:
+        """The request of this number names the partition."""
+        if self._named_in == _NOT_NAMED:
+            self._named_in = number
+        self.sent_log_start_offset = self.partition.log.log_start_offset
+
+    def forget_requests(self) -> None:
+        """What is still in flight for it does not count."""
+        self._named_in = _NOT_NAMED
+
+    def move(self) -> None:
+        """Its log ends elsewhere now."""
+        self.start = self.partition.fetch_position()
+        self.forget_requests()
+
+    def is_answered_by(self, number: int) -> bool:
+        """Guard 5: whether the answer to this request is about the offset and the epoch at which we are."""
+        return _NOT_NAMED < self._named_in <= number

@@ -1,0 +1,127 @@
+"""InitProducerId: an id that no producer had before, for an idempotent producer (KIP-98).
+
+    a block of ids is there     answer at once with its next id, epoch 0
+    it is used up               ask the controller for a block (AllocateProducerIds); who comes meanwhile waits
+
+Ids come in blocks of 1,000, so that one metadata record serves many producers. What is left of a block is lost with
+the process; that is what makes an id unique without writing each one down.
+
+A producer that names its current id and epoch (v3, KIP-360) gets a new id as well, as on Apache Kafka: an idempotent
+producer raises its epoch by itself, and a broker cannot know whether another one already has the raised epoch.
+An id without an epoch, or the reverse, is INVALID_REQUEST. So is a transactional id: transactions are not there yet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from heirlog.broker.followers import RegisteredBrokers
+from heirlog.env import Env, SendFailure
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode, error_code
+from heirlog.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from heirlog.protocol.types import Endpoint
+
+CHANNEL = "forward"
+RETRY_BACKOFF_MS = 50
+NONE = -1
+"""No producer id, no epoch."""
+WAITING_MAX = 1000
+"""Beyond that many waiting producers new ones are told to come again."""
+
+
+class ProducerIdManager:
+    def __init__(
+        self,
+        env: Env,
+        controller_endpoint: Callable[[], Endpoint | None],
+        registered_brokers: RegisteredBrokers,
+        timeout_ms: int,
+    ) -> None:
+        self._env = env
+        self._controller_endpoint = controller_endpoint
+        self._registered_brokers = registered_brokers
+        self._timeout_ms = timeout_ms
+        self._next_id = 0
+        self._end_id = 0
+        self._asking = False
+        self._waiting: deque[Pending[Any]] = deque()
+
+    def init_producer_id(self, request: InitProducerIdRequest) -> Any:
+        """A response, or `Pending` until the controller has given a block."""
+        if request.transactional_id is not None:
+            self._env.log(
+                "debug",
+                "transactional-id-refused",
+                transactional_id=request.transactional_id,
+                why="no transactions yet",
+            )
+            return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        if (request.producer_id == NONE) != (request.producer_epoch == NONE):
+            return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1)
+        if self._next_id < self._end_id:
+            return self._take()
+        if len(self._waiting) >= WAITING_MAX:
+            return _come_again()
+        pending: Pending[Any] = Pending()
+        self._waiting.append(pending)
+        cancel = self._env.call_later(self._timeout_ms, lambda: self._give_up(pending))
+
+        def forget() -> None:
+            cancel()
+            self._waiting.remove(pending)
+
+        pending.on_abandon = forget
+        self._ask()
+        return pending
+
+    def _take(self) -> InitProducerIdResponse:
+        producer_id = self._next_id
+        self._next_id += 1
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+    def _give_up(self, pending: Pending[Any]) -> None:
+        if not pending.done:
+            self._waiting.remove(pending)
+            pending.complete(_come_again())
+
+    def _ask(self) -> None:
+        if self._asking or not self._waiting:
+            return
+        self._asking = True
+        controller = self._controller_endpoint()
+        if controller is None:
+            self._env.call_later(RETRY_BACKOFF_MS, self._ask_again)
+            return
+        request = AllocateProducerIdsRequest(
+            broker_id=self._registered_brokers.broker_id, broker_epoch=self._registered_brokers.broker_epoch
+        )
+        self._env.send(controller, CHANNEL, request, self._answered, self._timeout_ms)
+
+    def _ask_again(self) -> None:
+        self._asking = False
+        self._ask()
+
+    def _answered(self, result: AllocateProducerIdsResponse | SendFailure) -> None:
+        if isinstance(result, SendFailure) or result.error_code != ErrorCode.NONE:
+            error = result.kind if isinstance(result, SendFailure) else error_code(result.error_code).name
+            self._env.log("info", "producer-ids-not-allocated", error=error)
+            self._env.call_later(RETRY_BACKOFF_MS, self._ask_again)
+            return
+        self._asking = False
+        self._next_id = result.producer_id_start
+        self._end_id = result.producer_id_start + result.producer_id_len
+        while self._waiting and self._next_id < self._end_id:
+            self._waiting.popleft().complete(self._take())
+        self._ask()
+
+
+def _come_again() -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1)

@@ -1,0 +1,417 @@
+"""A replica fetcher: how a follower copies the logs of one leader.
+
+One fetcher per leader broker and channel (`replica_fetcher_manager.py`). It keeps a fetch session with the leader
+(`fetch_session_handler.py`), so that requests and answers hold only what has changed. One request is in flight, and a
+second one while there is something new to ask for: it ends the long poll of the first, or a new topic's first acks=all
+would wait for `replica.fetch.wait.max.ms`. Per partition:
+
+    fetching --records--> append, fetch on            --DivergingEpoch--> truncate (what a lossy election gave up is
+       |  ^                                               kept before: `discarding.py`), fetch from the new end
+       |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log lie? (`log_range.py`)
+       |  +------after the back-off-------- backing off <--errors that pass
+       +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
+
+Rules.
+* A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped
+(`partition_fetch_state.py`).
+* A partition that is not to be fetched (locating, backing off, stale) leaves the session: the leader would answer its
+  error again at once.
+* The first request of a session does not wait at the leader: until its answer is there, nothing can be added.
+* Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
+* A fetch carries this broker's registration epoch, so that a leader never takes the offset of a former incarnation for
+  ours (KIP-903).
+* What passes usually passes soon (a new leader reads the metadata a moment after us), so the first back-off is short;
+  it doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new leader begin anew: acks=all waits for
+  us.
+
+Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heirlog.broker.broker_topic_metrics import BrokerTopicStats
+from heirlog.broker.discarding import Discarding
+from heirlog.broker.fetch_session_handler import FetchRequestData, FetchSessionHandler
+from heirlog.broker.followers import RegisteredBrokers
+from heirlog.broker.log_range import LogRange
+from heirlog.broker.partition import Partition
+from heirlog.broker.partition_fetch_state import BackOff, PartitionFetchState
+from heirlog.broker.truncation import cut_for
+from heirlog.env import Env, SendFailure
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
+from heirlog.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from heirlog.protocol.primitives import records_view
+from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
+
+MAX_IN_FLIGHT = 2
+
+_SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFetcherSettings:
+    """The `replica.*` configurations, in ms and bytes."""
+
+    channels: int
+    wait_max_ms: int
+    min_bytes: int
+    max_bytes: int
+    """Per partition: `replica.fetch.max.bytes`."""
+    response_max_bytes: int
+    backoff_ms: int
+    """The longest: `replica.fetch.backoff.ms`."""
+    timeout_ms: int
+
+    @classmethod
+    def of(cls, static: StaticConfig) -> ReplicaFetcherSettings:
+        return cls(
+            channels=static.int("num.replica.fetchers"),
+            wait_max_ms=static.int("replica.fetch.wait.max.ms"),
+            min_bytes=static.int("replica.fetch.min.bytes"),
+            max_bytes=static.int("replica.fetch.max.bytes"),
+            response_max_bytes=static.int("replica.fetch.response.max.bytes"),
+            backoff_ms=static.int("replica.fetch.backoff.ms"),
+            timeout_ms=static.int("replica.socket.timeout.ms"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFetcherPorts:
+    """What every fetcher of a broker uses."""
+
+    env: Env
+    settings: ReplicaFetcherSettings
+    registered_brokers: RegisteredBrokers
+    endpoint_of: Callable[[BrokerId], Endpoint | None]
+    discarding: Discarding
+    topic_stats: BrokerTopicStats
+    flush_if_due: Callable[[Partition, int], None]
+    """With the wall time in ms, after an append. Raises OSError."""
+    storage_failed: Callable[[Partition, OSError], None]
+
+
+class ReplicaFetcher:
+    """One channel to one leader."""
+
+    def __init__(self, ports: ReplicaFetcherPorts, leader: BrokerId, channel: str) -> None:
+        self._ports = ports
+        self._env = ports.env
+        self._settings = ports.settings
+        self.leader = leader
+        self._channel = channel
+        self.followed: dict[PartitionKey, PartitionFetchState] = {}
+        self._session: FetchSessionHandler[PartitionKey] = FetchSessionHandler()
+        self._resting: dict[PartitionKey, PartitionFetchState] = {}
+        self._last_number = 0
+        self._in_flight = 0
+        self._cancel_timer: Callable[[], None] | None = None
+        self._failing = BackOff()
+        self._all_idle_until_ms = 0
+
+    @property
+    def resting_count(self) -> int:
+        return len(self._resting)
+
+    @property
+    def is_unused(self) -> bool:
+        return not self.followed and not self._in_flight
+
+    def follow(self, partition: Partition) -> None:
+        """Metadata has just named this leader, so it is likely to answer now."""
+        self._failing.reset()
+        self._all_idle_until_ms = 0
+        followed = self.followed[partition.key] = PartitionFetchState(partition)
+        cut_at = partition.watermark_to_cut_to
+        if cut_at is None:
+            self._session.say(followed.key)
+        else:
+            self._keep_and_cut(followed, cut_at, lambda: self._begin_at(followed, cut_at))
+
+    def _begin_at(self, followed: PartitionFetchState, offset: int) -> None:
+        followed.partition.truncate_to(offset)
+        self._moved(followed)
+        followed.initial_offset = followed.start.fetch_offset
+
+    def unfollow(self, key: PartitionKey) -> None:
+        del self.followed[key]
+        self._resting.pop(key, None)
+        self._session.forget(key)
+
+    def wake_up(self) -> None:
+        """Send the next request, if there is something to fetch, and something new to say if one is in flight."""
+        now_ms = self._env.now_ms()
+        if now_ms < self._all_idle_until_ms:
+            self._wake_up_at(self._all_idle_until_ms)
+            return
+        if self._resting:
+            self._end_rests(now_ms)
+        session = self._session
+        if session.is_empty or (self._in_flight and not self._may_interrupt):
+            return
+        endpoint = self._ports.endpoint_of(self.leader)
+        if endpoint is None:
+            self._rest()
+            return
+        self._last_number = number = self._last_number + 1
+        self._in_flight += 1
+        self._env.send(
+            endpoint,
+            self._channel,
+            self._request(session.next_request(number), number),
+            lambda result: self._answered(number, result),
+            self._settings.timeout_ms + self._settings.wait_max_ms,
+        )
+        if self._may_interrupt:
+            # what this request forgets, the next one names: it must not wait for the end of a long poll
+            self.wake_up()
+
+    @property
+    def _may_interrupt(self) -> bool:
+        return self._in_flight < MAX_IN_FLIGHT and self._session.is_established and self._session.has_unsaid
+
+    def _end_rests(self, now_ms: int) -> None:
+        for key, followed in list(self._resting.items()):
+            if followed.idle_until_ms <= now_ms:
+                del self._resting[key]
+                self._session.say(key)
+        if self._resting:
+            self._wake_up_at(min(followed.idle_until_ms for followed in self._resting.values()))
+
+    def _rest(self) -> None:
+        """The leader cannot be reached."""
+        self._all_idle_until_ms = self._env.now_ms() + self._failing.next_ms(self._settings.backoff_ms)
+        self._wake_up_at(self._all_idle_until_ms)
+
+    def _wake_up_at(self, at_ms: int) -> None:
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+        self._cancel_timer = self._env.call_later(max(0, at_ms - self._env.now_ms()), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._cancel_timer = None
+        self.wake_up()
+
+    def _request(self, said: FetchRequestData[PartitionKey], number: int) -> FetchRequest:
+        registered_brokers, settings = self._ports.registered_brokers, self._settings
+        topics: dict[Uuid, FetchRequest.FetchTopic] = {}
+        for topic_id, index in said.named:
+            followed = self.followed[(topic_id, index)]
+            followed.named_in(number)
+            topic = topics.get(topic_id)
+            if topic is None:
+                topic = topics[topic_id] = FetchRequest.FetchTopic(topic_id=topic_id)
+            topic.partitions.append(
+                FetchRequest.FetchPartition(
+                    partition=index,
+                    current_leader_epoch=followed.leader_epoch,
+                    fetch_offset=followed.start.fetch_offset,
+                    last_fetched_epoch=followed.start.last_fetched_epoch,
+                    log_start_offset=followed.sent_log_start_offset,
+                    partition_max_bytes=settings.max_bytes,
+                )
+            )
+        forgotten: dict[Uuid, FetchRequest.ForgottenTopic] = {}
+        for topic_id, index in said.forgotten:
+            if topic_id not in forgotten:
+                forgotten[topic_id] = FetchRequest.ForgottenTopic(topic_id=topic_id)
+            forgotten[topic_id].partitions.append(index)
+        return FetchRequest(
+            replica_state=FetchRequest.ReplicaState(
+                replica_id=registered_brokers.broker_id, replica_epoch=registered_brokers.broker_epoch
+            ),
+            max_wait_ms=0 if said.is_full and self._session.is_kept else settings.wait_max_ms,
+            min_bytes=settings.min_bytes,
+            max_bytes=settings.response_max_bytes,
+            session_id=said.session_id,
+            session_epoch=said.session_epoch,
+            topics=list(topics.values()),
+            forgotten_topics_data=list(forgotten.values()),
+        )
+
+    def _answered(self, number: int, result: FetchResponse | SendFailure) -> None:
+        self._in_flight -= 1
+        if isinstance(result, SendFailure):
+            self._failed(result.kind)
+            return
+        if result.error_code != ErrorCode.NONE:
+            self._refused(number, error_code(result.error_code))
+            return
+        self._failing.reset()
+        for topic in result.responses:
+            for data in topic.partitions:
+                followed = self.followed.get((Uuid(topic.topic_id), data.partition_index))
+                if followed is None:
+                    continue
+                if followed.is_answered_by(number):
+                    self._take_in(followed, data)
+                else:
+                    self._session.ask_again(followed.key)
+        self._session.answered(number, result.session_id)
+        self.wake_up()
+
+    def _failed(self, error: str) -> None:
+        """The leader may have taken in the request and may have the session still."""
+        self._session.lost(is_over=False)
+        self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
+        if not self._in_flight:
+            self._rest()
+
+    def _refused(self, number: int, error: ErrorCode) -> None:
+        if error not in _SESSION_ERRORS:
+            self._failed(error.name)
+            return
+        if self._session.is_current(number):
+            self._env.log("info", "fetch-session-lost", leader=self.leader, error=error.name)
+            self._session.lost(is_over=error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        self.wake_up()
+
+    def _moved(self, followed: PartitionFetchState) -> None:
+        """Its log ends elsewhere now: the leader has to hear where."""
+        followed.move()
+        self._session.say(followed.key)
+
+    def _suspend(self, followed: PartitionFetchState) -> None:
+        """Not to be fetched until something has happened."""
+        followed.forget_requests()
+        self._session.forget(followed.key)
+
+    def _take_in(self, followed: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
+        partition = followed.partition
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._locate(followed)
+            elif data.error_code == ErrorCode.FENCED_LEADER_EPOCH:
+                self._suspend(followed)
+            elif data.error_code != ErrorCode.NONE:
+                self._back_off(followed, error_code(data.error_code).name)
+            elif data.diverging_epoch.epoch >= 0 or data.diverging_epoch.end_offset >= 0:
+                self._truncate(followed, data.diverging_epoch, data.log_start_offset)
+            else:
+                records = records_view(data.records)
+                if len(records):
+                    partition.append_from_leader(records, followed.leader_epoch)
+                    self._ports.topic_stats.replication_bytes_in += len(records)
+                    self._moved(followed)
+                    self._ports.flush_if_due(partition, self._env.wall_ms())
+                partition.follow(data.high_watermark, data.log_start_offset)
+                followed.lag = data.high_watermark - partition.log.log_end_offset
+                if partition.log.log_start_offset != followed.sent_log_start_offset:
+                    self._session.say(followed.key)
+                followed.back_off.reset()
+        except KafkaError as error:
+            self._back_off(followed, str(error))
+        except OSError as error:
+            self._ports.storage_failed(partition, error)
+
+    def _truncate(
+        self, followed: PartitionFetchState, leader: FetchResponse.EpochEndOffset, leader_log_start_offset: int
+    ) -> None:
+        partition = followed.partition
+
+        def cut() -> None:
+            before, watermark = partition.log.log_end_offset, partition.high_watermark
+            start = partition.log.log_start_offset
+            partition.truncate_for(leader.epoch, leader.end_offset, followed.initial_offset)
+            if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
+                # nothing of ours is left, and what the leader has below the cut we never had
+                partition.start_over_at(leader_log_start_offset)
+            self._moved(followed)
+            self._env.log(
+                "info",
+                "log-truncated",
+                topic=partition.topic,
+                partition=partition.index,
+                leader_epoch=followed.leader_epoch,
+                end_offset_before=before,
+                end_offset=partition.log.log_end_offset,
+                high_watermark_before=watermark,
+            )
+
+        cut_at = cut_for(partition.log, leader.epoch, leader.end_offset, followed.initial_offset).offset
+        self._keep_and_cut(followed, cut_at, cut)
+
+    def _keep_and_cut(self, followed: PartitionFetchState, offset: int, cut: Callable[[], None]) -> None:
+        """Call `cut`, which takes away what lies from `offset` on, as soon as what has to be kept of it is kept.
+
+        Raises OSError if that is now.
+        """
+        partition, discarding = followed.partition, self._ports.discarding
+        discarding.count(partition, offset)
+        if not discarding.must_keep(partition, offset):
+            cut()
+            return
+
+        def kept() -> None:
+            try:
+                cut()
+            except OSError as error:
+                self._ports.storage_failed(partition, error)
+            self.wake_up()
+
+        self._suspend(followed)
+        discarding.keep(partition, offset, kept)
+
+    def _back_off(self, followed: PartitionFetchState, error: str) -> None:
+        self._suspend(followed)
+        self._resting[followed.key] = followed
+        followed.idle_until_ms = self._env.now_ms() + followed.back_off.next_ms(self._settings.backoff_ms)
+        self._env.log(
+            "debug",
+            "replica-fetch-refused",
+            topic=followed.partition.topic,
+            partition=followed.partition.index,
+            leader=self.leader,
+            error=error,
+        )
+
+    def _locate(self, followed: PartitionFetchState) -> None:
+        self._suspend(followed)
+        search = LogRange(
+            followed.partition,
+            followed.leader_epoch,
+            self._ports.registered_brokers.broker_id,
+            ask=lambda request: self._ask(followed, search, request),
+            cut=lambda offset, cut: self._keep_and_cut(followed, offset, cut),
+            on_found=lambda: self._located(followed),
+        )
+        search.start()
+
+    def _ask(self, followed: PartitionFetchState, search: LogRange, request: ListOffsetsRequest) -> None:
+        endpoint = self._ports.endpoint_of(self.leader)
+        if endpoint is None:
+            self._back_off(followed, "the leader is not registered")
+            return
+
+        def answered(result: ListOffsetsResponse | SendFailure) -> None:
+            if self.followed.get(followed.key) is not followed:
+                return
+            try:
+                error = search.answered(result)
+            except OSError as failure:
+                self._ports.storage_failed(followed.partition, failure)
+            else:
+                if error is not None:
+                    self._back_off(followed, error)
+            self.wake_up()
+
+        self._env.send(endpoint, self._channel, request, answered, self._settings.timeout_ms)
+
+    def _located(self, followed: PartitionFetchState) -> None:
+        self._moved(followed)
+        self._env.log(
+            "info",
+            "log-range-found",
+            topic=followed.partition.topic,
+            partition=followed.partition.index,
+            fetch_offset=followed.start.fetch_offset,
+        )

@@ -1,0 +1,64 @@
+"""The state of a broker's partitions in numbers: Kafka's kafka.server:type=ReplicaManager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.replica_manager import ReplicaManager
+from heirlog.metadata.image import Image
+from heirlog.metadata.survey import Survey, in_groups
+
+
+@dataclass(slots=True)
+class ReplicaManagerMetrics:
+    """What leaders are asked is counted of the partitions that this broker leads."""
+
+    partition_count: int = 0
+    leader_count: int = 0
+    under_min_isr_partition_count: int = 0
+    at_min_isr_partition_count: int = 0
+    under_replicated_partitions: int = 0
+    offline_replica_count: int = 0
+    reassigning_partitions: int = 0
+    producer_id_count: int = 0
+    """Idempotent producers, each in every partition that it has written to."""
+    isr_expands: int = 0
+    """Since the start; so the other two."""
+    isr_shrinks: int = 0
+    failed_isr_updates: int = 0
+    records_discarded: int = 0
+    """Ours: what followers here have cut because a leader elected on a lossy basis did not have it."""
+
+
+def count_replicas(replicas: ReplicaManager, image: Image) -> Survey[ReplicaManagerMetrics]:
+    # those that have left are counted first: one that leaves while we count must not count twice, sums never go back
+    metrics = ReplicaManagerMetrics(
+        isr_expands=replicas.topic_stats.isr_expands,
+        isr_shrinks=replicas.topic_stats.isr_shrinks,
+        failed_isr_updates=replicas.topic_stats.failed_isr_updates,
+        records_discarded=replicas.discarding.records_discarded,
+    )
+    for group in in_groups(replicas.all_partitions()):
+        for partition in group:
+            metrics.partition_count += 1
+            metrics.offline_replica_count += partition.offline
+            metrics.producer_id_count += len(partition.log.producers.producers)
+            metrics.isr_expands += partition.isr_expands
+            metrics.isr_shrinks += partition.isr_shrinks
+            metrics.failed_isr_updates += partition.failed_isr_updates
+            if partition.role is ReplicaRole.LEADER:
+                _count_led(metrics, partition, image)
+        yield
+    return metrics
+
+
+def _count_led(metrics: ReplicaManagerMetrics, partition: Partition, image: Image) -> None:
+    in_sync = len(partition.isr.committed)
+    metrics.leader_count += 1
+    metrics.under_replicated_partitions += in_sync < len(partition.replicas)
+    if in_sync <= partition.min_isr:
+        metrics.at_min_isr_partition_count += in_sync == partition.min_isr
+        metrics.under_min_isr_partition_count += in_sync < partition.min_isr
+    state = image.partition(partition.topic_id, partition.index)
+    metrics.reassigning_partitions += state is not None and state.is_reassigning

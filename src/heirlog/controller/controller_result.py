@@ -1,0 +1,57 @@
+"""What a handler hands back: the records to append, and how to answer once they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+from heirlog.metadata.basis import Basis
+from heirlog.protocol.errors import ErrorCode, KafkaError
+from heirlog.protocol.records import (
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    RegisterBrokerRecord,
+)
+from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_bytes_max
+
+R = TypeVar("R")
+_OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ConfigRecord, RegisterBrokerRecord))
+"""What a request sets in them has no bound but the request's own."""
+
+
+@dataclass(slots=True)
+class ControllerResult(Generic[R]):
+    """`respond` gets the offset of the first record (or, without records, the offset after the last one appended)."""
+
+    respond: Callable[[int], R]
+    records: list[Any] = field(default_factory=list)
+    elections: list[Basis] = field(default_factory=list)
+    """One entry per leader elected by `records`: what gets counted."""
+    refusal: str = ""
+    """Why the request was refused, where the answer has no room for a sentence: it is logged."""
+
+
+def answer(response: R, refusal: str = "") -> ControllerResult[R]:
+    """An outcome that changes nothing."""
+    return ControllerResult(lambda base_offset: response, refusal=refusal)
+
+
+def all_or_none(name: str, records: Sequence[Any], max_records: int = MAX_RECORDS_PER_BATCH) -> list[Any]:
+    """Records that are worth nothing by halves: where one batch is too small, a metadata transaction (KIP-868)."""
+    if len(records) <= max_records and batch_bytes_max(records) <= MAX_BATCH_BYTES:
+        return list(records)
+    return [BeginTransactionRecord(name=name), *records, EndTransactionRecord()]
+
+
+def check_sizes(records: Sequence[Any]) -> None:
+    """Raises KafkaError RECORD_LIST_TOO_LARGE where a record alone is more than a batch may hold, as Apache Kafka."""
+    for record in records:
+        if type(record) in _OF_ANY_SIZE and batch_bytes_max((record,)) > MAX_BATCH_BYTES:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"A {type(record).__name__} would be larger than {MAX_BATCH_BYTES} bytes, the limit of a "
+                "batch in the metadata log; make the value shorter.",
+            )

@@ -1,0 +1,101 @@
+"""Topics that nobody has created and a client or coordinator needs now: what they look like, and asking for them.
+
+An ordinary one has the controller's defaults. `__consumer_offsets` has what Kafka gives it: partitions and replicas of
+its own configuration, compacted, in small segments. With fewer brokers than `offsets.topic.replication.factor` the
+controller refuses it, as on Apache Kafka: offsets that were meant to be kept three times must not begin their life on
+one broker. `heirlog up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is
+like it, with one partition.
+
+Clients ask again and again for what cannot be created: the reason is told when it is new, and once a minute.
+"""
+
+from __future__ import annotations
+
+from heirlog.context import Context
+from heirlog.env import Env
+from heirlog.metadata.config_def import StaticConfig
+from heirlog.metadata.topic_name import OFFSETS_TOPIC, RECOVERIES_TOPIC
+from heirlog.node.forwarding import Forwarder
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+
+CONTROLLER_DEFAULT = -1
+"""num.partitions and default.replication.factor."""
+SEGMENT_BYTES_MIN = 1_048_576
+"""The least that segment.bytes of a topic may be."""
+
+CREATE_TOPICS_VERSION = 7
+LOG_AGAIN_MS = 60_000
+LAST_ERRORS_MAX = 1000
+"""Names remembered for that: clients choose them."""
+ASKED_MAX = 1000
+"""Names that the controller is asked about at a time: whoever wants more asks again, as clients do."""
+
+Topic = CreateTopicsRequest.CreatableTopic
+
+
+def missing_topic(config: StaticConfig, name: str) -> CreateTopicsRequest.CreatableTopic:
+    if name not in (OFFSETS_TOPIC, RECOVERIES_TOPIC):
+        return Topic(name=name, num_partitions=CONTROLLER_DEFAULT, replication_factor=CONTROLLER_DEFAULT)
+    segment_bytes = max(SEGMENT_BYTES_MIN, config.int("offsets.topic.segment.bytes"))
+    return Topic(
+        name=name,
+        num_partitions=1 if name == RECOVERIES_TOPIC else config.int("offsets.topic.num.partitions"),
+        replication_factor=config.int("offsets.topic.replication.factor"),
+        configs=[
+            CreateTopicsRequest.CreatableTopicConfig(name=key, value=value)
+            for key, value in (
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", str(segment_bytes)),
+            )
+        ],
+    )
+
+
+class AutoTopicCreationManager:
+    """Asks the controller, once at a time for each name."""
+
+    def __init__(self, env: Env, config: StaticConfig, forwarder: Forwarder) -> None:
+        self._env = env
+        self._config = config
+        self._forwarder = forwarder
+        self._asked: set[str] = set()
+        self._last_errors: dict[str, tuple[int, int]] = {}
+        """Error code and time of the last line about a name."""
+
+    def create(self, names: list[str], context: Context | None = None) -> None:
+        """context: of the client that needs them, who has to be allowed to create them; None: this broker does."""
+        wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
+        if not wanted:
+            return
+        self._asked.update(wanted)
+        request = CreateTopicsRequest(
+            topics=[missing_topic(self._config, name) for name in wanted],
+            timeout_ms=self._config["request.timeout.ms"],
+        )
+
+        def answered(response: CreateTopicsResponse) -> None:
+            self._asked.difference_update(wanted)
+            for topic in response.topics:
+                self._tell(topic.name, topic.error_code, topic.error_message)
+
+        def refused(code: ErrorCode) -> CreateTopicsResponse:
+            return CreateTopicsResponse(
+                topics=[CreateTopicsResponse.CreatableTopicResult(name=name, error_code=code) for name in wanted]
+            )
+
+        self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
+
+    def _tell(self, name: str, code: int, why: str | None) -> None:
+        if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            self._last_errors.pop(name, None)
+            return
+        now_ms = self._env.now_ms()
+        before = self._last_errors.get(name)
+        if before is not None and before[0] == code and now_ms - before[1] < LOG_AGAIN_MS:
+            return
+        if len(self._last_errors) >= LAST_ERRORS_MAX:
+            self._last_errors.clear()
+        self._last_errors[name] = code, now_ms
+        self._env.log("warning", "topic-not-created", topic=name, code=code, why=why)

@@ -1,0 +1,34 @@
+"""What strangers do wrong, in the log: one line of each kind in ten seconds, however many of them knock.
+
+A line costs more than the frame that it is about, and whoever reads the log must still find the others in it. `untold`
+says how many of the kind were left out since the line before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from heirlog.env import EventLog
+
+LOG_AGAIN_MS = 10_000
+
+
+class RateLimitedLog:
+    """Kinds are event names: they come from code, never from a client."""
+
+    __slots__ = ("_log", "_logged_ms", "_now_ms", "_untold")
+
+    def __init__(self, log: EventLog, now_ms: Callable[[], float]) -> None:
+        self._log = log
+        self._now_ms = now_ms
+        self._logged_ms: dict[str, float] = {}
+        self._untold: dict[str, int] = {}
+
+    def __call__(self, level: str, event: str, /, **values: object) -> None:
+        now_ms = self._now_ms()
+        logged_ms = self._logged_ms.get(event)
+        if logged_ms is not None and now_ms - logged_ms < LOG_AGAIN_MS:
+            self._untold[event] = self._untold.get(event, 0) + 1
+            return
+        self._logged_ms[event] = now_ms
+        self._log(level, event, **values, untold=self._untold.pop(event, 0))

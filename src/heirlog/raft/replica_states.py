@@ -1,0 +1,61 @@
+"""How far each replica of the metadata log is, as its leader knows it: for commit, and for DescribeQuorum.
+
+A replica's end is its last valid fetch offset. It has *caught up* at the time of a fetch that reaches the leader's end,
+or at the time of the fetch before, if it reaches the end that the leader had then (KIP-595, as `isr.py` does for data).
+
+A new leader starts with nothing: an end learned in an older epoch may lie in a part of the log that was since cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from heirlog.protocol.types import ZERO_UUID
+from heirlog.raft.control import Voter
+from heirlog.raft.fetch_service import ReplicaKey
+
+OBSERVER_SESSION_MS = 300_000
+"""An observer that has not fetched for this long is no longer listed."""
+MAX_REPLICAS = 10_000
+
+
+@dataclass(slots=True)
+class ReplicaState:
+    end_offset: int = -1
+    last_fetch_ms: int = -1
+    """Wall time, as the two others."""
+    last_caught_up_ms: int = -1
+    leader_end_at_last_fetch: int = -1
+
+
+class ReplicaStates:
+    def __init__(self) -> None:
+        self._replicas: dict[ReplicaKey, ReplicaState] = {}
+
+    def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> None:
+        progress = self._replicas.pop(key, None) or ReplicaState()
+        self._replicas[key] = progress  # at the end: the first one is the longest silent
+        if len(self._replicas) > MAX_REPLICAS:
+            del self._replicas[next(iter(self._replicas))]
+        if end_offset >= leader_end_offset:
+            progress.last_caught_up_ms = wall_ms
+        elif 0 <= progress.leader_end_at_last_fetch <= end_offset:
+            progress.last_caught_up_ms = progress.last_fetch_ms
+        progress.end_offset = end_offset
+        progress.last_fetch_ms = wall_ms
+        progress.leader_end_at_last_fetch = leader_end_offset
+
+    def of_voter(self, voter: Voter) -> ReplicaState:
+        """Below v17 a fetch names no directory: then the id alone says who it is."""
+        exact = self._replicas.get(ReplicaKey(voter.id, voter.directory_id))
+        return exact or self._replicas.get(ReplicaKey(voter.id, ZERO_UUID)) or ReplicaState()
+
+    def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
+        """Everybody else, by id."""
+        voting = {(voter.id, directory) for voter in voters for directory in (voter.directory_id, ZERO_UUID)}
+        silent = [k for k, p in self._replicas.items() if wall_ms - p.last_fetch_ms > OBSERVER_SESSION_MS]
+        for key in silent:
+            del self._replicas[key]
+        listed = [(k, p) for k, p in self._replicas.items() if k not in voting]
+        return sorted(listed, key=lambda entry: entry[0])

@@ -1,0 +1,133 @@
+"""What the oracle who can read every disk says of an election on a lossy basis.
+
+    choice    no replica that could be asked had more of what was committed than the winner
+    quorum    under Balanced everybody who may have the lost records has answered
+    waiting   nobody else who could have been asked was left out before the time to wait for answers was over
+    answers   what the record says a replica answered is what its disk holds
+    T15       under Balanced no disk, those of nodes that are down included, has more of what was committed than the
+              winner, unless its broker has answered or the time to wait for it is over
+    report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
+
+"More" is judged by the lineage: up to where a replica's log holds what was committed. What no disk holds any more,
+nobody can choose or report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
+from heirlog.metadata.loss_report import loss_of
+from heirlog.sim.history import Finding
+from heirlog.sim.invariants import LogView, t15_winner_holds_the_most
+from heirlog.sim.lineage import Lineage
+
+CHOICE = "recovery-choice"
+QUORUM = "recovery-quorum"
+WAITING = "recovery-waiting"
+ANSWERS = "recovery-answers"
+REPORT = "loss-report"
+T15 = "T15"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReplica:
+    """What the oracle knows of one replica at the moment of the election."""
+
+    log: LogView
+    """Of the process that runs, or else what its disk holds."""
+    reachable: bool
+    """It runs as the registered incarnation, which is unfenced and stays: it can be asked, and it can lead."""
+
+
+def judge_election(
+    lineage: Lineage,
+    election: ElectionBasis,
+    witnesses: Mapping[int, KnownReplica],
+    quorum: Collection[int],
+    impatient_ms: int,
+    waits_for_all: bool = False,
+) -> Finding | None:
+    """quorum: who has to have answered. impatient_ms: how much sooner than it may leave somebody else out the election
+    was held; 0: it may by now. waits_for_all: Balanced, and no operator has skipped the wait (T15).
+    """
+    silent = [answer.broker for answer in election.replicas if not answer.answered and answer.broker in quorum]
+    if silent:
+        return Finding(QUORUM, f"broker {election.leader} was elected without an answer of {silent}")
+    if election.basis is Basis.RECOVERED and not any(
+        answer.answered for answer in election.replicas if answer.broker == election.leader
+    ):
+        return Finding(ANSWERS, f"broker {election.leader} was elected without an answer of its own")
+    winner = witnesses.get(election.leader)
+    if winner is None or _lost_what_it_answered(election, winner):
+        return None
+    for answer in election.replicas:
+        witness = witnesses.get(answer.broker)
+        if witness is None or not witness.reachable:
+            continue
+        if answer.answered:
+            sentence = _answer_is_true(answer, witness.log)
+            if sentence is not None:
+                return Finding(ANSWERS, sentence)
+        elif election.basis is Basis.RECOVERED and impatient_ms > 0:
+            sentence = f"broker {answer.broker} could have been asked, and was left out {impatient_ms} ms too early"
+            return Finding(WAITING, sentence)
+    kept_end = lineage.common_end(winner.log)
+    if waits_for_all and impatient_ms > 0:
+        answered = {answer.broker for answer in election.replicas if answer.answered}
+        held = {
+            broker: lineage.common_end(witness.log) for broker, witness in witnesses.items() if broker not in answered
+        }
+        sentence = t15_winner_holds_the_most(election.leader, kept_end, held)
+        if sentence is not None:
+            return Finding(T15, sentence)
+    return _judge_loss(lineage, election, witnesses, kept_end)
+
+
+def _lost_what_it_answered(election: ElectionBasis, winner: KnownReplica) -> bool:
+    """It lost power between its answer and the election, which no controller can know. It never leads by that election:
+    its next registration is unclean, and the others are asked again.
+    """
+    return not winner.reachable and any(
+        answer.answered and _answer_is_true(answer, winner.log) is not None
+        for answer in election.replicas
+        if answer.broker == election.leader
+    )
+
+
+def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
+    held = (last_written_epoch(log), log.log_end_offset)
+    told = (answer.last_written_epoch, answer.end_offset)
+    if held != told:
+        return f"broker {answer.broker} is said to hold (epoch, end) {told}, and holds {held}"
+    return None
+
+
+def _judge_loss(
+    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, KnownReplica], kept_end: int
+) -> Finding | None:
+    loss = loss_of(election.leader, election.replicas)
+    answered = {answer.broker for answer in election.replicas if answer.answered}
+    for broker, witness in sorted(witnesses.items()):
+        held_end = lineage.common_end(witness.log)
+        if held_end <= kept_end:
+            continue
+        lacks = (
+            f"broker {election.leader} was elected ({election.basis.value}) with what was committed up to {kept_end}; "
+            f"broker {broker} has it up to {held_end}"
+        )
+        if election.basis is Basis.RECOVERED and witness.reachable and broker in answered:
+            return Finding(CHOICE, f"{lacks}, and had answered")
+        if loss.end_offset is not None and loss.end_offset < held_end:
+            return Finding(REPORT, f"{lacks}; the report ends at {loss.end_offset}")
+        if loss.first_offset is not None and loss.first_offset > kept_end:
+            return Finding(REPORT, f"{lacks}; the report begins at {loss.first_offset}")
+    return None
+
+
+def last_written_epoch(log: LogView) -> int:
+    """Of the last record; -1 for an empty log."""
+    if log.log_end_offset <= log.log_start_offset:
+        return -1
+    return log.epochs.epoch_for_offset(log.log_end_offset - 1)

@@ -1,0 +1,165 @@
+"""Consumer groups of a run: what their members were told, and whether that may be.
+
+    two-owners     two members of one generation were told that they own one partition
+    generation     a group's generation went back, or one was given to two member lists
+    lost-commit    a commit that was answered was not there when somebody asked, and no later one was
+
+Every commit has a token of its own, stored as its metadata. Time is the order in which things happened
+(`GroupHistory.tick`) and not a clock. A commit without an answer may take effect at any later moment, or never; one
+that was refused as coming from a stranger never does. So a read may return a commit unless another one was *sent* after
+it was answered, and answered before the read was sent.
+
+A coordinator that does not know yet that another one has been elected answers SyncGroup and OffsetFetch from memory,
+as Kafka's does; what it cannot do is commit. So what such an answer said counts only once a commit of the same member,
+in the same generation, was answered: it is *confirmed*.
+
+An election on a lossy basis of a partition of `__consumer_offsets` takes what it takes: nothing that was sent before is
+held against the group afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from heirlog.sim.history import Finding, KnownLoss
+
+OFFSETS_TOPIC = "__consumer_offsets"
+TWO_OWNERS = "two-owners"
+GENERATION = "generation"
+LOST_COMMIT = "lost-commit"
+
+
+@dataclass(slots=True)
+class Commit:
+    """One partition of an OffsetCommit. `sent`, `answered`: ticks."""
+
+    partition: int
+    offset: int
+    sent: int
+    sent_ms: int
+    answered: int | None = None
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class Read:
+    """One partition of an answer to OffsetFetch. `token` None: nothing was committed."""
+
+    partition: int
+    token: str | None
+    offset: int
+    sent: int
+    confirmed: bool = False
+
+
+@dataclass(slots=True)
+class Owned:
+    """An answer to SyncGroup."""
+
+    generation: int
+    member: str
+    partitions: tuple[int, ...]
+    sent: int
+    answered: int
+    sent_ms: int
+    confirmed: bool = False
+
+
+@dataclass(slots=True)
+class GroupHistory:
+    """Of one group."""
+
+    group: str
+    commits: dict[str, Commit] = field(default_factory=dict)
+    """By token."""
+    reads: list[Read] = field(default_factory=list)
+    owned: list[Owned] = field(default_factory=list)
+    _tick: int = 0
+
+    def tick(self) -> int:
+        self._tick += 1
+        return self._tick
+
+
+def lossy_moments(losses: Iterable[KnownLoss]) -> int:
+    """What was sent up to this time (milliseconds) may be gone with a partition of the offsets topic; -1: nothing."""
+    return max((loss.time_ms for loss in losses if loss.partition.startswith(OFFSETS_TOPIC)), default=-1)
+
+
+def two_owners(book: GroupHistory) -> list[Finding]:
+    found = []
+    owner: dict[tuple[int, int], str] = {}
+    for one in book.owned:
+        for partition in one.partitions:
+            before = owner.setdefault((one.generation, partition), one.member)
+            if before != one.member:
+                sentence = (
+                    f"{book.group}: in generation {one.generation} partition {partition} was given to {before} and to "
+                    f"{one.member}"
+                )
+                found.append(Finding(TWO_OWNERS, sentence))
+    return found
+
+
+def generation_went_back(book: GroupHistory, lost_ms: int) -> list[Finding]:
+    """Whoever asked after a generation was told may not be told a former one. lost_ms: see `lossy_moments`."""
+    found = []
+    for one in book.owned:
+        if not one.confirmed:
+            continue
+        for other in book.owned:
+            if other.sent_ms > lost_ms and other.answered < one.sent and other.generation > one.generation:
+                sentence = (
+                    f"{book.group}: {one.member} got generation {one.generation} after {other.member} had got "
+                    f"{other.generation}"
+                )
+                found.append(Finding(GENERATION, sentence))
+    return found
+
+
+def lost_commit(book: GroupHistory, lost_ms: int) -> list[Finding]:
+    """lost_ms: see `lossy_moments`."""
+    found = []
+    for read in book.reads:
+        if not read.confirmed:
+            continue
+        sentence = _misread(book, read, lost_ms)
+        if sentence is not None:
+            found.append(Finding(LOST_COMMIT, f"{book.group}, partition {read.partition}: {sentence}"))
+    return found
+
+
+def _misread(book: GroupHistory, read: Read, lost_ms: int) -> str | None:
+    seen = None if read.token is None else book.commits.get(read.token)
+    if read.token is not None and (seen is None or (seen.partition, seen.offset) != (read.partition, read.offset)):
+        return f"offset {read.offset} ({read.token}) was read and never committed"
+    if seen is not None and seen.refused:
+        return f"offset {read.offset} ({read.token}) was refused and stored all the same"
+    settled = _settled_between(book.commits.values(), read, seen, lost_ms)
+    if settled is None:
+        return None
+    return f"offset {settled.offset} was committed and answered, and then {read.offset if seen else 'nothing'} was read"
+
+
+def _settled_between(commits: Collection[Commit], read: Read, seen: Commit | None, lost_ms: int) -> Commit | None:
+    """A commit that began after the one that was seen had ended, and ended before it was asked for."""
+    if seen is not None and seen.answered is None:
+        return None
+    begin = -1 if seen is None or seen.answered is None else seen.answered
+    for one in commits:
+        if one.partition != read.partition or one.answered is None or one.sent_ms <= lost_ms:
+            continue
+        if one.sent > begin and one.answered < read.sent:
+            return one
+    return None
+
+
+def findings(book: GroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
+    lost_ms = lossy_moments(losses)
+    return [*two_owners_after(book, lost_ms), *generation_went_back(book, lost_ms), *lost_commit(book, lost_ms)]
+
+
+def two_owners_after(book: GroupHistory, lost_ms: int) -> list[Finding]:
+    """Generations that a lossy election took with it may be given again."""
+    return two_owners(GroupHistory(book.group, owned=[one for one in book.owned if one.sent_ms > lost_ms]))

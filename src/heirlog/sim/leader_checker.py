@@ -1,0 +1,112 @@
+"""Who may lead next, and who was given up: judged from committed records, each with the state before it.
+
+    R2    a leader epoch has one result
+    T8b   an election on a lossy basis that nobody asked for comes only after enough members have lost their data
+    T10   with the recovery manager, nobody who may hold committed records is forgotten
+
+What a member's leaving means, only the oracle can say: a broker whose process ended by itself, cleanly, and was
+started once since, has all its records, whatever the cluster takes it for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from heirlog.metadata.state import PartitionRegistration
+from heirlog.protocol.types import BrokerId
+from heirlog.sim.history import Finding
+from heirlog.sim.invariants import (
+    r2_one_result_per_epoch,
+    t8b_enough_members_were_lost,
+    t10_nobody_is_forgotten,
+)
+from heirlog.sim.lineage import Lineage
+
+
+@dataclass(slots=True)
+class LeaderRules:
+    """What holds for a run, and what the oracle knows."""
+
+    manager: bool
+    """The recovery manager is on as of the record that is judged."""
+    is_whole: Callable[[BrokerId], bool]
+    """Its disk has lost nothing since it was registered."""
+
+
+@dataclass(slots=True)
+class CommittedChange:
+    """One committed record, as far as it touches one partition."""
+
+    before: PartitionRegistration
+    after: PartitionRegistration
+    min_isr: int
+    elr_enabled: bool
+    clears_elr: bool
+    """It is a ClearElr: who is cleared is named again by later records of the same batch."""
+    forbidden_loss: bool
+    """Nobody allowed an election on a lossy basis: no operator, and not the topic's strategy."""
+
+    @property
+    def elects(self) -> bool:
+        return self.after.leader >= 0 and self.after.leader_epoch > self.before.leader_epoch
+
+    @property
+    def is_lossy(self) -> bool:
+        return self.elects and is_lossy(self.before, self.after)
+
+
+def is_lossy(before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    """Of two states with a new leader between them: the record says so, or the leader was in neither list: nobody
+    promises that it holds what was committed.
+    """
+    if after.basis is not None and after.basis is not before.basis:
+        return True
+    return after.leader not in before.isr and after.leader not in before.elr
+
+
+def judge(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> Finding | None:
+    """The first rule that the record breaks; takes what it says into the lineage's books."""
+    before, after = event.before, event.after
+    sentence = r2_one_result_per_epoch(before, after)
+    if sentence is not None:
+        return Finding("R2", sentence)
+    if after.leader_epoch > before.leader_epoch:
+        lineage.elected[after.leader_epoch] = after.leader
+    # the record that takes the last member out may elect, too
+    _book_losses(lineage, event, rules)
+    finding = _judge_with_elr(lineage, event, rules) if event.elr_enabled else None
+    if len(after.isr) >= event.min_isr:
+        lineage.lost.clear()
+        lineage.taken_out = False
+        lineage.min_isr = event.min_isr
+    return finding
+
+
+def _judge_with_elr(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> Finding | None:
+    before, after = event.before, event.after
+    if event.is_lossy and event.forbidden_loss:
+        sentence = t8b_enough_members_were_lost(after.leader, lineage.lost, lineage.min_isr, lineage.taken_out)
+        if sentence is not None:
+            return Finding("T8b", sentence)
+    if rules.manager and not event.clears_elr and not event.is_lossy:
+        sentence = t10_nobody_is_forgotten(before, after, event.min_isr)
+        if sentence is not None:
+            return Finding("T10", sentence)
+    return None
+
+
+def _book_losses(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> None:
+    """Who has left both lists, and why.
+
+    While the feature is off, a member that leaves an ISR below min ISR enters no ELR: the downgrade has taken it out.
+    That also holds after the upgrade, until the ISR is back at min ISR. The downgrade's own ClearElr follows its level
+    record, so it is applied with the feature off.
+    """
+    before, after = event.before, event.after
+    gone = [m for m in (*before.isr, *before.elr) if m not in after.isr and m not in after.elr]
+    for member in gone:
+        if not event.elr_enabled or event.clears_elr or member not in after.replicas:
+            lineage.taken_out = True
+        elif not rules.is_whole(member):
+            lineage.lost[member] = None

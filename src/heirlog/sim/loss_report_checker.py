@@ -1,0 +1,70 @@
+"""What stands in `__heirlog_recoveries`, beside what the image says was given up.
+
+Judged when a run is quiet again: each lossy election that the image remembers has its report, with the bytes that
+anybody would make of its record, and has it once, however often controllers and leaders died in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from heirlog.broker.partition import Partition
+from heirlog.metadata.loss_report import LossReport
+from heirlog.metadata.topic_name import RECOVERIES_TOPIC
+from heirlog.protocol.batch import decode_records, walk
+from heirlog.protocol.types import BrokerId
+from heirlog.sim.oracle import Oracle
+
+READ_BYTES = 1 << 20
+
+
+def unreported(oracle: Oracle) -> str | None:
+    """What is missing, doubled, or not what the image says; None: nothing."""
+    wanted = _wanted(oracle)
+    if not wanted:
+        return None
+    found = _found(oracle)
+    missing = sorted(key.decode() for key, value in wanted.items() if value not in found.get(key, ()))
+    if missing:
+        return f"{len(missing)} of {len(wanted)} elections that gave something up have no report: {missing[:3]}"
+    doubled = sorted(key.decode() for key, values in found.items() if sum(values.values()) > 1)
+    return f"reported more than once: {doubled[:3]}" if doubled else None
+
+
+def _wanted(oracle: Oracle) -> dict[bytes, bytes]:
+    image = oracle.image
+    wanted = {}
+    for topic_id, partitions in sorted(image.partitions.items()):
+        for index, state in sorted(partitions.items()):
+            for election in (*state.earlier, state.basis):
+                if election is not None:
+                    report = LossReport(image.topics[topic_id].name, topic_id, index, election)
+                    wanted[report.key] = report.value
+    return wanted
+
+
+def _found(oracle: Oracle) -> dict[bytes, Counter[bytes]]:
+    """Per key, the committed values, of the leader's log."""
+    found: dict[bytes, Counter[bytes]] = {}
+    partition = _led(oracle)
+    offset = 0 if partition is None else partition.log.log_start_offset
+    while partition is not None and offset < partition.high_watermark:
+        before = offset
+        for region in partition.log.read(offset, READ_BYTES, partition.high_watermark).regions:
+            content = region.read()
+            for position, header in walk(content):
+                offset = header.next_offset
+                for record in decode_records(content, position):
+                    found.setdefault(record.key or b"", Counter())[record.value or b""] += 1
+        if offset == before:
+            break
+    return found
+
+
+def _led(oracle: Oracle) -> Partition | None:
+    topic_id = oracle.image.topic_ids.get(RECOVERIES_TOPIC)
+    if topic_id is None:
+        return None
+    leader = oracle.image.partitions[topic_id][0].leader
+    node = oracle.cluster.broker(BrokerId(leader)).running if leader >= 0 else None
+    return None if node is None else node.broker.replicas.partition((topic_id, 0))

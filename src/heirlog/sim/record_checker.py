@@ -1,0 +1,302 @@
+"""Judges what the controllers commit, each record with the state before it.
+
+    seats        T2, T4: who sits in ISR and ELR may sit there
+    returns      T11: who stopped uncleanly has to catch up first
+    succession   R2, T8b, T10 (`heirlog.sim.leader_checker`), and what the oracle says of the choice
+                 (`heirlog.sim.election_checker`)
+
+and counts the rare states that a run went through.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from heirlog.controller.recovery.manager import AGGRESSIVE_WINDOW_MS
+from heirlog.controller.recovery.strategy import TIMEOUT, Strategy, strategy_of
+from heirlog.metadata.basis import Basis
+from heirlog.metadata.journal import ImageJournal
+from heirlog.metadata.min_isr import min_isr_of
+from heirlog.metadata.state import BrokerRegistration, Ids, PartitionRegistration
+from heirlog.protocol.records import ClearElrRecord, RegisterBrokerRecord, RemoveTopicRecord
+from heirlog.protocol.types import BrokerId, Uuid
+from heirlog.sim import invariants, leader_checker
+from heirlog.sim.cluster import Machine
+from heirlog.sim.disk_checker import DiskChecker
+from heirlog.sim.disk_logs import LogOnDisk, log_on_disk
+from heirlog.sim.election_checker import KnownReplica, judge_election
+from heirlog.sim.leader_checker import is_lossy
+from heirlog.sim.lineage import Lineage
+from heirlog.sim.nemesis import DRIFTS_PPM
+from heirlog.sim.oracle import Key, Oracle
+
+COMMIT_MS = 200
+"""A record takes less from being appended to being committed."""
+
+
+class RecordJudge:
+    def __init__(self, oracle: Oracle, disk_checker: DiskChecker) -> None:
+        self._seen = oracle
+        self.disk_checker = disk_checker
+        self._rules = leader_checker.LeaderRules(oracle.image.recovery_manager_enabled, oracle.is_whole)
+        self._cleared: dict[Key, PartitionRegistration] = {}
+        """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
+        self._handed_over: list[Key] = []
+        """Whose ELR has become the ISR: by a downgrade, if the batch that is being read ends with the feature off."""
+        self._was_off = False
+        """Without the feature the last member keeps its seat, fenced or not, and has it when the feature is back."""
+
+    def on_record(self, record: Any, offset: int, journal: ImageJournal) -> None:
+        image = self._seen.image
+        if self._rules.manager is not image.recovery_manager_enabled:
+            self._rules.manager = image.recovery_manager_enabled
+            self._seen.world.counters["manager_switched"] += 1
+        clears_elr = isinstance(record, ClearElrRecord)
+        for key, before in journal.partitions.items():
+            after = image.partition(*key)
+            if after is not None:
+                if clears_elr and before is not None:
+                    self._cleared.setdefault(key, before)
+                self._committed(key, before, after, clears_elr)
+        if isinstance(record, RemoveTopicRecord):
+            self.disk_checker.topic_removed(Uuid(record.topic_id))
+        if isinstance(record, RegisterBrokerRecord):
+            broker = BrokerId(record.broker_id)
+            self.disk_checker.registered(broker)
+            self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
+
+    def metadata_seeded(self) -> None:
+        """The image was replaced, with partitions that have no leader, ISR or ELR. What clients were
+        told stays: whoever is elected has to hold it.
+        """
+        for topic_id, partitions in self._seen.image.partitions.items():
+            for index, state in partitions.items():
+                self._lost_its_seats((topic_id, index), state)
+
+    def _lost_its_seats(self, key: Key, after: PartitionRegistration) -> None:
+        lineage = self._seen.lineage(key)
+        lineage.elected[after.leader_epoch] = after.leader
+        lineage.taken_out = True
+        lineage.leaderless_since_ms = self._seen.history.now_ms()
+
+    def _is_unseated(self, before: PartitionRegistration, after: PartitionRegistration) -> bool:
+        """By a broker that accepted metadata older than its own."""
+        accepts = (machine.config["heirlog.accept.older.metadata"] for machine in self._seen.cluster.all_machines)
+        skips_epochs = after.leader_epoch > before.leader_epoch + 1
+        return (
+            skips_epochs and not (after.has_leader or after.isr or after.elr or after.last_known_elr) and any(accepts)
+        )
+
+    def _committed(
+        self, key: Key, before: PartitionRegistration | None, after: PartitionRegistration, clears_elr: bool
+    ) -> None:
+        image = self._seen.image
+        lineage = self._seen.lineage(key)
+        min_isr = min_isr_of(image, self._seen.static, key[0], after)
+        if before is None:
+            self._check_racks(key, after)
+            lineage.elected[after.leader_epoch] = after.leader
+            # whoever was fenced when the topic was made is no member yet
+            lineage.min_isr = min(min_isr, len(after.isr))
+        else:
+            self.disk_checker.partition_changed(key, before, after)
+            lineage.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
+            event = leader_checker.CommittedChange(
+                before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key)
+            )
+            if self._is_unseated(before, after):
+                self._lost_its_seats(key, after)
+            else:
+                self._succeeds(key, lineage, event)
+        if image.elr_enabled:
+            if before is not None and after.leader < 0 and not before.isr and after.isr and after.isr == before.elr:
+                self._handed_over.append(key)
+            else:
+                self._check_seats(key, after, kept=self._was_off and before is not None and after.isr == before.isr)
+        else:
+            self._was_off = True
+        for broker in list(lineage.not_caught_up):
+            node = self._seen.cluster.broker(broker).running
+            partition = node.broker.replicas.partition(key) if node is not None else None
+            if partition is not None and lineage.begins_at_epoch is None:
+                # it may hold everything since the watermark of its lineage became known, without any change of its own
+                self._seen.may_have_caught_up(broker, partition, lineage)
+        for broker in lineage.not_caught_up:
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, after, True), lineage.name)
+        for machine, node in self._seen.running_brokers():
+            partition = node.broker.replicas.partition(key)
+            if partition is not None:
+                self._seen.check_member(BrokerId(machine.node_id), node, after, partition, lineage)
+
+    def _check_racks(self, key: Key, state: PartitionRegistration) -> None:
+        """T19, of a new partition."""
+        image = self._seen.image
+        racks = {int(broker.id): broker.rack for broker in image.brokers.values()}
+        if image.topics[key[0]].name in self._seen.placed_by_hand or len(set(racks.values())) < 2:
+            return
+        self._seen.world.counters["placed_in_racks"] += 1
+        sentence = invariants.t19_replicas_use_the_racks(state.replicas, racks)
+        self._seen.must_not("T19", sentence, self._seen.lineage(key).name)
+
+    def _succeeds(self, key: Key, lineage: Lineage, event: leader_checker.CommittedChange) -> None:
+        self._count(event.before, event.after, event.min_isr)
+        if event.after.leader < 0 <= event.before.leader:
+            lineage.leaderless_since_ms = self._seen.history.now_ms()
+        if event.is_lossy:
+            # it may forget whom it likes; what the records before it did is judged without it
+            self._check_cleared(key, event.before)
+        finding = leader_checker.judge(lineage, event, self._rules)
+        if finding is not None:
+            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
+        self._judge_election(key, lineage, event)
+        if event.is_lossy:
+            lineage.begins_at_epoch = event.after.leader_epoch
+            # a winner from the last known replicas is the lineage now: what it holds is everything
+            lineage.not_caught_up.pop(event.after.leader, None)
+
+    def _judge_election(self, key: Key, lineage: Lineage, event: leader_checker.CommittedChange) -> None:
+        election = event.after.basis
+        if election is None or election is event.before.basis:
+            return
+        counters = self._seen.world.counters
+        counters[f"basis.{election.basis.value}"] += 1
+        if election.basis is Basis.RECOVERED:
+            counters["recovery"] += 1
+            counters["recovery_missing_answer"] += not election.all_answered
+        if lineage.begins_at_epoch is not None:
+            return  # nobody knows where the lineage before begins
+        quorum: Ids = ()
+        impatient_ms = 0
+        if election.basis is Basis.RECOVERED and not self._seen.operator_elects:
+            strategy = self._strategy(key)
+            if strategy is Strategy.NONE:
+                self._seen.broken(
+                    "T8b", f"{lineage.name}: None leaves it to an operator, {election.leader} was elected"
+                )
+            if strategy is Strategy.BALANCED:
+                quorum = _quorum(event)
+            impatient_ms = self._impatient_ms(lineage, strategy)
+        finding = judge_election(
+            lineage, election, self._witnesses(key, event), quorum, impatient_ms, waits_for_all=bool(quorum)
+        )
+        if finding is not None:
+            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
+
+    def _witnesses(self, key: Key, event: leader_checker.CommittedChange) -> dict[int, KnownReplica]:
+        """Of each replica, those of nodes that are down included."""
+        found = {}
+        for broker in event.after.replicas:
+            machine = self._seen.cluster.broker(broker)
+            node = machine.running
+            partition = None if node is None else node.broker.replicas.partition(key)
+            if node is None or partition is None:
+                held = self._on_disk(key, machine)
+                if held is not None:
+                    found[int(broker)] = KnownReplica(held, reachable=False)
+                continue
+            if partition.offline:
+                continue
+            registered = self._seen.image.brokers.get(broker)
+            reachable = registered is not None and registered.is_active and self._seen.runs_as_registered(broker, node)
+            found[int(broker)] = KnownReplica(partition.log, reachable)
+        return found
+
+    def _on_disk(self, key: Key, machine: Machine) -> LogOnDisk | None:
+        """Of a node that does not serve the partition now."""
+        disk = self._seen.cluster.machines.disk(machine.name)
+        if disk.is_broken or machine.name in self._seen.hurt:
+            return None
+        topic = self._seen.image.topics[key[0]].name
+        return log_on_disk(disk, machine.config.log_dirs, topic, key[1], key[0])
+
+    def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
+        """How much too early it would be to leave out somebody who could be asked; 0 if it is not.
+
+        A recovery cannot have begun before there was something to recover, which is some time before that is committed;
+        and the controller's clock may be as fast as a fault makes it.
+        """
+        patience_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
+        waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms + COMMIT_MS
+        return max(0, int(patience_ms) * 1_000_000 // (1_000_000 + max(DRIFTS_PPM)) - waited_ms)
+
+    def _strategy(self, key: Key) -> Strategy:
+        image = self._seen.image
+        return strategy_of(image, self._seen.static, image.topics[key[0]].name)
+
+    def _forbids_loss(self, key: Key) -> bool:
+        """Nobody has allowed an election on a lossy basis."""
+        return not self._seen.operator_elects and self._strategy(key) is not Strategy.AGGRESSIVE
+
+    def _check_seats(self, key: Key, state: PartitionRegistration, *, kept: bool) -> None:
+        """T2. kept: by a fenced member, since the feature was off."""
+        image = self._seen.image
+        fenced = [] if kept else [broker.id for broker in image.brokers.values() if broker.fenced]
+        min_isr = min_isr_of(image, self._seen.static, key[0], state)
+        sentence = invariants.t2_seats_are_consistent(state, min_isr, fenced)
+        self._seen.must_not("T2", sentence, self._seen.lineage(key).name)
+
+    def batches_end(self) -> None:
+        """T2 and T10, once the batch with a downgrade or a ClearElr is complete."""
+        handed_over, self._handed_over = self._handed_over, []
+        for key in handed_over if self._seen.image.elr_enabled else ():
+            state = self._seen.image.partition(*key)
+            if state is not None:
+                self._check_seats(key, state, kept=self._was_off)
+        for key in list(self._cleared):
+            after = self._seen.image.partition(*key)
+            if after is not None:
+                self._check_cleared(key, after)
+        self._cleared.clear()
+
+    def _check_cleared(self, key: Key, after: PartitionRegistration) -> None:
+        """T10: whom a ClearElr took off the ELR, the records behind it in the same batch name again."""
+        before = self._cleared.pop(key, None)
+        if before is not None and self._rules.manager and self._seen.image.elr_enabled:
+            min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)
+            sentence = invariants.t10_nobody_is_forgotten(before, after, min_isr)
+            self._seen.must_not("T10", sentence, self._seen.lineage(key).name)
+
+    def _registered(self, broker: BrokerId, before: BrokerRegistration | None, after: BrokerRegistration) -> None:
+        if before is None or before.incarnation_id == after.incarnation_id:
+            return
+        if self._seen.ended_cleanly(before.incarnation_id):
+            self._seen.world.counters["clean_registration"] += 1
+            return
+        self._seen.world.counters["unclean_registration"] += 1
+        if not self._seen.image.elr_enabled:
+            return
+        for topic_id, index, state in self._seen.image.replicas_on(broker):
+            lineage = self._seen.lineage((topic_id, index))
+            lineage.not_caught_up[broker] = None
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, state, True), lineage.name)
+
+    def _count(self, before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> None:
+        counters = self._seen.world.counters
+        if len(after.isr) < min_isr <= len(before.isr):
+            counters["under_min_isr"] += 1
+        if len(after.isr) > len(before.isr):
+            counters["isr_expand"] += 1
+        elif len(after.isr) < len(before.isr):
+            counters["isr_shrink"] += 1
+        if after.leader < 0 <= before.leader:
+            counters["leaderless"] += 1
+        if after.leader < 0 and not after.isr and not after.elr and (before.isr or before.elr):
+            counters["last_known_wait"] += 1
+        if after.leader_epoch == before.leader_epoch or after.leader < 0:
+            return
+        if after.leader != before.leader and before.leader >= 0:
+            counters["failover"] += 1
+        if is_lossy(before, after):
+            counters["lossy_election"] += 1
+        elif after.leader in before.elr:
+            counters["elr_election"] += 1
+
+
+def _quorum(event: leader_checker.CommittedChange) -> Ids:
+    """Who may have what was committed: everybody lost since the ISR had its min ISR, if that many are remembered."""
+    known = event.before.last_known_elr
+    if len(known) >= event.min_isr:
+        return known
+    # an adding replica that is on no list of losses has not been a member
+    spared = event.before.adding if known else ()
+    return tuple(each for each in event.before.replicas if each in known or each not in spared)

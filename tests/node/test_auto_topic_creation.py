@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from heirlog.metadata.config_def import parse_static
+from heirlog.node.auto_topic_creation import LOG_AGAIN_MS, AutoTopicCreationManager
+from heirlog.pending import Pending
+from heirlog.protocol.errors import ErrorCode
+from heirlog.protocol.messages import CreateTopicsResponse
+
+STATIC = parse_static(
+    {
+        "node.id": "1",
+        "process.roles": "broker",
+        "listeners": "PLAINTEXT://localhost:9092",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "log.dirs": "/data",
+    }
+)
+
+
+class Asking:
+    """`AutoTopicCreationManager` with a controller that a test plays."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.told: list[tuple[str, str]] = []
+        self.asked: list[tuple[Any, Pending[Any]]] = []
+        env = SimpleNamespace(
+            now_ms=lambda: self.now_ms, log=lambda level, event, **values: self.told.append((event, values["topic"]))
+        )
+        self.topics = AutoTopicCreationManager(env, STATIC, SimpleNamespace(forward=self._forward))  # type: ignore[arg-type]
+
+    def _forward(self, request: Any, version: int, refusal: Any, context: Any) -> Pending[Any]:
+        self.asked.append((request, Pending()))
+        return self.asked[-1][1]
+
+    def answer(self, code: ErrorCode) -> None:
+        request, pending = self.asked.pop(0)
+        Result = CreateTopicsResponse.CreatableTopicResult
+        pending.complete(
+            CreateTopicsResponse(topics=[Result(name=topic.name, error_code=code) for topic in request.topics])
+        )
+
+
+def test_a_topic_is_asked_for_once_at_a_time() -> None:
+    asking = Asking()
+    asking.topics.create(["t"])
+    asking.topics.create(["t", "u"])
+    assert [[topic.name for topic in request.topics] for request, _ in asking.asked] == [["t"], ["u"]]
+    asking.answer(ErrorCode.NONE)
+    asking.topics.create(["t"])
+    assert len(asking.asked) == 2
+
+
+def test_why_a_topic_cannot_be_created_is_told_once_a_minute() -> None:
+    asking = Asking()
+    for now_ms, code in [
+        (0, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (100, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (200, ErrorCode.REQUEST_TIMED_OUT),
+        (300, ErrorCode.REQUEST_TIMED_OUT),
+        (200 + LOG_AGAIN_MS, ErrorCode.REQUEST_TIMED_OUT),
+        (300 + LOG_AGAIN_MS, ErrorCode.TOPIC_ALREADY_EXISTS),
+        (400 + LOG_AGAIN_MS, ErrorCode.REQUEST_TIMED_OUT),
+    ]:
+        asking.now_ms = now_ms
+        asking.topics.create(["__consumer_offsets"])
+        asking.answer(code)
+    assert asking.told == [("topic-not-created", "__consumer_offsets")] * 4

@@ -1,0 +1,108 @@
+"""One name, one class: a reader who sees a class name need not look up which of several is meant.
+
+Generated messages are left out: Kafka's schemas name their structures.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "heirlog"
+
+LOCAL_PORT = "files in `apis/` name the port that their handler uses; no other module imports it"
+OWN_RESULT = "each drill has its own result type; no module uses two of them"
+ABOVE_THE_HOUSE = "the programs of floors 9 and 10 and the simulator do not import each other's"
+
+KNOWN: Mapping[str, tuple[set[str], str]] = {
+    "Batch": (
+        {
+            "cli/salvage",
+            "client/producing",
+            "sim/clients/producer",
+            "spark/pipeline/report",
+            "testing/conformance/body",
+        },
+        "each is a batch of its own task (a client's, a report's, a copy's), and stays in its folder",
+    ),
+    "Broker": ({"apis/describe_recovery", "apis/incremental_alter_configs", "broker/broker"}, LOCAL_PORT),
+    "Commits": ({"apis/offset_commit", "drill/soak_clients"}, LOCAL_PORT),
+    "Connection": ({"apis/broker_heartbeat", "blocking/connection"}, LOCAL_PORT),
+    "Controller": ({"apis/describe_cluster", "apis/incremental_alter_configs", "controller/controller"}, LOCAL_PORT),
+    "Files": ({"env", "spark/pipeline/spec"}, ABOVE_THE_HOUSE),
+    "Finding": ({"cli/offline/findings", "sim/history"}, ABOVE_THE_HOUSE),
+    "Leader": (
+        {"client/cluster_view", "sim/clients/client"},
+        "what a client knows of a partition's leader; one of the two goes with `sim/clients`",
+    ),
+    "Loss": ({"metadata/loss_report", "spark/loss"}, ABOVE_THE_HOUSE),
+    "Node": (
+        {
+            "apis/api_versions",
+            "apis/create_acls",
+            "apis/delete_acls",
+            "apis/describe_acls",
+            "apis/describe_cluster",
+            "apis/describe_configs",
+            "apis/envelope",
+            "apis/find_coordinator",
+            "apis/get_replica_log_info",
+            "apis/list_config_resources",
+            "apis/metadata",
+            "node/node",
+        },
+        LOCAL_PORT,
+    ),
+    "OffsetOutOfRange": (
+        {"client/errors", "storage/errors"},
+        "Kafka's name of the error: what a log refuses, and what a client is refused with",
+    ),
+    "Quorum": ({"raft/quorum", "testing/conformance/body"}, ABOVE_THE_HOUSE),
+    "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
+    "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
+    "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
+    "Stage": ({"drill/stage", "sim/stage"}, ABOVE_THE_HOUSE),
+    "Verdict": (
+        {
+            "drill/last_replica_standing",
+            "drill/pipeline",
+            "drill/rack",
+            "drill/soak",
+            "drill/stdlib",
+            "drill/unclean_recovery",
+        },
+        OWN_RESULT,
+    ),
+    "Writer": ({"cli/produce", "drill/workload"}, ABOVE_THE_HOUSE),
+}
+"""Name -> modules, reason. Only a name that is Kafka's in each of the places, or that stays within its module."""
+
+
+def public_classes(root: Path) -> dict[str, set[str]]:
+    """Public class name -> the modules that define it at their top level."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in root.rglob("*.py"):
+        if "_generated" in path.parts:
+            continue
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].add(path.relative_to(root).with_suffix("").as_posix())
+    return found
+
+
+def duplicates(root: Path) -> dict[str, set[str]]:
+    return {name: modules for name, modules in public_classes(root).items() if len(modules) > 1}
+
+
+def test_no_two_public_classes_share_a_name_but_for_the_listed_ones() -> None:
+    known = {name: modules for name, (modules, _) in KNOWN.items()}
+    found = duplicates(SOURCE)
+    assert not {name: modules for name, modules in found.items() if not modules <= known.get(name, set())}
+
+
+def test_the_check_notices_a_second_class_of_a_name(tmp_path: Path) -> None:
+    for module in ("one", "two"):
+        (tmp_path / f"{module}.py").write_text("class Listener: ...\nclass _Own: ...\n")
+    assert duplicates(tmp_path) == {"Listener": {"one", "two"}}
