@@ -28,6 +28,11 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         "each is a batch of its own task (a client's, a report's, a copy's), and stays in its folder",
     ),
     "Broker": ({"apis/describe_recovery", "apis/incremental_alter_configs", "broker/broker"}, LOCAL_PORT),
+    "Cluster": (
+        {"client/cluster", "local/cluster"},
+        "a cluster as a client knows it, and one of processes on this machine: `heirlog.testing` exports the second",
+    ),
+    "GroupMember": ({"client/groups", "drill/soak_clients"}, ABOVE_THE_HOUSE),
     "Commits": ({"apis/offset_commit", "drill/soak_clients"}, LOCAL_PORT),
     "Connection": ({"apis/broker_heartbeat", "blocking/connection"}, LOCAL_PORT),
     "Controller": ({"apis/describe_cluster", "apis/incremental_alter_configs", "controller/controller"}, LOCAL_PORT),
