@@ -39,7 +39,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Files": ({"env", "spark/pipeline/spec"}, ABOVE_THE_HOUSE),
     "Finding": ({"cli/offline/findings", "sim/history"}, ABOVE_THE_HOUSE),
     "Leader": (
-        {"client/cluster_view", "sim/clients/client"},
+        {"client/cluster_view", "sim/clients/direct"},
         "what a client knows of a partition's leader; one of the two goes with `sim/clients`",
     ),
     "Loss": ({"metadata/loss_report", "spark/loss"}, ABOVE_THE_HOUSE),
@@ -65,7 +65,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         "Kafka's name of the error: what a log refuses, and what a client is refused with",
     ),
     "Quorum": ({"raft/quorum", "testing/conformance/body"}, ABOVE_THE_HOUSE),
-    "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
+    "Reader": ({"cli/consume", "client/reader", "drill/workload"}, ABOVE_THE_HOUSE),
     "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
     "Stage": ({"drill/stage", "sim/stage"}, ABOVE_THE_HOUSE),

@@ -61,7 +61,7 @@ class BrokerState(Enum):
     SHUTTING_DOWN = 7
 
 
-class Registered(Enum):
+class RegistrationProgress(Enum):
     NO = "no"
     ASKED = "asked"
     """Until there is an answer; also again, where the controller does not know this broker any more."""
@@ -78,7 +78,7 @@ class LifecycleEvents:
     on_shut_down: Callable[[], None]
 
 
-class Lifecycle:
+class BrokerLifecycleManager:
     def __init__(
         self,
         env: Env,
@@ -108,7 +108,7 @@ class Lifecycle:
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = -1
         """Of the logs, while the controller has to learn that it knows less than they do."""
-        self._registered = Registered.NO
+        self._registered = RegistrationProgress.NO
         self._registration_deadline_ms = 0
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
         self._registration_error = _NO_CONTROLLER
@@ -140,9 +140,9 @@ class Lifecycle:
     # -- registration -------------------------------------------------------------------------------------------
 
     def _begin_registration(self) -> None:
-        if self._registered is Registered.ASKED:
+        if self._registered is RegistrationProgress.ASKED:
             return
-        self._registered = Registered.ASKED
+        self._registered = RegistrationProgress.ASKED
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
         self._registration_deadline_ms = self._env.now_ms() + self._static.int("initial.broker.registration.timeout.ms")
         self._register()
@@ -201,7 +201,7 @@ class Lifecycle:
             self._registration_error = f"the controller answered {error_code(result.error_code).name}"
             self._register_later()
             return
-        self._registered = Registered.YES
+        self._registered = RegistrationProgress.YES
         # from here on the logs may be written to
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = -1
@@ -239,7 +239,7 @@ class Lifecycle:
         if self._cancel_registration is not None and self._registration_error == _NO_CONTROLLER:
             self._cancel_registration()
             self._register()
-        if self.state is BrokerState.STARTING and self._registered is Registered.YES and not self._in_flight:
+        if self.state is BrokerState.STARTING and self._registered is RegistrationProgress.YES and not self._in_flight:
             self._heartbeat_now()
 
     def directory_failed(self) -> None:
@@ -264,7 +264,11 @@ class Lifecycle:
         self._heartbeat()
 
     def _heartbeat(self) -> None:
-        if self._in_flight or self._registered is not Registered.YES or self.state is BrokerState.SHUTTING_DOWN:
+        if (
+            self._in_flight
+            or self._registered is not RegistrationProgress.YES
+            or self.state is BrokerState.SHUTTING_DOWN
+        ):
             return
         controller = self._controller_endpoint()
         if controller is None:
@@ -360,7 +364,7 @@ class Lifecycle:
 
     def _begin_shutdown(self) -> None:
         self._shutdown_started_ms = self._env.now_ms()
-        if self._registered is not Registered.YES or not self._static["controlled.shutdown.enable"]:
+        if self._registered is not RegistrationProgress.YES or not self._static["controlled.shutdown.enable"]:
             self._let_go()
             return
         self._change_state(BrokerState.PENDING_CONTROLLED_SHUTDOWN)

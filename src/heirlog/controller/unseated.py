@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from heirlog.metadata.state import PartitionState
+from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import NO_LEADER, LeaderEpoch, PartitionEpoch
 
 LEADER_EPOCH_MARGIN: Final = 1 << 16
 """Elections of a partition that no copy and no log at hand may know of."""
 
 
-def without_seats(state: PartitionState, found_epoch: int) -> PartitionState:
+def without_seats(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
     """found_epoch: the newest leader epoch that a log at hand holds. Raises ValueError where no higher one is left."""
     leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
     if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:

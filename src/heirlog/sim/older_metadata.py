@@ -94,8 +94,8 @@ def older_metadata(stage: Stage) -> None:
     script.until_led()
 
 
-def accepted_plan(random: Random) -> Plan:
-    return Plan(
+def accepted_plan(random: Random) -> RunPlan:
+    return RunPlan(
         partitions=random.randrange(1, 4),
         idempotent=bool(random.randrange(0, 2)),
         leader_acks=False,

@@ -34,7 +34,7 @@ COMMIT_MS = 200
 """A record takes less from being appended to being committed."""
 
 
-class RecordJudge:
+class RecordChecker:
     def __init__(self, oracle: Oracle, disk_checker: DiskChecker) -> None:
         self._seen = oracle
         self.disk_checker = disk_checker
