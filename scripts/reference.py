@@ -1,15 +1,18 @@
 """Write the pages of docs/reference that are derived from the code: `.venv/bin/python scripts/reference.py`.
 
-The command line, the configurations and the metrics are described in the code that implements them. The pages are in
-the repository, so that they can be read without building the site; `tests/test_docs.py` fails where a page is out of
-date.
+The command line, the configurations, the metrics and the Python API are described in the code that implements them.
+The pages are in the repository, so that they can be read without building the site; `tests/test_docs.py` fails where
+a page is out of date.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import typer
@@ -63,6 +66,16 @@ Apache Kafka has these configurations of nodes, and heirlog has nothing that the
 that a `server.properties` made for Kafka works. Where a reason is given, values other than numbers and the default are
 refused. Configurations of groups are kept and have no effect either.
 """
+PYTHON_API = f"""# Python API
+
+{WRITTEN}
+
+These names are public, and so is the fixture `heirlog_cluster` of the pytest plug-in. Other modules may change
+with any version. [A cluster in your tests](../tutorials/tests.md), [the test cluster](test-cluster.md),
+[the Python client](python-client.md) and [Spark](spark.md) explain how to use them.
+"""
+PUBLIC_MODULES = ("heirlog.testing", "heirlog.blocking.data", "heirlog.spark")
+"""Each says in its `__all__` what is public."""
 METRICS = f"""# Metrics
 
 {WRITTEN}
@@ -179,7 +192,85 @@ def _families(node: Node | None) -> dict[str, Family]:
     return {found.name: found for found in families if found is not None and not found.name.startswith("process_")}
 
 
-PAGES = {"cli.md": command_line, "configuration.md": configurations, "metrics.md": metrics}
+def python_api() -> str:
+    return "\n".join([PYTHON_API, *(section for name in PUBLIC_MODULES for section in _module(name))])
+
+
+def _module(name: str) -> Iterator[str]:
+    module = importlib.import_module(name)
+    yield f"## `{name}`\n\n{(inspect.getdoc(module) or '').partition(chr(10) * 2)[0]}\n"
+    for public in sorted(module.__all__):
+        value = getattr(module, public)
+        if inspect.isclass(value):
+            yield from _class(public, value)
+        elif inspect.isfunction(value):
+            yield f"### `{public}`\n\n{_described(public, value)}"
+        else:
+            yield f"### `{public}`\n\n{_constant(value)}\n"
+
+
+def _constant(value: object) -> str:
+    if isinstance(value, int | str):
+        return f"The constant `{value!r}`."
+    return f"The type `{value}`." if isinstance(value, GenericAlias) else f"A `{type(value).__name__}`."
+
+
+def _class(name: str, cls: type) -> Iterator[str]:
+    has_own_constructor = "__init__" in vars(cls) and not issubclass(cls, BaseException)
+    yield f"### `{name}`\n\n{_described(name, cls) if has_own_constructor else _documented(cls)}"
+    types = {} if has_own_constructor else vars(cls).get("__annotations__", {})
+    if types:
+        yield "\n".join(f"- `{field}: {_type(text)}`" for field, text in types.items()) + "\n"
+    for attribute, value in vars(cls).items():
+        if attribute.startswith("_") or attribute in types:
+            continue
+        if isinstance(value, property):
+            yield f"#### `{name}.{attribute}`\n\n{_documented(value)}"
+        elif isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):
+            yield f"#### `{name}.{attribute}`\n\n{_described(attribute, getattr(cls, attribute))}"
+
+
+def _described(name: str, value: Callable[..., object]) -> str:
+    signature = inspect.signature(value)
+    kept = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
+    shown = [_parameter(parameter) for parameter in kept]
+    first_named = next((i for i, parameter in enumerate(kept) if parameter.kind is parameter.KEYWORD_ONLY), None)
+    if first_named is not None:
+        shown.insert(first_named, "*")
+    returned = "" if inspect.isclass(value) else f" -> {_type(signature.return_annotation)}"
+    line = f"{name}({', '.join(shown)}){returned}"
+    if len(line) > 100:
+        line = f"{name}(\n" + "".join(f"    {parameter},\n" for parameter in shown) + f"){returned}"
+    return f"```python\n{line}\n```\n\n{_documented(value)}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    text = f"{stars}{parameter.name}: {_type(parameter.annotation)}"
+    if parameter.default is parameter.empty:
+        return text
+    default = repr(parameter.default)
+    return f"{text} = {default if len(default) < 40 else '...'}"
+
+
+def _type(annotation: object) -> str:
+    """As the source has it: the modules leave annotations unevaluated."""
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+ARGUMENT = re.compile(r"^(\w+(?:, \w+)*): ", re.MULTILINE)
+"""How a docstring begins what it says of an argument."""
+
+
+def _documented(value: object) -> str:
+    text = inspect.getdoc(value) or ""
+    if text.startswith(f"{getattr(value, '__name__', None)}("):  # Python's own, of named tuples and dataclasses
+        return ""
+    paragraphs = (ARGUMENT.sub(r"- `\1`: ", paragraph) for paragraph in text.split("\n\n"))
+    return "\n\n".join(paragraphs) + "\n" if text else ""
+
+
+PAGES = {"python-api.md": python_api, "cli.md": command_line, "configuration.md": configurations, "metrics.md": metrics}
 
 
 def main() -> None:

@@ -136,7 +136,7 @@ PLAINTEXT = Security()
 
 
 def security_from_properties(properties: Mapping[str, str]) -> Security:
-    """What Kafka's client properties ask for; other properties are passed over. Raises SecurityError."""
+    """What Kafka's client properties ask for; other properties are ignored. Raises SecurityError."""
     _refuse(properties)
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     sasl: dict[str, object] = {}

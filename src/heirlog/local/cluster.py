@@ -56,15 +56,16 @@ class ClusterError(Exception):
 
 
 class Cluster:
-    """See the module. Started by `with` (or `open`), stopped by leaving it (or `close`).
+    """Brokers 1 to `nodes` and the controller 100, each in a process. A `with` block starts and stops them.
 
-    nodes: brokers; None: those that `data` holds, one for each of `racks`, or 3.
-    config: further server.properties for every node; values may be str, int or bool.
-    data: a directory that outlives the cluster and may hold one already, which is started as it is: other arguments
-        that contradict it are refused. None: a temporary one, removed at the end.
-    racks: `broker.rack` of each broker, in the order of their ids.
+    nodes: number of brokers. None: as many as `data` has, one for each of `racks`, or 3.
+    config: server.properties for every node, in addition to the defaults; values may be str, int or bool.
+    combined: broker 1 is also the controller, and there is no process 100.
+    data: a directory that is kept after the end. A cluster that it already contains is started unchanged, and
+        arguments that contradict it are refused. None: a temporary directory, removed at the end.
     elr: False formats the cluster with eligible.leader.replicas.version=0.
-    ledger: False runs nodes as `heirlog up` does, for measurements; `lose_unflushed` is not possible then.
+    ledger: False: do not record what is flushed, for measurements; `lose_unflushed` then fails.
+    racks: `broker.rack` of each broker, in the order of their ids.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Cluster:
         self.close()
 
     def open(self) -> None:
-        """Returns once every broker knows every broker. Raises ClusterError."""
+        """Start every node, and return once every broker knows all brokers. Raises ClusterError."""
         if self._is_open:
             raise ClusterError("the cluster is already started")
         self._data = Path(self._given_data or tempfile.mkdtemp(prefix="heirlog-")).resolve()
@@ -164,7 +165,7 @@ class Cluster:
                     raise ClusterError(f"{holds} {name}={there.get(name)}, not {value}; edit {node.properties_path}")
 
     def close(self) -> None:
-        """Stop every node by its own handle. Data that were not given a place are removed."""
+        """Stop every node. A temporary data directory is removed."""
         atexit.unregister(self.close)
         self._is_open = False
         # nobody looks at these data again, unless their place was given
@@ -184,7 +185,8 @@ class Cluster:
             self._remover = None
 
     def wait_until_ready(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Until every running broker knows every running broker; paused ones do not count. Raises ClusterError."""
+        """Wait until every running broker knows all running brokers; paused brokers do not count. Raises
+        ClusterError."""
         brokers, others = self._active(self._known().brokers), self._active(self._known().controllers)
         try:
             wait_until_ready(brokers, others, timeout_s)
@@ -193,16 +195,17 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
+        """Addresses of all brokers, `host:port` separated by commas."""
         return self._known().bootstrap_servers
 
     @property
     def data(self) -> Path:
-        """Each node's properties, log directory and printed output (`broker-1/node.log`) are below."""
+        """Directory with the properties, the log directory and the output (`broker-1/node.log`) of each node."""
         return self._known().data
 
     @property
     def pids(self) -> dict[int, int]:
-        """Process ids of the nodes that run."""
+        """Process ids of the running nodes, by node id."""
         return {node_id: process.pid for node_id, process in self._processes.items() if process.pid is not None}
 
     @property
@@ -212,19 +215,20 @@ class Cluster:
 
     @property
     def node_ids(self) -> list[int]:
-        """Of all nodes, running or not."""
+        """Ids of all nodes, running or not."""
         return list(self._processes)
 
     def output(self, node: int) -> str:
-        """What the node printed so far, over all its incarnations."""
+        """What the node has printed since the cluster was created, over all its starts."""
         return self._process(node).layout.output_path.read_text(encoding="utf-8", errors="replace")
 
     def kill(self, node: int) -> None:
-        """SIGKILL; gone when this returns. What it wrote stays, flushed or not: see `lose_unflushed`."""
+        """Kill the node (SIGKILL) and wait for its end. Its files keep everything that it wrote; see
+        `lose_unflushed`."""
         self._process(node).kill()
 
     def stop(self, node: int, timeout_s: float | None = None) -> None:
-        """A clean stop (SIGTERM); returns once it ended. Raises ClusterError if it did not end with exit code 0.
+        """Stop the node cleanly (SIGTERM) and wait for its end. Raises ClusterError if its exit code is not 0.
 
         timeout_s: None: two minutes, and longer for thousands of partitions.
         """
@@ -243,10 +247,12 @@ class Cluster:
             raise ClusterError(f"{end_description(process)}; it said: {process.last_words()}")
 
     def pause(self, node: int) -> None:
-        """SIGSTOP: its sockets stay open and it answers nothing, as a machine that hangs.
+        """Pause the node (SIGSTOP): its sockets stay open and it answers nothing, like a machine that hangs.
 
-        After `broker.session.timeout.ms` (9 s) others lead its partitions; resumed, it learns so from them. Raises
-        ClusterError for a node that does not run, or is paused.
+         After `broker.session.timeout.ms` (9 s) other brokers lead its partitions.
+
+        Raises
+         ClusterError for a node that does not run, or is paused.
         """
         process = self._process(node)
         if not process.running or process.paused:
@@ -254,17 +260,19 @@ class Cluster:
         process.pause()
 
     def resume(self, node: int) -> None:
-        """SIGCONT. Raises ClusterError for a node that is not paused."""
+        """Continue a paused node (SIGCONT). Raises ClusterError if it is not paused."""
         process = self._process(node)
         if not process.paused:
             raise ClusterError(f"{process.layout.name} is not paused")
         process.resume()
 
     def start(self, node: int, *, accept_older_metadata: bool = False) -> None:
-        """Start a stopped or killed node again; returns at once (`wait_until_ready` waits for all).
+        """Start a stopped or killed node. Returns at once; `wait_until_ready` waits for all nodes.
 
         accept_older_metadata: a broker follows a controller whose metadata are older than the broker's own copy;
-        otherwise it refuses to start. Raises ClusterError for a node that runs.
+            otherwise it refuses to start.
+
+        Raises ClusterError for a node that runs.
         """
         process = self._process(node)
         if not self._is_open:
@@ -274,11 +282,12 @@ class Cluster:
         process.start(accept_older_metadata=accept_older_metadata)
 
     def lose_unflushed(self, node: int, seed: int | None = None) -> PowerCut:
-        """What a power cut does to the files of `node`, which is killed if it still runs.
+        """Change the files of `node` as a power cut does. A running node is killed first.
 
         Every file is cut to its flushed length (with a seed: to a length between flushed and written, so that a batch
-        may tear), and creates, renames and unlinks whose directory was not synced are undone. Returns what was lost.
-        Raises ClusterError, with nothing changed, where the ledger does not know what was flushed.
+        may tear), and creates, renames and unlinks whose directory was not synced are undone.
+
+        Returns what was lost. Raises ClusterError, and changes nothing, if the ledger does not know what was flushed.
         """
         process = self._process(node)
         if not self._ledger:

@@ -33,7 +33,7 @@ _SECRET_OPTIONS = r"(?i)url|secret|passw|token|jaas|keystore\.key|sasl|credentia
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `heirlog` known to this session, classic or Connect, and hide secret options in its plans."""
+    """Register the format `heirlog` with this session (classic or Connect), and hide secret options in its plans."""
     from heirlog.spark.source import HeirlogDataSource
 
     spark.dataSource.register(HeirlogDataSource)
@@ -43,13 +43,16 @@ def register(spark: SparkSession) -> None:
 
 
 def write(rows: DataFrame, **options: str) -> None:
-    """Append the rows to topics: `rows.write.format("heirlog").mode("append")`, since Spark refuses its own default
-    save mode for a sink in Python. options: as in docs/reference/spark.md; those with a dot in a mapping, `**{...}`."""
+    """Append the rows to topics. The same as `rows.write.format("heirlog").mode("append")` with these options and
+    `save()`.
+
+    options: see docs/reference/spark.md. Pass options whose names have a dot as a mapping, `**{...}`.
+    """
     rows.write.format("heirlog").mode("append").options(**options).save()
 
 
 def commit_progress(query: StreamingQuery, group: str, options: Mapping[str, str]) -> None:
-    """Commit what a query that stopped has read to a consumer group. See `heirlog.spark.groups`."""
+    """Commit the offsets that a stopped query has read to a consumer group, so that tools can show its lag."""
     from heirlog.spark import groups
 
     groups.commit_progress(query, group, options)

@@ -1,4 +1,4 @@
-"""Floor 9: a real cluster for tests, on this machine, in processes of its own.
+"""A real cluster for tests: its nodes are processes on this machine (floor 9).
 
     from heirlog.testing import Cluster
 
