@@ -21,7 +21,6 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         {
             "cli/salvage",
             "client/producing",
-            "sim/clients/producer",
             "spark/pipeline/report",
             "testing/conformance/body",
         },
@@ -38,10 +37,6 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Controller": ({"apis/describe_cluster", "apis/incremental_alter_configs", "controller/controller"}, LOCAL_PORT),
     "Files": ({"env", "spark/pipeline/spec"}, ABOVE_THE_HOUSE),
     "Finding": ({"cli/offline/findings", "sim/history"}, ABOVE_THE_HOUSE),
-    "Leader": (
-        {"client/cluster_view", "sim/clients/direct"},
-        "what a client knows of a partition's leader; one of the two goes with `sim/clients`",
-    ),
     "Loss": ({"metadata/loss_report", "spark/loss"}, ABOVE_THE_HOUSE),
     "Node": (
         {

@@ -28,7 +28,7 @@ def commit(stage: Stage, *records: Any) -> None:
     truth, judge = stage.checker.committed, stage.checker._records
     for offset, record in enumerate(records, truth.end):
         truth._apply(record, offset, 1)
-    judge.batches_end()
+    judge.batch_ends()
 
 
 def change(topic_id: Uuid, **fields: Any) -> PartitionChangeRecord:

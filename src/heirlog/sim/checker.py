@@ -100,7 +100,9 @@ class Checker:
         self.oracle = Oracle(cluster, history)
         self.disk_checker = DiskChecker(self.oracle)
         self._records = RecordChecker(self.oracle, self.disk_checker)
-        self.committed = CommittedMetadata(self.oracle.image, self._records.on_record, self.oracle.broken)
+        self.committed = CommittedMetadata(
+            self.oracle.image, self._records.on_record, self._records.batch_ends, self.oracle.broken
+        )
         self._contents: dict[Key, ReplicaComparison] = {}
         self._seen: defaultdict[str, dict[Key, _Seen]] = defaultdict(dict)
         """By machine."""
@@ -188,7 +190,6 @@ class Checker:
         if machine.config.is_controller:
             self._count_failover(machine)
             self.committed.observe(node.quorum)
-            self._records.batches_end()
         if machine.config.is_broker:
             self._look_at_broker(machine, node, everything)
 

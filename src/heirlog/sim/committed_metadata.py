@@ -39,12 +39,17 @@ class CommittedMetadata:
     """Fills `image`. on_record(record, offset, journal): after each committed record was applied to it."""
 
     def __init__(
-        self, image: Image, on_record: Callable[[Any, int, ImageJournal], None], broken: Callable[[str, str], None]
+        self,
+        image: Image,
+        on_record: Callable[[Any, int, ImageJournal], None],
+        on_batch_end: Callable[[], None],
+        broken: Callable[[str, str], None],
     ) -> None:
         self.image = image
         self.end = 0
         """Everything below this offset was committed once."""
         self._on_record = on_record
+        self._on_batch_end = on_batch_end
         self._broken = broken
         self._batches: list[tuple[int, int]] = []
         self._known_log: MetadataLog | None = None
@@ -88,6 +93,8 @@ class CommittedMetadata:
                         self._apply(decode_record(record.value), record.offset, header.leader_epoch)
                 self.image.offset, self.image.epoch = header.last_offset, header.leader_epoch
                 self.end = header.next_offset
+                # each by itself: the next batch may change what this one was judged by, such as min ISR
+                self._on_batch_end()
 
     def _apply(self, record: Any, offset: int, epoch: int) -> None:
         journal = self.image.journal()

@@ -187,7 +187,7 @@ def repeated_batches(stage: Stage) -> None:
     cluster.say(f"partition {c}>{a} {c}>{b}")
     cluster.block(c, a)
     cluster.block(c, b)
-    script.until("batches wait for their answers", lambda: producer.unanswered(f"{TOPIC}-0") >= 3)
+    script.until("batches wait for their answers", lambda: producer.unanswered((TOPIC, 0)) >= 3)
     script.run_for(20, 200)
     script.down(script.b, STOP)
     script.up(script.b)

@@ -235,7 +235,7 @@ class RecordChecker:
         sentence = invariants.t2_seats_are_consistent(state, min_isr, fenced)
         self._seen.must_not("T2", sentence, self._seen.lineage(key).name)
 
-    def batches_end(self) -> None:
+    def batch_ends(self) -> None:
         """T2 and T10, once the batch with a downgrade or a ClearElr is complete."""
         handed_over, self._handed_over = self._handed_over, []
         for key in handed_over if self._seen.image.elr_enabled else ():

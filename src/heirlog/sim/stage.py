@@ -67,6 +67,7 @@ REPORT_LIMIT_MS = 10_000
 START_LIMIT_MS = 30_000
 HEAL_LIMIT_MS = 60_000
 SUPERVISOR_MS = 1000
+SETTLE_LIMIT_MS = 20_000
 AUDIT_LIMIT_MS = 20_000
 
 
@@ -361,6 +362,11 @@ class Stage:
         # a broker that was slow to come back may have been fenced once more, or have given up
         self.wait(
             "every partition is led and every ISR is whole", self._supervised(self.all_led_and_whole), HEAL_LIMIT_MS
+        )
+        self.wait(
+            "every batch is acknowledged or given up",
+            self._supervised(lambda: all(producer.idle for producer in self.producers)),
+            SETTLE_LIMIT_MS,
         )
         self._audit_group()
         if not self.cluster.run_until(lambda: self.checker.misplaced() is None, DELETION_LIMIT_MS):

@@ -1,21 +1,38 @@
-"""A producer: numbered values to every partition of its topics."""
+"""A producer: numbered values to every partition of its topics, through the product's `Sender`.
+
+    next values --add--> Sender --requests--> driver --answer, failure--> Sender --delivered--> history
+         ^                                                                  |
+         +------- after a pause: delivered, given up, or the sender failed -+
+
+The history claims what the sender takes for an acknowledgement. What the simulator adds is only what it writes:
+
+* A plain producer does not repeat a batch that may be in the log, so that a value is there at most once. It repeats one
+  after an answer that says that nothing was appended (`_NEVER_APPENDED`): if that is untrue, the value is there twice.
+* An idempotent one leaves it to the sender, which repeats a batch until it is acknowledged.
+* A sender that fails leaves its batches in an unknown state. The next one begins with new values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from heirlog.env import Env, SendFailure
+from heirlog.client.offsets import TopicPartition
+from heirlog.client.producing import IN_FLIGHT_MAX, Batch
+from heirlog.client.sender import Request, Sender
+from heirlog.env import Cancel
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import InitProducerIdRequest, ProduceRequest
 from heirlog.protocol.types import Endpoint
-from heirlog.sim.clients.direct import REQUEST_TIMEOUT_MS, DirectClient, Leader
+from heirlog.sim.clients.client import REQUEST_TIMEOUT_S, RETRY_MS, Client
 from heirlog.sim.compaction_checker import NUMBER_HEADER, is_tombstone, key_of
+from heirlog.sim.env import SimEnv
 from heirlog.sim.history import History
 
 ACKS_ALL = -1
+REQUEST_BYTES = 1 << 20
+DELIVERY_TIMEOUT_S = 120.0
 NewRecord: TypeAlias = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes], ...], int]
 """Key, value, headers, timestamp."""
 
@@ -30,27 +47,19 @@ _NEVER_APPENDED = frozenset(
     }
 )
 """Answers after which a plain producer may send the same values again."""
-NEW_PRODUCER_ID = (
-    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    ErrorCode.UNKNOWN_PRODUCER_ID,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-)
-"""Answers after which an idempotent producer starts over under a new id."""
 
 
 @dataclass(slots=True)
-class Batch:
-    """Numbered values under way to one partition."""
+class _Numbered:
+    """What is in a batch, and where it was sent last."""
 
-    partition: str
-    """As histories name it."""
     values: list[int]
-    base_sequence: int
+    partition: str = ""
+    """As histories name it."""
     sent_ms: int = 0
-    """The last attempt."""
 
 
-class Producer(DirectClient):
+class Producer(Client):
     """Sends numbered values to every partition of its topics, one batch at a time to each.
 
     value_base: the first number; producers of a run have ranges of their own. interval_ms: between batches of one
@@ -60,7 +69,7 @@ class Producer(DirectClient):
 
     def __init__(
         self,
-        env: Env,
+        env: SimEnv,
         name: str,
         bootstrap: Sequence[Endpoint],
         topics: Sequence[str],
@@ -81,88 +90,51 @@ class Producer(DirectClient):
         self.interval_ms = interval_ms
         self.idempotent = idempotent
         self._next_value = value_base
-        self._producer_id = -1
-        self._producer_epoch = -1
-        self._generation = 0
-        """Grows with each new producer id: sequences start at 0 again."""
-        self._sequences: dict[tuple[str, int], int] = {}
+        self._sender = self._new_sender()
+        self._numbered: dict[Batch, _Numbered] = {}
+        """Of each batch that the sender has."""
+        self._wake: Cancel | None = None
 
     def start(self) -> None:
-        self.refresh(self._begin)
+        self.find_topics(self._begin)
 
     def _begin(self) -> None:
-        if not self.knows_its_topics:
-            self.later(self._begin)
-        elif self.idempotent:
-            self._get_producer_id(self._run_partitions)
-        else:
-            self._run_partitions()
+        for topic, known in sorted(self.cluster.view.topics.items()):
+            for index in sorted(known.partitions):
+                self._next_batch((topic, index))
 
-    def _run_partitions(self) -> None:
-        for name in sorted(self.leaders):
-            self._next_batch(name)
+    @property
+    def idle(self) -> bool:
+        """No batch waits for an answer."""
+        return not self._numbered
 
-    def _get_producer_id(self, then: Callable[[], None]) -> None:
-        def got(response: Any) -> None:
-            if isinstance(response, SendFailure) or response.error_code != ErrorCode.NONE:
-                self.later(lambda: self._get_producer_id(then))
-                return
-            self._producer_id = response.producer_id
-            self._producer_epoch = response.producer_epoch
-            self._generation += 1
-            then()
+    def _new_sender(self) -> Sender:
+        return Sender(
+            self.cluster,
+            idempotent=self.idempotent,
+            acks=self.acks,
+            max_in_flight=IN_FLIGHT_MAX,
+            request_bytes=REQUEST_BYTES,
+            delivery_timeout_s=DELIVERY_TIMEOUT_S,
+            request_timeout_s=REQUEST_TIMEOUT_S,
+            retry_pause_s=RETRY_MS / 1000,
+        )
 
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        self.env.send(self.any_endpoint(), "producer-id", request, got, REQUEST_TIMEOUT_MS)
+    # what it writes
 
-    def _next_batch(self, name: str) -> None:
-        if self.stopped:
-            return
-        self._send(name, self.new_batch(name), self._generation)
+    def _next_batch(self, partition: TopicPartition) -> None:
+        if not self.stopped:
+            self._add(partition)
+            self._pump()
 
-    def new_batch(self, name: str) -> Batch:
-        """The next values, with the next sequences of this partition."""
+    def _add(self, partition: TopicPartition) -> None:
+        """The next values."""
         values = list(range(self._next_value, self._next_value + self.batch_records))
         self._next_value += self.batch_records
         self.history.sent += self.batch_records
-        sequence, partition = -1, self.leaders[name].partition
-        if self.idempotent:
-            key = (partition, self._generation)
-            sequence = self._sequences.get(key, 0)
-            self._sequences[key] = sequence + self.batch_records
-        return Batch(partition, values, sequence)
-
-    def _send(self, name: str, batch: Batch, generation: int) -> None:
-        leader = self.leaders[name]
-        if generation != self._generation or leader.partition != batch.partition:
-            self._rest(name)  # its producer id or its topic is gone; whether it was written stays unknown
-            return
-        endpoint = self.endpoint_of(leader)
-        if endpoint is None:
-            if not self.stopped:
-                self.later(lambda: self._send(name, batch, generation))
-            return
-        batch.sent_ms = self.history.now_ms()
-        request = ProduceRequest(acks=self.acks, timeout_ms=1500, topic_data=[self.topic_data(leader, batch)])
-        self.env.send(
-            endpoint,
-            f"produce-{name}",
-            request,
-            lambda response: self._answered(name, batch, generation, response),
-            REQUEST_TIMEOUT_MS,
-        )
-
-    def topic_data(self, leader: Leader, batch: Batch) -> ProduceRequest.TopicProduceData:
-        """The batch as it goes into a request."""
         now_ms = self.env.wall_ms()
-        records = encode_batch(
-            [self._record(leader.topic, value, now_ms) for value in batch.values],
-            producer_id=self._producer_id if self.idempotent else -1,
-            producer_epoch=self._producer_epoch if self.idempotent else -1,
-            base_sequence=batch.base_sequence,
-        )
-        partition = ProduceRequest.PartitionProduceData(index=leader.index, records=records)
-        return ProduceRequest.TopicProduceData(topic_id=leader.topic_id, name=leader.topic, partition_data=[partition])
+        records = encode_batch([self._record(partition[0], value, now_ms) for value in values])
+        self._numbered[self._sender.add(*partition, records)] = _Numbered(values)
 
     def _record(self, topic: str, value: int, now_ms: int) -> NewRecord:
         if topic not in self.keyed:
@@ -172,41 +144,82 @@ class Producer(DirectClient):
             return key, None, ((NUMBER_HEADER, b"%d" % value),), now_ms
         return key, b"%d" % value, (), now_ms
 
-    def _answered(self, name: str, batch: Batch, generation: int, response: Any) -> None:
-        if isinstance(response, SendFailure):
-            self._unsettled(name, batch, generation)
+    def _over(self, batch: Batch) -> None:
+        """The sender has it no more."""
+        del self._numbered[batch]
+        self._rest(batch.partition)
+
+    def _rest(self, partition: TopicPartition) -> None:
+        self.env.call_later(self.interval_ms, lambda: self._next_batch(partition))
+
+    # the sender's work
+
+    def _pump(self) -> None:
+        """What the sender wants: metadata, a producer id, requests, another look after a pause."""
+        sender = self._sender
+        sender.expire()
+        call = sender.prepare()
+        if call is not None:
+            self.driver.run(call, lambda _: self._prepared(sender), lambda _: self._prepared(sender))
+        while requests := sender.requests(everything=True):
+            for request in requests:
+                self._send(sender, request)
+        if sender.outbox.failure is not None:
+            self._start_over(sender.outbox.failure)
+        if self._wake is not None:
+            self._wake()
+        self._wake = None if sender.outbox.empty else self.env.call_later(RETRY_MS, self._pump)
+
+    def _prepared(self, sender: Sender) -> None:
+        if sender is self._sender:
+            self._pump()
+
+    def _send(self, sender: Sender, request: Request) -> None:
+        for batch in request.batches.values():
+            numbered = self._numbered[batch]
+            numbered.partition = self.partition_name(*batch.partition)
+            numbered.sent_ms = self.history.now_ms()
+        self.driver.send(request.send, "produce", lambda got: self._answered(sender, request, got))
+
+    def _answered(self, sender: Sender, request: Request, got: Any) -> None:
+        if sender is not self._sender:
             return
-        answer = response.responses[0].partition_responses[0]
-        code = answer.error_code
-        if code == ErrorCode.NONE:
-            self.acknowledged(batch, answer.base_offset)
-            self._rest(name)
-        elif code in NEW_PRODUCER_ID:
-            # the log lost what it knew of us (an election on a lossy basis): start over under a new id
-            if generation == self._generation:
-                self._get_producer_id(lambda: self._rest(name))
-            else:
-                self._rest(name)
-        elif code in _NEVER_APPENDED:
-            self.later(lambda: self._send(name, batch, generation))
+        codes: dict[TopicPartition, int] = {}
+        if isinstance(got, OSError):
+            sender.failed(request, got)
         else:
-            self._unsettled(name, batch, generation)
+            codes = dict(_codes(request, got))
+            for batch, base_offset in sender.answered(request, got):
+                self._acknowledged(self._numbered[batch], base_offset)
+                self._over(batch)
+        if not self.idempotent and sender.outbox.failure is None:
+            for batch in request.batches.values():
+                if batch in self._numbered and codes.get(batch.partition) not in _NEVER_APPENDED:
+                    sender.outbox.give_up(batch)
+                    self._over(batch)
+        self._pump()
 
-    def acknowledged(self, batch: Batch, base_offset: int) -> None:
+    def _acknowledged(self, numbered: _Numbered, base_offset: int) -> None:
         """base_offset: -1 for a repeat that is older than what the leader remembers offsets of."""
+        partition, values, sent_ms = numbered.partition, numbered.values, numbered.sent_ms
         if self.acks != ACKS_ALL:
-            self.history.acknowledged_by_leader += len(batch.values)
+            self.history.acknowledged_by_leader += len(values)
         elif base_offset < 0:
-            self.history.acknowledge_somewhere(batch.partition, batch.values, batch.sent_ms)
+            self.history.acknowledge_somewhere(partition, values, sent_ms)
         else:
-            self.history.acknowledge(batch.partition, base_offset, batch.values, batch.sent_ms)
+            self.history.acknowledge(partition, base_offset, values, sent_ms)
 
-    def _unsettled(self, name: str, batch: Batch, generation: int) -> None:
-        """It may have been written or not."""
-        if self.idempotent:
-            self.later(lambda: self._send(name, batch, generation))
-        else:
-            self.later(lambda: self._rest(name))
+    def _start_over(self, failure: Exception) -> None:
+        """With a new sender; whether the batches of this one were appended stays unknown."""
+        self.env.log("warning", "producer-failed", reason=str(failure))
+        self._sender = self._new_sender()
+        left, self._numbered = self._numbered, {}
+        for partition in dict.fromkeys(batch.partition for batch in left):
+            self._rest(partition)
 
-    def _rest(self, name: str) -> None:
-        self.env.call_later(self.interval_ms, lambda: self._next_batch(name))
+
+def _codes(request: Request, response: Any) -> Iterator[tuple[TopicPartition, int]]:
+    for topic in response.responses:
+        name = topic.name or request.topic_names.get(topic.topic_id, "")
+        for answer in topic.partition_responses:
+            yield (name, answer.index), answer.error_code
