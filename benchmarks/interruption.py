@@ -14,7 +14,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, Message, Producer
 
 from benchmarks.gauges import Nodes
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode
 
@@ -25,7 +25,7 @@ SETTLE_S = 1.5
 
 
 def leader_of(cluster: Nodes, topic: str) -> int:
-    with BlockingClient(cluster.bootstrap_servers) as client:
+    with Client(cluster.bootstrap_servers) as client:
         return client.metadata([topic]).topics[0].partitions[0].leader_id
 
 
@@ -61,7 +61,7 @@ def _longest_gap_s(cluster: Nodes, topic: str, end: Callable[[int], None]) -> fl
     """The longest time between two acknowledgements of an eager client while the leader is ended."""
     leader = leader_of(cluster, topic)
     longest = 0.0
-    with BlockingClient(cluster.bootstrap_servers) as client:
+    with Client(cluster.bootstrap_servers) as client:
         ending = threading.Timer(0.3, end, (leader,))
         ending.start()
         last = started = time.monotonic()

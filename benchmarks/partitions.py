@@ -15,7 +15,7 @@ import psutil
 
 from benchmarks import load
 from benchmarks.gauges import Cost, brokers, everything
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.controller.heartbeat import fence
 from heirlog.local.cluster import Cluster
 from heirlog.metadata.apply import apply, image_of_snapshot
@@ -164,10 +164,10 @@ def create(nodes: Cluster, partitions: int) -> list[str]:
         CreateTopicsRequest.CreatableTopic(name=f"many-{n}", num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
         for n in range(partitions // PARTITIONS_PER_TOPIC)
     ]
-    with BlockingClient(nodes.bootstrap_servers, timeout_s=READY_TIMEOUT_S) as client:
+    with Client(nodes.bootstrap_servers, timeout_s=READY_TIMEOUT_S) as client:
         for at in range(0, len(topics), TOPICS_PER_REQUEST):
             request = CreateTopicsRequest(topics=topics[at : at + TOPICS_PER_REQUEST], timeout_ms=120_000)
-            for topic in client.admin(request).topics:
+            for topic in client.send_to_any(request).topics:
                 if topic.error_code:
                     raise RuntimeError(f"{topic.name} was not created: {topic.error_message}")
     return [topic.name for topic in topics]
@@ -185,11 +185,11 @@ def wait_until_idle(nodes: Cluster) -> None:
 
 def _metadata_us(nodes: Cluster, times: int = 500) -> float:
     request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="one")])
-    with BlockingClient(nodes.bootstrap_servers) as client:
-        client.admin(request)
+    with Client(nodes.bootstrap_servers) as client:
+        client.send_to_any(request)
         before = Cost.of(brokers(nodes)).cpu_s
         for _ in range(times):
-            client.admin(request)
+            client.send_to_any(request)
         return 1e6 * (Cost.of(brokers(nodes)).cpu_s - before) / times
 
 

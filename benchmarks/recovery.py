@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.gauges import Cost, brokers, everything
 from benchmarks.partitions import create, wait_until_idle
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.messages import MetadataRequest
 
@@ -80,8 +80,8 @@ def recover(partitions: int) -> Recovered:
 def _wait_for_brokers(nodes: Cluster, count: int) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
-        with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
-            if len(client.admin(MetadataRequest(topics=[])).brokers) >= count:
+        with Client(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+            if len(client.send_to_any(MetadataRequest(topics=[])).brokers) >= count:
                 return
         time.sleep(POLL_S)
     raise RuntimeError(f"{count} brokers did not come back")
@@ -91,7 +91,7 @@ def _wait_until_led(nodes: Cluster, unled: list[str]) -> None:
     """One topic is looked at until it is led, and then the others: who asks about all of them again and again keeps a
     broker busy with that."""
     deadline = time.monotonic() + TIMEOUT_S
-    with BlockingClient(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
+    with Client(nodes.bootstrap_servers, timeout_s=TIMEOUT_S) as client:
         while unled:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"partitions of {len(unled)} topics stayed without a leader")
@@ -101,11 +101,11 @@ def _wait_until_led(nodes: Cluster, unled: list[str]) -> None:
                 unled = _unled(client, unled[1:])
 
 
-def _unled(client: BlockingClient, names: list[str]) -> list[str]:
+def _unled(client: Client, names: list[str]) -> list[str]:
     if not names:
         return []
     asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    topics = client.admin(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
+    topics = client.send_to_any(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics
     led = {
         topic.name
         for topic in topics

@@ -29,7 +29,7 @@ import psutil
 
 from benchmarks import load
 from benchmarks.gauges import Cost, everything
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.batch import encode_batch
 
@@ -95,7 +95,7 @@ class _Bench:
             for _ in range(DISTINCT_BYTES // BATCH_BYTES)
         ]
         batches = records // per_batch
-        with DataClient(self.cluster.bootstrap_servers) as client, client.producer() as producer:
+        with Client(self.cluster.bootstrap_servers) as client, client.producer() as producer:
             for number in range(batches):
                 producer.send(self.topic, number % PARTITIONS, bytearray(distinct[number % len(distinct)]))
         self.records = batches * per_batch

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from apache_kafka import PATIENCE_S, eventually
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import LATEST, Client
 from heirlog.protocol.batch import decode_records, encode_batch, walk
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
@@ -87,15 +87,15 @@ class Table:
     def _records_after_a_roll(self, topic: str) -> int:
         """How many records are left, once all of them but the last ones may be compacted: those fill a segment."""
         now_ms = int(time.time() * 1000)
-        with BlockingClient(self._cluster.bootstrap_servers) as client:
+        with Client(self._cluster.bootstrap_servers) as client:
             for number in range(3):
                 batch = encode_batch([(ROLL.encode(), b"%d" % number * 1500, [], now_ms)])
                 answer = client.produce(topic, 0, batch)
                 assert answer.error_code == 0, answer
             keys = []
-            offset, end = 0, client.offset(topic, 0)
+            offset, end = 0, client.list_offsets({(topic, 0): LATEST})[topic, 0].offset
             while offset < end:
-                data = client.fetch(topic, 0, offset).records
+                data = client.fetch_at(topic, 0, offset).records
                 for position, header in walk(data):
                     keys += [record.key for record in decode_records(data, position)]
                     offset = header.next_offset
@@ -108,12 +108,12 @@ class Table:
             replication_factor=3,
             configs=[CreateTopicsRequest.CreatableTopicConfig(name=name, value=text) for name, text in config.items()],
         )
-        with BlockingClient(self._cluster.bootstrap_servers) as client:
-            answer = client.admin(CreateTopicsRequest(topics=[wanted])).topics[0]
+        with Client(self._cluster.bootstrap_servers) as client:
+            answer = client.send_to_any(CreateTopicsRequest(topics=[wanted])).topics[0]
         assert answer.error_code == 0, answer.error_message
 
     def _leader(self, topic: str) -> int:
-        with BlockingClient(self._cluster.bootstrap_servers) as client:
+        with Client(self._cluster.bootstrap_servers) as client:
             leader: int = client.metadata([topic]).topics[0].partitions[0].leader_id
             return leader
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from suites.nodes import NODE_ID, heirlog_node, kafka_node
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.messages import CreateTopicsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -57,15 +57,15 @@ def check() -> str:
 
 
 def told_by(address: str) -> tuple[Told, Mapping[tuple[str, str], int]]:
-    with BlockingClient(address, timeout_s=30) as client:
+    with Client(address, timeout_s=30) as client:
         topic = CreateTopicsRequest.CreatableTopic(name=NAME, num_partitions=1, replication_factor=1)
-        created = client.admin(CreateTopicsRequest(topics=[topic])).topics[0]
+        created = client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0]
         assert created.error_code == 0, created.error_message
         asked = [
             DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name)
             for kind, name in RESOURCES.items()
         ]
-        results = client.admin(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
+        results = client.send_to_any(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
         told: dict[str, dict[str, Any]] = {}
         for result in results:
             assert result.error_code == 0, result.error_message
@@ -88,12 +88,12 @@ def told_by(address: str) -> tuple[Told, Mapping[tuple[str, str], int]]:
     return told, changes
 
 
-def changed(client: BlockingClient, resource: str, name: str, value: str) -> int:
+def changed(client: Client, resource: str, name: str, value: str) -> int:
     """The error code of setting what is there already; nothing is changed."""
     one = IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=SET, value=value)
     asked = IncrementalAlterConfigsRequest.AlterConfigsResource(
         resource_type=BROKER, resource_name=resource, configs=[one]
     )
-    answer = client.admin(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True)).responses[0]
+    answer = client.send_to_any(IncrementalAlterConfigsRequest(resources=[asked], validate_only=True)).responses[0]
     code: int = answer.error_code
     return code

@@ -12,12 +12,12 @@ from pathlib import Path
 import jars
 from secured_kafka import MECHANISMS, PASSWORD, STORE_PASSWORD, SecuredKafka, jaas, make_java_stores, secured_kafka
 
-from heirlog.blocking.data import (
+from heirlog.blocking import (
     LATEST,
     READ_COMMITTED,
     AuthenticationFailed,
+    Client,
     CommittedOffset,
-    DataClient,
     SecurityError,
     security_from_properties,
 )
@@ -112,7 +112,7 @@ def use(kafka: SecuredKafka, listener: str, properties: Properties) -> None:
     """Write, read and commit through this door."""
     security = security_from_properties(properties)
     now_ms = int(time.time() * 1000)
-    with DataClient(kafka.address(listener), security=security, timeout_s=TIMEOUT_S) as client:
+    with Client(kafka.address(listener), security=security, timeout_s=TIMEOUT_S) as client:
         with client.producer(delivery_timeout_s=TIMEOUT_S) as producer:
             producer.send(TOPIC, 0, encode_batch([(b"k", bytes(100), (), now_ms)] * 1000))
         end = client.list_offsets({(TOPIC, 0): LATEST})[TOPIC, 0]
@@ -126,7 +126,7 @@ def use(kafka: SecuredKafka, listener: str, properties: Properties) -> None:
 def refuse(address: str, properties: Properties, complaint: str) -> None:
     began = time.monotonic()
     try:
-        with DataClient(address, security=security_from_properties(properties), timeout_s=TIMEOUT_S) as client:
+        with Client(address, security=security_from_properties(properties), timeout_s=TIMEOUT_S) as client:
             client.topic_names()
     except (AuthenticationFailed, SecurityError) as failure:
         assert complaint in str(failure), failure
@@ -140,7 +140,7 @@ def refuse(address: str, properties: Properties, complaint: str) -> None:
 def outlive_a_session(kafka: SecuredKafka) -> None:
     """The broker closes connections that did not authenticate anew after two seconds: nobody notices."""
     security = security_from_properties(sasl("SASL_PLAINTEXT", "SCRAM-SHA-512"))
-    with DataClient(kafka.address("SHORT"), security=security, timeout_s=TIMEOUT_S) as client:
+    with Client(kafka.address("SHORT"), security=security, timeout_s=TIMEOUT_S) as client:
         end = client.list_offsets({(TOPIC, 0): LATEST})[TOPIC, 0].offset
         reading = client.fetch(TOPIC, 0, 0, end, max_bytes=1)
         next(reading)
@@ -154,7 +154,7 @@ def transactions(kafka: SecuredKafka) -> None:
     command = ["java", "-Xmx256m", "-cp", jars.classpath(), str(JAVA / "Transactions.java"), address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S * 4)
     assert done.returncode == 0, done.stderr[-2000:]
-    with DataClient(address, timeout_s=TIMEOUT_S) as client:
+    with Client(address, timeout_s=TIMEOUT_S) as client:
         place = ("transactions", 0)
         stable = client.list_offsets({place: LATEST}, isolation=READ_COMMITTED)[place].offset
         latest = client.list_offsets({place: LATEST})[place].offset

@@ -74,7 +74,7 @@ These names are public, and so is the fixture `heirlog_cluster` of the pytest pl
 with any version. [A cluster in your tests](../tutorials/tests.md), [the test cluster](test-cluster.md),
 [the Python client](python-client.md) and [Spark](spark.md) explain how to use them.
 """
-PUBLIC_MODULES = ("heirlog.testing", "heirlog.blocking.data", "heirlog.spark")
+PUBLIC_MODULES = ("heirlog.testing", "heirlog.blocking", "heirlog.spark")
 """Each says in its `__all__` what is public."""
 METRICS = f"""# Metrics
 

@@ -12,7 +12,7 @@ from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
 
 CLIENT_PATIENCE_MS = 30_000
-"""The default of `BlockingClient`."""
+"""The default of `Client`."""
 
 
 def test_a_broker_says_which_controllers_it_asked_before_its_client_gives_up() -> None:

@@ -17,8 +17,8 @@ from struct import unpack
 
 import pytest
 
+from heirlog.blocking import AuthenticationFailed, Client, Security, SecurityError
 from heirlog.blocking.credentials import Credentials
-from heirlog.blocking.data import AuthenticationFailed, DataClient, Security, SecurityError
 from heirlog.blocking.tokens import Tokens
 from heirlog.client.security import Store, TokenEndpoint, UnsecuredToken
 from heirlog.protocol.frames import decode_request, encode_response, parse_header
@@ -114,7 +114,7 @@ def door(exchange: Exchange | None = None, *, tls: bool = False, wants_certifica
 
 
 def enter(at: Door, security: Security, host: str = "localhost") -> list[str]:
-    with DataClient(f"{host}:{at.port}", security=security, timeout_s=30) as client:
+    with Client(f"{host}:{at.port}", security=security, timeout_s=30) as client:
         return client.topic_names()
 
 
@@ -231,7 +231,7 @@ def test_without_a_certificate_such_a_server_says_so() -> None:
 def test_a_port_of_the_other_kind_is_suspected() -> None:
     with (
         door(tls=True) as at,
-        DataClient(f"localhost:{at.port}", timeout_s=1.0) as client,
+        Client(f"localhost:{at.port}", timeout_s=1.0) as client,
         pytest.raises(OSError, match="does it want TLS"),
     ):
         client.topic_names()

@@ -6,7 +6,7 @@ import pytest
 from blocking import test_connection
 from blocking.test_connection import ScriptedServer, scripted
 
-from heirlog.blocking.data import LATEST, CommittedOffset, DataClient, EpochEnd, OffsetAt, Unsupported
+from heirlog.blocking import LATEST, Client, CommittedOffset, EpochEnd, OffsetAt, Unsupported
 from heirlog.protocol.batch import decode_records, encode_batch
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import (
@@ -110,7 +110,7 @@ def test_everything_works_in_the_versions_of_its_time(release: str, monkeypatch:
     broker = OldBroker()
     with (
         scripted(broker, newest=spoken[18]) as server,
-        DataClient(server.address, timeout_s=30) as client,
+        Client(server.address, timeout_s=30) as client,
     ):
         broker.server = server
         assert client.topics(["t"])["t"].topic_id is None
@@ -133,7 +133,7 @@ def test_a_broker_without_an_api_says_so_at_once(monkeypatch: pytest.MonkeyPatch
     ranges = [ApiVersionsResponse.ApiVersion(api_key=k, max_version=1) for k in (18, 3)]
     monkeypatch.setattr(test_connection, "RANGES", ranges)
     broker = OldBroker()
-    with scripted(broker) as server, DataClient(server.address, timeout_s=30) as client:
+    with scripted(broker) as server, Client(server.address, timeout_s=30) as client:
         broker.server = server
         with pytest.raises(Unsupported, match="ListOffsetsRequest"):
             client.list_offsets({PLACE: LATEST})

@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import Heirlog, rows
 from patience import eventually
 
-from heirlog.blocking.data import CommittedOffset, DataClient
+from heirlog.blocking import Client, CommittedOffset
 from heirlog.cli.configs import pairs
 from heirlog.cli.errors import UsageError
 from heirlog.cli.reset_offsets import duration_ms
@@ -30,7 +30,7 @@ def cluster() -> Iterator[Cluster]:
 
 def topic_with(heirlog: Heirlog, cluster: Cluster, name: str, partitions: int, records: int) -> str:
     assert heirlog("topics", "create", name, "--partitions", str(partitions)).code == 0
-    with DataClient(cluster.bootstrap_servers) as data, data.producer() as producer:
+    with Client(cluster.bootstrap_servers) as data, data.producer() as producer:
         for partition in range(partitions):
             for number in range(records):
                 producer.send(name, partition, encode_batch([(None, b"x", (), 1_000 * (number + 1))]))
@@ -143,7 +143,7 @@ def test_topics_grow(heirlog: Heirlog, cluster: Cluster) -> None:
 
 def test_offsets_of_a_group_are_shown_moved_and_deleted(heirlog: Heirlog, cluster: Cluster, tmp_path: Path) -> None:
     topic = topic_with(heirlog, cluster, "read", 2, 10)
-    with DataClient(cluster.bootstrap_servers) as data:
+    with Client(cluster.bootstrap_servers) as data:
         data.commit("readers", {(topic, 0): CommittedOffset(4), (topic, 1): CommittedOffset(10)})
     shown = rows(heirlog, "groups", "describe", "--group", "readers")
     assert [(row["partition"], row["offset"], row["end_offset"], row["lag"]) for row in shown] == [

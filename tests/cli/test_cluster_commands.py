@@ -10,7 +10,7 @@ import pytest
 from cli.conftest import Heirlog, rows
 from patience import eventually
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 
@@ -37,8 +37,8 @@ def create(cluster: Cluster, name: str, *assignment: list[int], **configs: str) 
     topic = CreateTopicsRequest.CreatableTopic(
         name=name, num_partitions=-1, replication_factor=-1, assignments=replicas, configs=values
     )
-    with BlockingClient(cluster.bootstrap_servers) as client:
-        (answer,) = client.admin(CreateTopicsRequest(topics=[topic], timeout_ms=10_000)).topics
+    with Client(cluster.bootstrap_servers) as client:
+        (answer,) = client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=10_000)).topics
     assert not answer.error_code, answer.error_message
     return name
 

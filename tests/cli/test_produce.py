@@ -15,14 +15,16 @@ from typing import Any
 
 import psutil
 import pytest
+from client.driving import ONE, World, described
 from patience import eventually
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import LATEST, Client
 from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
 from heirlog.cli.produce import Writer, chunks_of_lines, murmur2, split_key
 from heirlog.protocol.errors import ErrorCode
-from heirlog.protocol.messages import InitProducerIdResponse, MetadataResponse, ProduceResponse
+from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, MetadataRequest, ProduceResponse
+from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 from heirlog.testing import Cluster
 
@@ -98,8 +100,8 @@ def type_in(process: subprocess.Popen[str], text: str) -> None:
 
 
 def end_offset(cluster: Cluster, topic: str) -> int:
-    with BlockingClient(cluster.bootstrap_servers) as client:
-        return client.offset(topic, 0)
+    with Client(cluster.bootstrap_servers) as client:
+        return client.list_offsets({(topic, 0): LATEST})[topic, 0].offset
 
 
 def until_stored(cluster: Cluster, topic: str, count: int) -> None:
@@ -180,7 +182,7 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
         yield next(lines)
 
     monkeypatch.setattr("heirlog.cli.produce.chunks_of_lines", arriving)
-    monkeypatch.setitem(BlockingClient.__init__.__kwdefaults__, "timeout_s", 0.5)
+    monkeypatch.setitem(Client.__init__.__kwdefaults__, "timeout_s", 0.5)
     try:
         code = run(["produce", "gone", "-b", cluster.bootstrap_servers])
     finally:
@@ -202,27 +204,24 @@ def test_an_input_that_cannot_be_read_is_a_sentence_with_the_count(cluster: Clus
     assert failure.startswith("heirlog: standard input cannot be read (Bad file descriptor)")
 
 
-class Scripted(BlockingClient):
-    """A leader that answers each try with the next of `answers`: an error code, or OSError for a lost answer."""
+class Scripted(Client):
+    """In virtual time, a leader that answers each try with the next of `answers`: an error code, or no answer."""
 
     def __init__(self, *answers: ErrorCode | OSError) -> None:
-        super().__init__("127.0.0.1:1", timeout_s=0.1)
+        super().__init__(str(ONE), timeout_s=0.1)
         self._answers = list(answers)
+        self._world = World(self._answer)
+        self._cluster = self._world.cluster(ONE)
+        self._run = self._world.run  # type: ignore[method-assign]
 
-    def metadata(self, *_: Any, **__: Any) -> MetadataResponse:
-        partition = MetadataResponse.MetadataResponsePartition(partition_index=0)
-        return MetadataResponse(topics=[MetadataResponse.MetadataResponseTopic(name="t", partitions=[partition])])
-
-    def admin(self, *_: Any, **__: Any) -> Any:
-        return InitProducerIdResponse(producer_id=7, producer_epoch=0)
-
-    def _leader(self, *_: Any) -> tuple[Endpoint, bytes]:
-        return Endpoint("127.0.0.1", 1), b""
-
-    def _ask(self, *_: Any) -> Any:
+    def _answer(self, _: Endpoint, message: Message) -> Any:
+        if isinstance(message, MetadataRequest):
+            return described([1])
+        if isinstance(message, InitProducerIdRequest):
+            return InitProducerIdResponse(producer_id=7, producer_epoch=0)
         given = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(given, OSError):
-            raise given
+            return given
         answer = ProduceResponse.PartitionProduceResponse(error_code=given, base_offset=-1 if given else 40)
         return ProduceResponse(responses=[ProduceResponse.TopicProduceResponse(partition_responses=[answer])])
 

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 from patience import eventually
 from server.metrics.scraped import stored
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.client.offsets import find_coordinator
 from heirlog.local import layout as layouts
 from heirlog.local import properties
@@ -144,8 +144,8 @@ def test_racks_are_dealt_out_in_turn_and_a_folder_keeps_its_own(tmp_path: Path) 
         assert [(row["broker"], row["rack"]) for row in found] == [(1, "a"), (2, "b"), (3, "a"), (4, "b")]
         run("topics", "create", "wide", "--partitions", "40", "--replication-factor", "2", "-b", address)
         run("topics", "alter", "wide", "--partitions", "80", "-b", address)
-        with BlockingClient(address, timeout_s=60.0) as client:
-            client.admin(find_coordinator("g"))
+        with Client(address, timeout_s=60.0) as client:
+            client.send_to_any(find_coordinator("g"))
             names = ["wide", "__consumer_offsets"]
             eventually(lambda: all(topic.partitions for topic in client.metadata(names).topics), "the topics")
             of_two, of_three = client.metadata(names).topics

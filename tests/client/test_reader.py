@@ -164,10 +164,10 @@ def test_a_broker_without_the_api_is_not_asked_again() -> None:
 def test_a_refused_offset_is_explained_by_the_offsets_that_exist() -> None:
     refusal = OffsetOutOfRange("t", 0, 15)
     without = Reading()
-    found = without.world.run(without.reader.explained(refusal))
+    found = without.world.run(without.reader.explained(refusal, 10))
     assert isinstance(found, OffsetOutOfRange)
     assert (found.log_start_offset, found.high_watermark) == (0, 20)
     within = Reading(last_epoch=3)
-    assert isinstance(within.world.run(within.reader.explained(refusal)), LogTruncated)
+    assert isinstance(within.world.run(within.reader.explained(refusal, 10)), LogTruncated)
     within.offsets = {-2: 0, -1: 10}
-    assert isinstance(within.world.run(within.reader.explained(refusal)), OffsetOutOfRange)
+    assert isinstance(within.world.run(within.reader.explained(refusal, 10)), OffsetOutOfRange)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.batch import walk
 from heirlog.protocol.messages import FetchRequest, MetadataRequest
 from heirlog.testing.cluster import Cluster
@@ -64,8 +64,8 @@ def result_of(running: subprocess.Popen[str]) -> dict[str, Any]:
 
 def stored_codecs(cluster: Cluster, topic: str) -> set[int]:
     """The compression that the stored batches' attributes name."""
-    with BlockingClient(cluster.bootstrap_servers) as client:
-        metadata = client.admin(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)]))
+    with Client(cluster.bootstrap_servers) as client:
+        metadata = client.send_to_any(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)]))
         topic_id = metadata.topics[0].topic_id
         response = client.send_to_leader(
             topic,
@@ -118,7 +118,7 @@ def test_a_leader_killed_mid_produce_loses_nothing_doubles_nothing_and_keeps_the
 
 
 def leader_of(cluster: Cluster, topic: str) -> int:
-    with BlockingClient(cluster.bootstrap_servers) as client:
-        metadata = client.admin(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)]))
+    with Client(cluster.bootstrap_servers) as client:
+        metadata = client.send_to_any(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)]))
     leader: int = metadata.topics[0].partitions[0].leader_id
     return leader

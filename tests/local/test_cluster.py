@@ -13,14 +13,14 @@ import pytest
 from patience import eventually
 from processes.observing import alive
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.messages import CreateTopicsRequest
 from heirlog.testing import Cluster
 from heirlog.testing.cluster import ClusterError
 
 
 def brokers_known_to(address: str) -> set[int]:
-    with BlockingClient(address, timeout_s=30.0) as client:
+    with Client(address, timeout_s=30.0) as client:
         return {broker.node_id for broker in client.metadata([]).brokers}
 
 
@@ -61,7 +61,7 @@ def test_a_paused_node_answers_nothing_until_it_goes_on(heirlog_cluster: Cluster
     heirlog_cluster.pause(1)
     with pytest.raises(ClusterError, match="broker 1 is paused already"):
         heirlog_cluster.pause(1)
-    with BlockingClient(heirlog_cluster.bootstrap_servers, timeout_s=0.3) as client, pytest.raises(OSError):
+    with Client(heirlog_cluster.bootstrap_servers, timeout_s=0.3) as client, pytest.raises(OSError):
         client.metadata([])
     heirlog_cluster.resume(1)
     with pytest.raises(ClusterError, match="broker 1 is not paused"):
@@ -80,21 +80,21 @@ def test_a_paused_node_answers_nothing_until_it_goes_on(heirlog_cluster: Cluster
 @pytest.mark.heirlog(nodes=2, combined=True, config={"num.partitions": 5})
 def test_the_fixture_takes_its_parameters_from_the_marker(heirlog_cluster: Cluster) -> None:
     assert sorted(heirlog_cluster.pids) == [1, 2]
-    with BlockingClient(heirlog_cluster.bootstrap_servers) as client:
+    with Client(heirlog_cluster.bootstrap_servers) as client:
         topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=-1, replication_factor=-1)
-        created = client.admin(CreateTopicsRequest(topics=[topic])).topics[0]
+        created = client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0]
     assert (created.error_code, created.num_partitions, created.replication_factor) == (0, 5, 2)
 
 
 def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> None:
-    with Cluster(nodes=1, data=tmp_path) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
+    with Cluster(nodes=1, data=tmp_path) as cluster, Client(cluster.bootstrap_servers) as client:
         topic = CreateTopicsRequest.CreatableTopic(name="kept", num_partitions=1, replication_factor=1)
-        assert client.admin(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
+        assert client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
         address = cluster.bootstrap_servers
     for contradiction, sentence in (({"nodes": 3}, "1 brokers, not 3"), ({"config": {"num.partitions": 4}}, "not 4")):
         with pytest.raises(ClusterError, match=sentence):
             Cluster(data=tmp_path, **contradiction).open()
-    with Cluster(data=tmp_path) as again, BlockingClient(again.bootstrap_servers) as client:
+    with Cluster(data=tmp_path) as again, Client(again.bootstrap_servers) as client:
         with pytest.raises(ClusterError, match="another command runs the cluster in"):
             Cluster(data=tmp_path).open()
         assert again.bootstrap_servers == address
@@ -102,14 +102,14 @@ def test_data_with_a_place_of_their_own_survive_the_cluster(tmp_path: Path) -> N
 
 
 def topics(cluster: Cluster) -> list[str | None]:
-    with BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
+    with Client(cluster.bootstrap_servers, timeout_s=30.0) as client:
         return [topic.name for topic in client.metadata().topics]
 
 
 def create_topic(cluster: Cluster, name: str, partitions: int = 1) -> None:
-    with BlockingClient(cluster.bootstrap_servers, timeout_s=30.0) as client:
+    with Client(cluster.bootstrap_servers, timeout_s=30.0) as client:
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-        assert client.admin(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
+        assert client.send_to_any(CreateTopicsRequest(topics=[topic])).topics[0].error_code == 0
 
 
 def test_a_copy_of_given_data_works_on_its_own_files_and_never_beside_the_original(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_ledger_that_failed_is_named_instead_of_a_power_cut() -> None:
 
 
 def test_each_broker_has_the_rack_it_was_given(tmp_path: Path) -> None:
-    with Cluster(racks=["a", "b"], data=tmp_path) as cluster, BlockingClient(cluster.bootstrap_servers) as client:
+    with Cluster(racks=["a", "b"], data=tmp_path) as cluster, Client(cluster.bootstrap_servers) as client:
         assert {broker.node_id: broker.rack for broker in client.metadata([]).brokers} == {1: "a", 2: "b"}
     with pytest.raises(ClusterError, match="brokers in racks \\['a', 'b'\\], not \\['b', 'a'\\]"):
         Cluster(racks=["b", "a"], data=tmp_path).open()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import EARLIEST, LATEST, Client
 from heirlog.blocking.connection import Connection
 from heirlog.drill.observe import PartitionObserver, View
 from heirlog.metadata.apply import apply
@@ -30,8 +30,8 @@ NO_LEADER = -1
 
 
 @contextmanager
-def client_of(cluster: Cluster, timeout_s: float = 30.0) -> Iterator[BlockingClient]:
-    with BlockingClient(cluster.bootstrap_servers, timeout_s=timeout_s) as client:
+def client_of(cluster: Cluster, timeout_s: float = 30.0) -> Iterator[Client]:
+    with Client(cluster.bootstrap_servers, timeout_s=timeout_s) as client:
         yield client
 
 
@@ -55,7 +55,7 @@ def create(
         ],
     )
     with client_of(cluster) as client:
-        answer = client.admin(CreateTopicsRequest(topics=[wanted])).topics[0]
+        answer = client.send_to_any(CreateTopicsRequest(topics=[wanted])).topics[0]
     assert answer.error_code == 0, answer
     if replicas:
         wait_for(cluster, topic, lambda view: view.leader == replicas[0] and len(view.isr) == len(replicas))
@@ -64,7 +64,7 @@ def create(
 def delete(cluster: Cluster, topic: str) -> None:
     with client_of(cluster) as client:
         request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=topic)])
-        answer = client.admin(request).responses[0]
+        answer = client.send_to_any(request).responses[0]
     assert answer.error_code == 0, answer
 
 
@@ -128,9 +128,9 @@ def read(cluster: Cluster, topic: str) -> list[bytes]:
     """The values of everything below the high watermark, in order."""
     found: list[bytes] = []
     with client_of(cluster) as client:
-        offset, end = client.offset(topic, 0, -2), client.offset(topic, 0)
+        offset, end = (client.list_offsets({(topic, 0): at})[topic, 0].offset for at in (EARLIEST, LATEST))
         while offset < end:
-            for record in records_of(client.fetch(topic, 0, offset).records):
+            for record in records_of(client.fetch_at(topic, 0, offset).records):
                 if record.offset >= offset:
                     found.append(record.value or b"")
                     offset = record.offset + 1
@@ -139,7 +139,7 @@ def read(cluster: Cluster, topic: str) -> list[bytes]:
 
 def latest(cluster: Cluster, topic: str) -> int:
     with client_of(cluster) as client:
-        return client.offset(topic, 0)
+        return client.list_offsets({(topic, 0): LATEST})[topic, 0].offset
 
 
 def records_of(data: Any) -> list[Any]:

@@ -81,7 +81,7 @@ def cluster() -> Iterator[Cluster]:
 def offline_replicas(cluster: Cluster, topic: str) -> list[int]:
     with client_of(cluster) as client:
         asked = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=topic)])
-        found: list[int] = client.admin(asked).topics[0].partitions[0].offline_replicas
+        found: list[int] = client.send_to_any(asked).topics[0].partitions[0].offline_replicas
     return found
 
 

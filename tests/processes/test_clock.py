@@ -17,7 +17,7 @@ import pytest
 from patience import eventually
 from processes.observing import client_of, create, read, records_of, wait_for, write
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import LATEST, Client
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DescribeGroupsRequest, HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from heirlog.testing.cluster import Cluster
@@ -80,14 +80,14 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonsClock | Fak
 def timestamps(cluster: Cluster, topic: str) -> list[int]:
     """In the order of the log."""
     with client_of(cluster) as client:
-        end = client.offset(topic, 0)
+        end = client.list_offsets({(topic, 0): LATEST})[topic, 0].offset
         found: list[int] = []
         while len(found) < end:
-            found += [r.timestamp_ms for r in records_of(client.fetch(topic, 0, len(found)).records)]
+            found += [r.timestamp_ms for r in records_of(client.fetch_at(topic, 0, len(found)).records)]
     return found
 
 
-def join(client: BlockingClient, group: str, session_timeout_ms: int) -> tuple[str, int]:
+def join(client: Client, group: str, session_timeout_ms: int) -> tuple[str, int]:
     """Alone in the group: the member's id and its generation."""
     request = JoinGroupRequest(
         group_id=group,
@@ -114,13 +114,13 @@ def join(client: BlockingClient, group: str, session_timeout_ms: int) -> tuple[s
     return answer.member_id, answer.generation_id
 
 
-def heartbeat(client: BlockingClient, group: str, member: str, generation: int) -> int:
+def heartbeat(client: Client, group: str, member: str, generation: int) -> int:
     request = HeartbeatRequest(group_id=group, generation_id=generation, member_id=member)
     code: int = client.send_to_coordinator(group, request, error_code=lambda one: one.error_code).error_code
     return code
 
 
-def members(client: BlockingClient, group: str) -> list[str]:
+def members(client: Client, group: str) -> list[str]:
     request = DescribeGroupsRequest(groups=[group])
     answer = client.send_to_coordinator(group, request, error_code=lambda one: one.groups[0].error_code)
     return [member.member_id for member in answer.groups[0].members]
@@ -144,13 +144,13 @@ def test_an_hour_back_stops_nothing_and_loses_nothing(clock: PythonsClock | Fake
         assert (set(view.isr), view.leader_epoch) == ({1, 2, 3}, 0), "somebody was taken for dead"
         # what waits ends when it should: a fetch that finds nothing, and the session of a member that says nothing
         began = time.monotonic()
-        assert not records_of(client.fetch("kept", 0, len(written)).records)
+        assert not records_of(client.fetch_at("kept", 0, len(written)).records)
         assert time.monotonic() - began < 30
         eventually(lambda: not members(client, "silent"), "the end of a session")
         assert heartbeat(client, "readers", member, generation) == 0
         # the first record at or after a time, in the order of the log
-        assert client.offset("kept", 0, times[3]) == 0
-        assert client.offset("kept", 0, times[0] + MINUTE_MS) == -1
+        assert client.list_offsets({("kept", 0): times[3]})["kept", 0].offset == 0
+        assert client.list_offsets({("kept", 0): times[0] + MINUTE_MS})["kept", 0].offset == -1
         # who leads is found out by time that goes on, and a log with times of two clocks is opened again
         cluster.kill(1)
         wait_for(cluster, "kept", lambda view: view.leader in (2, 3))

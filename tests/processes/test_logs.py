@@ -11,6 +11,7 @@ import pytest
 from patience import eventually
 from processes.observing import client_of, create, log_files, wait_for, write
 
+from heirlog.blocking import EARLIEST
 from heirlog.testing.cluster import Cluster
 
 SEGMENT = 1 << 20
@@ -31,7 +32,7 @@ def fill(cluster: Cluster, topic: str, megabytes: int) -> None:
 
 def start_of(cluster: Cluster, topic: str) -> int:
     with client_of(cluster) as client:
-        return client.offset(topic, 0, -2)
+        return client.list_offsets({(topic, 0): EARLIEST})[topic, 0].offset
 
 
 def test_segments_roll_at_their_size(cluster: Cluster) -> None:

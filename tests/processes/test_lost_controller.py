@@ -14,7 +14,7 @@ from cli.conftest import Heirlog, heirlog  # noqa: F401  # the fixture
 from patience import eventually
 from processes.observing import create, read, topics, wait_for
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.protocol.batch import encode_batch
 from heirlog.testing.cluster import Cluster
 
@@ -35,7 +35,7 @@ def logs(cluster: Cluster) -> dict[str, bytes]:
 
 
 def produce(cluster: Cluster, topic: str) -> None:
-    with DataClient(cluster.bootstrap_servers) as client, client.producer(acks=-1, idempotent=True) as producer:
+    with Client(cluster.bootstrap_servers) as client, client.producer(acks=-1, idempotent=True) as producer:
         for number in range(RECORDS):
             producer.send(topic, 0, encode_batch([(b"key", b"%d" % number, (), 1_700_000_000_000)]))
 

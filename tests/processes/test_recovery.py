@@ -20,7 +20,7 @@ from cli.conftest import Heirlog, Outcome, heirlog  # noqa: F401  # the fixture
 from patience import eventually
 from processes.observing import client_of
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.blocking.loss_reports import read_reports
 from heirlog.client.admin import describe_topic_partitions
 from heirlog.metadata.loss_report import LossReport
@@ -114,7 +114,7 @@ def wait_for_all(cluster: Cluster, topic: str, what: str, condition: Callable[[A
 
 
 def produce(cluster: Cluster, topic: str, partitions: int, count: int, acks: int = -1) -> None:
-    with DataClient(cluster.bootstrap_servers) as client, client.producer(acks=acks, idempotent=acks < 0) as producer:
+    with Client(cluster.bootstrap_servers) as client, client.producer(acks=acks, idempotent=acks < 0) as producer:
         for partition in range(partitions):
             for number in range(count):
                 producer.send(topic, partition, encode_batch([(b"key", b"%d" % number, (), 1_700_000_000_000)]))
@@ -136,14 +136,14 @@ def lose_every_complete_replica(cluster: Cluster, topic: str, partitions: int) -
 
 
 def reports(cluster: Cluster, topic: str) -> list[LossReport]:
-    with DataClient(cluster.bootstrap_servers) as client:
+    with Client(cluster.bootstrap_servers) as client:
         return [report for report in read_reports(client) if report.topic == topic]
 
 
 def written(cluster: Cluster) -> Counter[tuple[str, int, int]]:
     """How often each report stands in the topic's log."""
     found: Counter[tuple[str, int, int]] = Counter()
-    with DataClient(cluster.bootstrap_servers) as client:
+    with Client(cluster.bootstrap_servers) as client:
         place = (RECOVERIES_TOPIC, 0)
         begin, end = (client.list_offsets({place: at})[place].offset for at in (-2, -1))
         for part in client.fetch(*place, begin, end):
@@ -220,7 +220,7 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
     assert [json.loads(line)["offset"] for line in (tmp_path / "lost.jsonl").read_text().splitlines()] == list(
         range(BEFORE, BEFORE + AFTER)
     )
-    with DataClient(cluster.bootstrap_servers) as client:
+    with Client(cluster.bootstrap_servers) as client:
         expected = {(TOPIC, 5): BEFORE + ALONE + AFTER, (SALVAGED, 5): AFTER, (TOPIC, 4): BEFORE + ALONE}
         ends = client.list_offsets(dict.fromkeys(expected, -1))
         assert {place: at.offset for place, at in ends.items()} == expected

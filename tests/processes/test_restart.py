@@ -40,7 +40,7 @@ def config_of(cluster: Cluster, topic: str, name: str) -> str | None:
         resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name]
     )
     with client_of(cluster) as client:
-        result = client.admin(DescribeConfigsRequest(resources=[resource])).results[0]
+        result = client.send_to_any(DescribeConfigsRequest(resources=[resource])).results[0]
     assert result.error_code == 0, result
     value: str | None = result.configs[0].value
     return value

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from heirlog.blocking.data import CommittedOffset, DataClient
+from heirlog.blocking import Client, CommittedOffset
 from heirlog.spark.pipeline.check import check
 from heirlog.spark.pipeline.load import load
 from heirlog.spark.pipeline.run import run
@@ -90,7 +90,7 @@ def test_a_lake_by_day_takes_good_orders_and_stops_at_a_bad_one(here: Path, spar
     seen = status(load(file))
     assert [(row.lag, row.topic) for row in seen.partitions] == [(0, "orders")] * 2 and seen.trouble is None
     ends = {(row.topic, row.partition): row.position for row in seen.partitions}
-    with DataClient(brokers) as client:
+    with Client(brokers) as client:
         assert {where: done.offset for where, done in client.committed("lake", ends).items()} == ends
         # a run was killed behind its last batch: the next one, with nothing to do, tells the group all the same
         client.commit("lake", dict.fromkeys(ends, CommittedOffset(0, -1, "")))

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from spark.topics import Topics
 
-from heirlog.blocking.data import LATEST, DataClient
+from heirlog.blocking import LATEST, Client
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark.decode import arrow_schema
 from heirlog.spark.loss import DataLoss
@@ -283,16 +283,16 @@ def test_a_topic_created_again_between_two_questions_is_no_truncation(
     topics.fill(topic, 4)
     stream = reader(topics, topic, onDataLoss="skip")
     start = stored(stream.latestOffset(stream.initialOffset(), ALL))
-    ask = DataClient.end_offset_for_epoch
+    ask = Client.end_offset_for_epoch
 
-    def once_more(client: DataClient, epochs: Mapping[tuple[str, int], int]) -> Any:
+    def once_more(client: Client, epochs: Mapping[tuple[str, int], int]) -> Any:
         monkeypatch.undo()
         topics.delete(topic)
         topics.create(name=topic)
         topics.fill(topic, 2)
         return ask(client, epochs)
 
-    monkeypatch.setattr(DataClient, "end_offset_for_epoch", once_more)
+    monkeypatch.setattr(Client, "end_offset_for_epoch", once_more)
     end = stored(stream.latestOffset(start, ALL))
     assert losses(end) == [("recreated", 4, -1, 0)]
     assert [offset for _, offset, _ in rows(stream, start, end)] == [0, 1]
@@ -364,7 +364,7 @@ def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics
     frail.cluster.start(1)
     frail.cluster.wait_until_ready()
     frail.fill(topic, 15)
-    with DataClient(frail.servers) as client:
+    with Client(frail.servers) as client:
         latest = client.list_offsets({(topic, 0): LATEST})
         assert epochs_before(client, {(topic, 0): 15}, {}, latest)[topic, 0] > 0
     with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
@@ -389,7 +389,7 @@ def test_offsets_are_committed_to_a_group_for_tools_that_watch_it(topics: Topics
     stream = reader(topics, topic, commitGroup="watched")
     end = stored(stream.latestOffset(stream.initialOffset(), ALL))
     stream.commit(end)
-    with DataClient(topics.servers) as client:
+    with Client(topics.servers) as client:
         committed = client.committed("watched", [(topic, 0)])
     assert (committed[topic, 0].offset, committed[topic, 0].leader_epoch) == (3, 0)
 
@@ -398,7 +398,7 @@ def test_the_group_is_told_of_a_batch_when_the_next_one_is_looked_for(topics: To
     topic = topics.create()
     topics.fill(topic, 3)
     stream = reader(topics, topic, commitGroup="told")
-    with DataClient(topics.servers) as client:
+    with Client(topics.servers) as client:
         end = stored(stream.latestOffset(stream.initialOffset(), ALL))
         assert client.committed("told", [(topic, 0)])[topic, 0].offset == 0, "the batch is not in the sink yet"
         assert stored(stream.latestOffset(end, ALL)) == end

@@ -1,4 +1,62 @@
-"""Talking to a cluster with plain blocking sockets, without an event loop: commands, tests, tasks of a pipeline.
+"""The client's driver with blocking sockets, for commands, tests and Spark tasks.
 
-Floor 7: imported by `cli`, `testing`, `console` and `spark`. No node imports it.
+`Client` is the one class to use; the other names are what it takes, returns and raises. What is asked of whom and when
+is decided in `heirlog.client`, which the simulator drives as well.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from heirlog.blocking.client import READ_COMMITTED, READ_UNCOMMITTED, Client, Topic
+from heirlog.client.errors import (
+    AuthenticationFailed,
+    EpochEnd,
+    LogTruncated,
+    OffsetOutOfRange,
+    TopicRecreated,
+    Unsupported,
+)
+from heirlog.client.offsets import EARLIEST, LATEST, CommittedOffset, OffsetAt, TopicPartition
+from heirlog.client.security import PLAINTEXT, Security, SecurityError, security_from_properties
+from heirlog.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from heirlog.blocking.producer import BatchProducer
+    from heirlog.client.fetching import Fetched
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "PLAINTEXT",
+    "READ_COMMITTED",
+    "READ_UNCOMMITTED",
+    "AuthenticationFailed",
+    "BatchProducer",
+    "Client",
+    "CommittedOffset",
+    "EpochEnd",
+    "ErrorCode",
+    "Fetched",
+    "KafkaError",
+    "LogTruncated",
+    "OffsetAt",
+    "OffsetOutOfRange",
+    "Security",
+    "SecurityError",
+    "Topic",
+    "TopicPartition",
+    "TopicRecreated",
+    "Unsupported",
+    "security_from_properties",
+]
+
+_LAZY = {"BatchProducer": "heirlog.blocking.producer", "Fetched": "heirlog.client.fetching"}
+"""Names that most commands do not use: they are imported on first use."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

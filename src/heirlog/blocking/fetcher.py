@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from heirlog.blocking.connection import Connection, ReceiveBuffer
-from heirlog.blocking.peers import Peers
+from heirlog.blocking.connections import Connections
 from heirlog.client.call import Send
 from heirlog.client.errors import OffsetOutOfRange, Unsupported
 from heirlog.client.fetching import Fetched
@@ -22,9 +22,12 @@ ANSWER_TIMEOUT_S = 30.0
 
 
 class Fetcher:
-    def __init__(self, peers: Peers, reader: Reader) -> None:
-        self._peers = peers
+    """timeout_s: for finding out what a refused offset means."""
+
+    def __init__(self, connections: Connections, reader: Reader, timeout_s: float) -> None:
+        self._connections = connections
         self._reader = reader
+        self._timeout_s = timeout_s
         self._buffer = ReceiveBuffer()
         self._connection: Connection | None = None
         self._endpoint: Endpoint | None = None
@@ -39,14 +42,14 @@ class Fetcher:
                     yield part
                     self._reader.progress()
         except OffsetOutOfRange as error:
-            raise self._peers.run(self._reader.explained(error)) from error
+            raise self._connections.run(self._reader.explained(error, self._timeout_s)) from error
         finally:
             self._leave()
 
     def _next(self) -> Fetched | None:
         """The next part; None: nothing came, or what came is of no use."""
         if self._connection is None or not self._connection.in_flight:
-            send = self._peers.run(self._reader.next_send())
+            send = self._connections.run(self._reader.next_send())
             try:
                 self._submit(send)
             except Unsupported:
@@ -72,7 +75,7 @@ class Fetcher:
             self._leave()
             connection = None
         if connection is None:
-            connection = self._connection = self._peers.borrow(send.to, send.timeout_s)
+            connection = self._connection = self._connections.borrow(send.to, send.timeout_s)
             self._endpoint = send.to
         version = connection.version_of(FetchRequest, send.newest)
         connection.submit(send.message, version=version, timeout_s=ANSWER_TIMEOUT_S)
@@ -95,5 +98,5 @@ class Fetcher:
 
     def _leave(self) -> None:
         if self._connection is not None and self._endpoint is not None:
-            self._peers.give_back(self._endpoint, self._connection)
+            self._connections.give_back(self._endpoint, self._connection)
             self._connection = None

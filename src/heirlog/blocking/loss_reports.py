@@ -5,14 +5,14 @@ The topic is compacted: of several records with one key the newest counts, and c
 
 from __future__ import annotations
 
-from heirlog.blocking.data import EARLIEST, LATEST, DataClient
+from heirlog.blocking import EARLIEST, LATEST, Client
 from heirlog.metadata.loss_report import LossReport, read_report
 from heirlog.metadata.topic_name import RECOVERIES_TOPIC
 from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.errors import ErrorCode, KafkaError
 
 
-def read_reports(client: DataClient) -> list[LossReport]:
+def read_reports(client: Client) -> list[LossReport]:
     """One per election, oldest first; none where the topic was never needed. Raises KafkaError, OSError."""
     try:
         topic = client.topics([RECOVERIES_TOPIC])[RECOVERIES_TOPIC]

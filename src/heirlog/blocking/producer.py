@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from heirlog.blocking.connection import Connection, readable_of
-from heirlog.blocking.peers import Peers
+from heirlog.blocking.connections import Connections
 from heirlog.client.sender import NO_ACKS, RETRY_PAUSE_S, Request, Sender
 from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.messages import ProduceRequest, ProduceResponse
@@ -33,13 +33,13 @@ class Line:
 
 
 class BatchProducer:
-    """Made by `DataClient.producer`. A context manager: what was sent is flushed on a normal exit.
+    """Made by `Client.producer`. A context manager: what was sent is flushed on a normal exit.
 
     buffer_bytes: `send` waits while more is unacknowledged.
     """
 
-    def __init__(self, peers: Peers, sender: Sender, buffer_bytes: int) -> None:
-        self._peers = peers
+    def __init__(self, connections: Connections, sender: Sender, buffer_bytes: int) -> None:
+        self._connections = connections
         self._sender = sender
         self._outbox = sender.outbox
         self._buffer_bytes = buffer_bytes
@@ -88,7 +88,7 @@ class BatchProducer:
         self._take_answers(0)
         preparation = self._sender.prepare()
         if preparation is not None:
-            self._peers.run(preparation)
+            self._connections.run(preparation)
         sent = False
         while requests := self._sender.requests(everything=wait_s > 0):
             sent = True
@@ -107,7 +107,7 @@ class BatchProducer:
     def _leave(self) -> None:
         self._closed = True
         for endpoint, line in self._lines.items():
-            self._peers.give_back(endpoint, line.connection)
+            self._connections.give_back(endpoint, line.connection)
         self._lines.clear()
 
     # requests
@@ -140,7 +140,7 @@ class BatchProducer:
             line.connection.close()
             line = None
         if line is None:
-            line = self._lines[endpoint] = Line(self._peers.borrow(endpoint, CONNECT_TIMEOUT_S))
+            line = self._lines[endpoint] = Line(self._connections.borrow(endpoint, CONNECT_TIMEOUT_S))
         return line
 
     def _hang_up(self, endpoint: Endpoint, error: OSError) -> None:

@@ -14,7 +14,7 @@ from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 app = typer.Typer(help="List brokers, and unregister brokers that will not return.", no_args_is_help=True)
 
@@ -28,11 +28,11 @@ def list_brokers(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json:
     show_rows(columns, rows, as_json)
 
 
-def _registered(client: BlockingClient) -> list[dict[str, Any]]:
+def _registered(client: Client) -> list[dict[str, Any]]:
     """Raises CommandError."""
     from heirlog.protocol.messages import DescribeClusterRequest
 
-    answer = client.admin(DescribeClusterRequest(include_fenced_brokers=True))
+    answer = client.send_to_any(DescribeClusterRequest(include_fenced_brokers=True))
     if answer.error_code:
         failure = error_code(answer.error_code)
         raise CommandError(with_next_step(f"the cluster cannot be described: {failure.name}", failure))

@@ -14,13 +14,13 @@ import typer
 from heirlog.protocol.types import NO_LEADER
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 NAMED_AT_MOST = 5
 
 
 def warn_of_cleared_elr(
-    client: BlockingClient, change: str, topics: Sequence[str] | None = None, only: Collection[int] | None = None
+    client: Client, change: str, topics: Sequence[str] | None = None, only: Collection[int] | None = None
 ) -> None:
     """Tell on stderr which ELRs `change` clears. topics: None for all; only: just what these brokers lose."""
     from heirlog.client.admin import describe_topic_partitions

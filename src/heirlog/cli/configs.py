@@ -23,7 +23,7 @@ from heirlog.local import properties
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
 app = typer.Typer(help="Show and change configurations.", no_args_is_help=True)
@@ -144,7 +144,7 @@ def describe(
     show_rows(columns, rows, as_json)
 
 
-def _names(client: BlockingClient, kind: EntityType, name: str | None, default: bool) -> list[str]:
+def _names(client: Client, kind: EntityType, name: str | None, default: bool) -> list[str]:
     """What to ask for: the one that was named, or all there are. Raises UsageError."""
     if name is not None or default:
         return [_one(kind, name, default)]
@@ -155,11 +155,11 @@ def _names(client: BlockingClient, kind: EntityType, name: str | None, default: 
     return [str(broker) for broker in sorted(client.brokers())]
 
 
-def _groups(client: BlockingClient) -> list[str]:
+def _groups(client: Client) -> list[str]:
     """Those that have configurations of their own."""
     from heirlog.protocol.messages import ListConfigResourcesRequest
 
-    answer = client.admin(ListConfigResourcesRequest(resource_types=[EntityType.GROUPS.resource_type]))
+    answer = client.send_to_any(ListConfigResourcesRequest(resource_types=[EntityType.GROUPS.resource_type]))
     return [found.resource_name for found in answer.config_resources]
 
 
@@ -176,13 +176,13 @@ def _one(kind: EntityType, name: str | None, default: bool) -> str:
     return name or ""
 
 
-def _ask(client: BlockingClient, kind: EntityType, name: str, request: Any) -> Any:
+def _ask(client: Client, kind: EntityType, name: str, request: Any) -> Any:
     if not kind.is_of_a_node or not name:
-        return client.admin(request)
+        return client.send_to_any(request)
     return client.send_to_broker(int(name), request)
 
 
-def _described(client: BlockingClient, kind: EntityType, name: str, everything: bool) -> Iterator[dict[str, Any]]:
+def _described(client: Client, kind: EntityType, name: str, everything: bool) -> Iterator[dict[str, Any]]:
     """Raises CommandError."""
     from heirlog.protocol.messages import DescribeConfigsRequest
 
@@ -255,7 +255,7 @@ def alter(
     print(f"Completed updating config for {kind} {name or '<default>'}.")
 
 
-def _warn_of_min_isr(client: BlockingClient, kind: EntityType, name: str, value: str | None) -> None:
+def _warn_of_min_isr(client: Client, kind: EntityType, name: str, value: str | None) -> None:
     """A change of min ISR clears every ELR that it counts for: that of a topic, or all. value: None deletes.
 
     A topic that has the value already changes nothing. One broker's own value is refused while there are ELRs.

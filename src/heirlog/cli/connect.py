@@ -11,7 +11,7 @@ import typer
 from heirlog.cli.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 BootstrapServer = Annotated[
     str,
@@ -28,15 +28,15 @@ REACH_TIMEOUT_S = 3.0
 
 
 @contextmanager
-def connected(bootstrap_servers: str) -> Iterator[BlockingClient]:
+def connected(bootstrap_servers: str) -> Iterator[Client]:
     """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
 
     Raises CommandError if nobody answers.
     """
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
     try:
-        client = BlockingClient(bootstrap_servers)
+        client = Client(bootstrap_servers)
     except ValueError as error:
         raise UsageError(f"--bootstrap-server: {error}") from error
     try:

@@ -17,7 +17,7 @@ from heirlog.protocol.batch import Record, decode_records, walk
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 IDLE_WAIT_MS = 500
 """How long a round over all partitions may wait for records when the round before brought none."""
@@ -51,9 +51,9 @@ def consume(
 
 
 class Reader:
-    def __init__(self, client: BlockingClient, topic: str, partition: int | None, from_beginning: bool) -> None:
+    def __init__(self, client: Client, topic: str, partition: int | None, from_beginning: bool) -> None:
         """Raises CommandError if there is no such topic or partition, KafkaError, OSError."""
-        from heirlog.blocking.cluster import EARLIEST, LATEST
+        from heirlog.blocking import EARLIEST, LATEST
 
         self._client = client
         self._topic = topic
@@ -62,7 +62,8 @@ class Reader:
             raise CommandError(f"{topic} has partitions 0 to {count - 1}, not {partition}")
         start = EARLIEST if from_beginning else LATEST
         numbers = range(count) if partition is None else [partition]
-        self._next = {number: client.offset(topic, number, start) for number in numbers}
+        found = client.list_offsets({(topic, number): start for number in numbers})
+        self._next = {number: found[topic, number].offset for number in numbers}
 
     def batches(self) -> Iterator[tuple[int, list[Record]]]:
         """(partition, records) without end. Raises CommandError, KafkaError, OSError."""
@@ -78,7 +79,7 @@ class Reader:
 
     def _fetch(self, partition: int, wait_ms: int) -> list[Record]:
         wanted = self._next[partition]
-        data = self._client.fetch(self._topic, partition, wanted, max_wait_ms=wait_ms)
+        data = self._client.fetch_at(self._topic, partition, wanted, max_wait_ms=wait_ms)
         if data.error_code:
             raise CommandError(
                 f"{self._topic}-{partition} cannot be read at offset {wanted}: {error_code(data.error_code).name}"

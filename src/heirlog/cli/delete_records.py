@@ -15,7 +15,7 @@ from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 TIMEOUT_MS = 30_000
 FORM = '{"partitions": [{"topic": "t", "partition": 0, "offset": 10}]}'
@@ -64,7 +64,7 @@ def _wanted(
     return [(topic, partition, offset)]
 
 
-def _delete(client: BlockingClient, topic: str, partition: int, offset: int) -> dict[str, Any]:
+def _delete(client: Client, topic: str, partition: int, offset: int) -> dict[str, Any]:
     from heirlog.protocol.messages import DeleteRecordsRequest
 
     one = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=partition, offset=offset)

@@ -22,7 +22,7 @@ from heirlog.protocol.types import NO_LEADER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
     from heirlog.client.admin import Elected
     from heirlog.client.recovery import Described, RecoveryPartition
 
@@ -50,7 +50,7 @@ class ElectionType(StrEnum):
 
 
 def hold(
-    client: BlockingClient,
+    client: Client,
     kind: ElectionType,
     partitions: Sequence[TopicPartition] | None,
     *,
@@ -75,7 +75,7 @@ def hold(
 
 
 def _asked(
-    client: BlockingClient,
+    client: Client,
     kind: ElectionType,
     partitions: Sequence[TopicPartition] | None,
     *,
@@ -102,7 +102,7 @@ class _Wish(NamedTuple):
 
 
 def _watch(
-    client: BlockingClient,
+    client: Client,
     waiting: Sequence[TopicPartition],
     ask: Callable[[list[TopicPartition]], object],
     deadline: float,
@@ -158,7 +158,7 @@ def _is_forgotten(seen: _Wish | None, now: _Wish) -> bool:
 
 
 def recovery_of(
-    client: BlockingClient, wanted: Mapping[str, Sequence[int] | None] | None, *, ask_replicas: bool = False
+    client: Client, wanted: Mapping[str, Sequence[int] | None] | None, *, ask_replicas: bool = False
 ) -> Described:
     """As `describe_recovery`. Raises CommandError where no controller is active, KafkaError."""
     from heirlog.client.recovery import describe_recovery
@@ -172,7 +172,7 @@ def recovery_of(
 
 
 def described(
-    client: BlockingClient, partitions: Sequence[TopicPartition]
+    client: Client, partitions: Sequence[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, RecoveryPartition | None]]:
     """The controller's epoch, and each partition as it sees it now; None: there is none."""
     from heirlog.client.offsets import by_topic

@@ -19,7 +19,7 @@ from heirlog.metadata.state import ELR_VERSION, METADATA_VERSION
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 app = typer.Typer(help="Show and change the levels of features.", no_args_is_help=True)
 
@@ -58,11 +58,11 @@ def describe(
     show_rows(columns, rows, as_json)
 
 
-def _described(client: BlockingClient, node_id: int | None = None) -> list[dict[str, Any]]:
+def _described(client: Client, node_id: int | None = None) -> list[dict[str, Any]]:
     from heirlog.protocol.messages import ApiVersionsRequest
 
     request = ApiVersionsRequest(client_software_name="heirlog", client_software_version="1")
-    answer = client.admin(request) if node_id is None else client.send_to_broker(node_id, request)
+    answer = client.send_to_any(request) if node_id is None else client.send_to_broker(node_id, request)
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     return [
         {
@@ -123,9 +123,7 @@ def disable(
         _update(client, "disable", dict.fromkeys(feature, 0), kind, dry_run, as_json)
 
 
-def _levels(
-    client: BlockingClient, features: list[str] | None, release: str | None, metadata: str | None
-) -> dict[str, int]:
+def _levels(client: Client, features: list[str] | None, release: str | None, metadata: str | None) -> dict[str, int]:
     """The levels wanted. Raises UsageError."""
     if sum(way is not None for way in (features or None, release, metadata)) != 1:
         raise UsageError("give the levels with --feature NAME=LEVEL, or --release-version")
@@ -154,7 +152,7 @@ def _pair(text: str) -> tuple[str, int]:
     return name.strip(), int(level)
 
 
-def _update(client: BlockingClient, verb: str, levels: dict[str, int], kind: int, dry_run: bool, as_json: bool) -> None:
+def _update(client: Client, verb: str, levels: dict[str, int], kind: int, dry_run: bool, as_json: bool) -> None:
     """Raises CommandError."""
     if kind != UPGRADE:
         _warn(client, levels, kind)
@@ -173,7 +171,7 @@ def _update(client: BlockingClient, verb: str, levels: dict[str, int], kind: int
         print(f"{feature} {'can be' if dry_run else 'was'} {verb}d to {level}.")
 
 
-def _warn(client: BlockingClient, levels: dict[str, int], kind: int) -> None:
+def _warn(client: Client, levels: dict[str, int], kind: int) -> None:
     """What the downgrade takes away. The controller's own words on partitions come from a dry run."""
     now = {row["feature"]: row["level"] for row in _described(client)}
     ends = levels.get(ELR_VERSION, 1) < now.get(ELR_VERSION, 0)
@@ -184,7 +182,7 @@ def _warn(client: BlockingClient, levels: dict[str, int], kind: int) -> None:
         warn(preview.error_message)
 
 
-def _ask(client: BlockingClient, levels: dict[str, int], kind: int, dry_run: bool) -> Any:
+def _ask(client: Client, levels: dict[str, int], kind: int, dry_run: bool) -> Any:
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import UpdateFeaturesRequest
 

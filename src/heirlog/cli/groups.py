@@ -18,8 +18,7 @@ from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
-    from heirlog.blocking.data import DataClient
+    from heirlog.blocking import Client
 
 app = typer.Typer(help="Show consumer groups, delete them, and move their offsets.", no_args_is_help=True)
 
@@ -49,7 +48,7 @@ def list_groups(
     show_rows({"group": "Group", "protocol": "Protocol", "state": "State"}, rows, as_json)
 
 
-def _listed(client: BlockingClient, states: list[str]) -> list[dict[str, Any]]:
+def _listed(client: Client, states: list[str]) -> list[dict[str, Any]]:
     """Each broker knows the groups that it coordinates. Raises CommandError."""
     from heirlog.protocol.messages import ListGroupsRequest
 
@@ -103,11 +102,10 @@ def describe(
                 "end_offset": "LogEndOffset",
                 "lag": "Lag",
             }
-            with data_client(bootstrap_server) as data:
-                show_rows(columns, [row for name in wanted for row in _lags(client, data, name)], as_json)
+            show_rows(columns, [row for name in wanted for row in _lags(client, name)], as_json)
 
 
-def _described(client: BlockingClient, group: str) -> Any:
+def _described(client: Client, group: str) -> Any:
     """Raises CommandError for a group that is not there."""
     from heirlog.protocol.messages import DescribeGroupsRequest
 
@@ -159,9 +157,9 @@ def _state(group: Any) -> dict[str, Any]:
     }
 
 
-def _lags(client: BlockingClient, data: DataClient, group: str) -> Iterator[dict[str, Any]]:
+def _lags(client: Client, group: str) -> Iterator[dict[str, Any]]:
     committed = committed_offsets(client, group)
-    ends = data.list_offsets(dict.fromkeys(committed, LATEST)) if committed else {}
+    ends = client.list_offsets(dict.fromkeys(committed, LATEST)) if committed else {}
     for (topic, partition), offset in sorted(committed.items()):
         end = ends[topic, partition].offset
         yield {
@@ -174,7 +172,7 @@ def _lags(client: BlockingClient, data: DataClient, group: str) -> Iterator[dict
         }
 
 
-def committed_offsets(client: BlockingClient, group: str) -> dict[TopicPartition, int]:
+def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
     """Raises CommandError."""
     from heirlog.protocol.messages import OffsetFetchRequest
 
@@ -231,9 +229,9 @@ def delete_offsets(
 
     if not topic:
         raise UsageError("name the partitions: --topic TOPIC or --topic TOPIC:0,1,2")
-    with connected(bootstrap_server) as client, data_client(bootstrap_server) as data:
+    with connected(bootstrap_server) as client:
         topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
-        for name, partition in partitions_named(data, topic):
+        for name, partition in partitions_named(client, topic):
             one = topics.setdefault(name, OffsetDeleteRequest.OffsetDeleteRequestTopic(name=name))
             one.partitions.append(OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=partition))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
@@ -251,13 +249,7 @@ def delete_offsets(
         raise typer.Exit(EXIT_FAILED)
 
 
-def data_client(bootstrap_server: str) -> DataClient:
-    from heirlog.blocking.data import DataClient
-
-    return DataClient(bootstrap_server)
-
-
-def partitions_named(data: DataClient, wanted: list[str]) -> list[TopicPartition]:
+def partitions_named(client: Client, wanted: list[str]) -> list[TopicPartition]:
     """`orders`, `orders:0,2`. Raises UsageError, KafkaError."""
     named = {}
     for text in wanted:
@@ -265,7 +257,7 @@ def partitions_named(data: DataClient, wanted: list[str]) -> list[TopicPartition
         if numbers and not all(part.isdecimal() for part in numbers.split(",")):
             raise UsageError(f"--topic {text} is not of the form TOPIC or TOPIC:0,1,2")
         named[name] = [int(part) for part in numbers.split(",")] if numbers else None
-    found = data.topics(named)
+    found = client.topics(named)
     for name, chosen in named.items():
         strange = sorted(set(chosen or ()) - set(found[name].partitions))
         if strange:

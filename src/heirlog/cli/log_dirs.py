@@ -14,7 +14,7 @@ from heirlog.cli.render import Json, show_rows
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 
 def log_dirs(
@@ -49,7 +49,7 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _replicas(client: BlockingClient, broker: int, topics: list[str] | None) -> Iterator[dict[str, Any]]:
+def _replicas(client: Client, broker: int, topics: list[str] | None) -> Iterator[dict[str, Any]]:
     """Raises CommandError; a directory that is offline is a row of its own."""
     from heirlog.protocol.messages import DescribeLogDirsRequest
 

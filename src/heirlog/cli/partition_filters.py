@@ -18,7 +18,7 @@ from heirlog.cli.errors import CommandError
 from heirlog.protocol.errors import error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 MIN_ISR = "min.insync.replicas"
 TOPIC = 2
@@ -34,13 +34,13 @@ class Filter(StrEnum):
     AT_MIN_ISR = "at-min-isr-partitions"
 
 
-def filtered(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> list[Row]:
+def filtered(client: Client, chosen: Filter, rows: Sequence[Row]) -> list[Row]:
     """The rows that the filter shows. Raises CommandError, KafkaError, OSError."""
     shows = _test(client, chosen, rows)
     return [row for row in rows if shows(row)]
 
 
-def _test(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> Callable[[Row], bool]:
+def _test(client: Client, chosen: Filter, rows: Sequence[Row]) -> Callable[[Row], bool]:
     if chosen is Filter.UNAVAILABLE:
         live = set(client.brokers())
         return lambda row: row["leader"] not in live
@@ -61,7 +61,7 @@ def _test(client: BlockingClient, chosen: Filter, rows: Sequence[Row]) -> Callab
     return lambda row: len(row["isr"]) == required[row["topic"]]
 
 
-def min_isr_of(client: BlockingClient, topics: Iterable[str]) -> dict[str, int]:
+def min_isr_of(client: Client, topics: Iterable[str]) -> dict[str, int]:
     """As configured. Raises CommandError."""
     from heirlog.protocol.messages import DescribeConfigsRequest
 
@@ -72,7 +72,7 @@ def min_isr_of(client: BlockingClient, topics: Iterable[str]) -> dict[str, int]:
         for topic in topics
     ]
     found: dict[str, int] = {}
-    for result in client.admin(DescribeConfigsRequest(resources=resources)).results if resources else ():
+    for result in client.send_to_any(DescribeConfigsRequest(resources=resources)).results if resources else ():
         values = [entry.value for entry in result.configs if entry.name == MIN_ISR]
         if result.error_code or not values:
             raise CommandError(

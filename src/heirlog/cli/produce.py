@@ -26,7 +26,7 @@ from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import ErrorCode, error_code
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 READ_BYTES = 256 * 1024
 """Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
@@ -157,7 +157,7 @@ class Writer:
     count: acknowledged records. offsets: partition → [first, last] of those whose offset the leader has named.
     """
 
-    def __init__(self, client: BlockingClient, topic: str, partition: int | None, acks: int, compression: int) -> None:
+    def __init__(self, client: Client, topic: str, partition: int | None, acks: int, compression: int) -> None:
         """Raises CommandError if the topic does not exist, KafkaError, OSError."""
         from heirlog.protocol.messages import InitProducerIdRequest
 
@@ -169,7 +169,7 @@ class Writer:
         self._partitions = partition_count(client, topic)
         if partition is not None and partition >= self._partitions:
             raise CommandError(f"{topic} has partitions 0 to {self._partitions - 1}, not {partition}")
-        identity = client.admin(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))
+        identity = client.send_to_any(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0))
         if identity.error_code:
             raise CommandError(f"the cluster gave no producer id: {error_code(identity.error_code).name}")
         self._producer = (identity.producer_id, identity.producer_epoch)
@@ -234,7 +234,7 @@ class Writer:
             self.offsets.setdefault(partition, [answer.base_offset, last])[1] = last
 
 
-def partition_count(client: BlockingClient, topic: str) -> int:
+def partition_count(client: Client, topic: str) -> int:
     """Raises CommandError if there is no such topic."""
     found = client.metadata([topic]).topics[0]
     if found.error_code:

@@ -38,7 +38,7 @@ from heirlog.cli.reassignment import (
 from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
     from heirlog.cli.reassignment import Reassignment
 
 ROLLBACK = "Save this to use as the --reassignment-json-file option during rollback"
@@ -123,9 +123,7 @@ def _generate_wanted(file: Path | None, broker_list: str | None) -> tuple[list[s
     return topics_from(file), [int(part) for part in parts]
 
 
-def _generate(
-    client: BlockingClient, topics: Sequence[str], brokers: Sequence[int], racks: bool, as_json: bool
-) -> None:
+def _generate(client: Client, topics: Sequence[str], brokers: Sequence[int], racks: bool, as_json: bool) -> None:
     from heirlog.cli.reassignment import proposed
 
     current = replicas_now(client, topics)
@@ -137,7 +135,7 @@ def _generate(
     print(f"Proposed partition reassignment configuration\n{assignment_json(future)}")
 
 
-def _list(client: BlockingClient, as_json: bool) -> None:
+def _list(client: Client, as_json: bool) -> None:
     moving = reassignments(client)
     if as_json:
         show_json(
@@ -164,7 +162,7 @@ def _list(client: BlockingClient, as_json: bool) -> None:
 
 
 def _execute(
-    client: BlockingClient,
+    client: Client,
     wanted: Assignment,
     throttle: int | None,
     additional: bool,
@@ -194,7 +192,7 @@ def _execute(
     _raise_failed("start", failed, len(wanted))
 
 
-def _verify(client: BlockingClient, wanted: Assignment, preserve_throttles: bool, as_json: bool) -> None:
+def _verify(client: Client, wanted: Assignment, preserve_throttles: bool, as_json: bool) -> None:
     current = replicas_now(client, sorted({topic for topic, _ in wanted}), missing_is_fine=True)
     moving = reassignments(client)
     states = {key: _state(key, replicas, current, moving) for key, replicas in sorted(wanted.items())}
@@ -230,7 +228,7 @@ def _state(
     )
 
 
-def _cancel(client: BlockingClient, wanted: Assignment, preserve_throttles: bool, timeout_ms: int) -> None:
+def _cancel(client: Client, wanted: Assignment, preserve_throttles: bool, timeout_ms: int) -> None:
     active = sorted(set(wanted) & set(reassignments(client)))
     failed = failures_of(reassign_partitions(client, dict.fromkeys(active), timeout_ms)) if active else {}
     stopped = [key for key in active if key not in failed]

@@ -14,7 +14,7 @@ from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 TopicPartition: TypeAlias = tuple[str, int]
 Assignment: TypeAlias = Mapping[TopicPartition, Sequence[int]]
@@ -109,7 +109,7 @@ def assignment_json(assignment: Assignment) -> str:
 
 
 def replicas_now(
-    client: BlockingClient, topics: Sequence[str], missing_is_fine: bool = False
+    client: Client, topics: Sequence[str], missing_is_fine: bool = False
 ) -> dict[TopicPartition, list[int]]:
     """The replicas of every partition of these topics, coming and going ones included.
 
@@ -129,7 +129,7 @@ def replicas_now(
     return found
 
 
-def reassignments(client: BlockingClient) -> dict[TopicPartition, Reassignment]:
+def reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
     """All that are on their way. Raises KafkaError."""
     from heirlog.client.admin import to_controller
     from heirlog.protocol.messages import ListPartitionReassignmentsRequest
@@ -148,7 +148,7 @@ def reassignments(client: BlockingClient) -> dict[TopicPartition, Reassignment]:
 
 
 def reassign_partitions(
-    client: BlockingClient,
+    client: Client,
     wanted: Mapping[TopicPartition, Sequence[int] | None],
     timeout_ms: int,
     same_factor: bool = False,
@@ -184,7 +184,7 @@ def failures_of(answer: Any) -> dict[TopicPartition, str]:
 
 
 def proposed(
-    client: BlockingClient, current: Assignment, brokers: Sequence[int], racks: bool
+    client: Client, current: Assignment, brokers: Sequence[int], racks: bool
 ) -> dict[TopicPartition, Sequence[int]]:
     """Partitions of each topic spread over the brokers, as the controller spreads those of a new topic.
 
@@ -223,7 +223,7 @@ def proposed(
 
 
 def set_throttles(
-    client: BlockingClient,
+    client: Client,
     wanted: Assignment,
     current: Assignment,
     moving: Mapping[TopicPartition, Reassignment],
@@ -252,7 +252,7 @@ def _adding(moving: Mapping[TopicPartition, Reassignment], key: TopicPartition) 
     return moving[key].adding if key in moving else []
 
 
-def clear_throttles(client: BlockingClient, topics: Iterable[str]) -> list[str]:
+def clear_throttles(client: Client, topics: Iterable[str]) -> list[str]:
     """Delete the throttles of every broker that runs and of these topics; whose there were. Raises CommandError."""
     owners = [(BROKER, str(broker), (LEADER_RATE, FOLLOWER_RATE)) for broker in sorted(client.brokers())]
     owners += [(TOPIC, topic, (LEADER_REPLICAS, FOLLOWER_REPLICAS)) for topic in topics]
@@ -261,7 +261,7 @@ def clear_throttles(client: BlockingClient, topics: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(f"broker {name}" if kind == BROKER else name for kind, name, _ in found))
 
 
-def _own_values(client: BlockingClient, kind: int, name: str, keys: Sequence[str]) -> Iterator[str]:
+def _own_values(client: Client, kind: int, name: str, keys: Sequence[str]) -> Iterator[str]:
     """Which of these were set for this very resource; none where it cannot be described."""
     from heirlog.protocol.messages import DescribeConfigsRequest
 
@@ -270,14 +270,14 @@ def _own_values(client: BlockingClient, kind: int, name: str, keys: Sequence[str
         resource_type=kind, resource_name=name, configuration_keys=list(keys)
     )
     request = DescribeConfigsRequest(resources=[resource])
-    answer = client.admin(request) if kind == TOPIC else client.send_to_broker(int(name), request)
+    answer = client.send_to_any(request) if kind == TOPIC else client.send_to_broker(int(name), request)
     (result,) = answer.results
     for entry in result.configs:
         if entry.config_source == own_source and entry.value:
             yield entry.name
 
 
-def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str | None]]) -> None:
+def _configure(client: Client, values: Iterable[tuple[int, str, str, str | None]]) -> None:
     """(resource type, resource, name, value); None deletes. A broker takes its own values. Raises CommandError."""
     from heirlog.protocol.messages import IncrementalAlterConfigsRequest
 
@@ -294,7 +294,7 @@ def _configure(client: BlockingClient, values: Iterable[tuple[int, str, str, str
         )
     for (kind, owner), one in resources.items():
         request = IncrementalAlterConfigsRequest(resources=[one])
-        answer = client.admin(request) if kind == TOPIC else client.send_to_broker(int(owner), request)
+        answer = client.send_to_any(request) if kind == TOPIC else client.send_to_broker(int(owner), request)
         (result,) = answer.responses
         if result.error_code:
             raise CommandError(

@@ -31,7 +31,7 @@ from heirlog.protocol.errors import error_code
 from heirlog.protocol.types import NO_LEADER
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
     from heirlog.client.recovery import Choice, Described, RecoveryPartition
     from heirlog.metadata.loss_report import LossReport
 
@@ -110,7 +110,7 @@ def _wanted(topics: list[str] | None, partitions: list[int] | None) -> dict[str,
     return dict.fromkeys(topics, partitions) if topics else None
 
 
-def _described(client: BlockingClient, wanted: Mapping[str, Sequence[int] | None] | None, wait_s: float) -> Described:
+def _described(client: Client, wanted: Mapping[str, Sequence[int] | None] | None, wait_s: float) -> Described:
     """Once all replicas that can answer have, or the time is over. Raises CommandError."""
     deadline = time.monotonic() + wait_s
     while True:
@@ -244,11 +244,10 @@ def report(
 
     Partitions of a topic of which the same is to be said share a row; --json has one entry for each.
     """
-    from heirlog.blocking.data import DataClient
     from heirlog.blocking.loss_reports import read_reports
 
     wanted = _wanted(topics, partition)
-    with connected(bootstrap_server), DataClient(bootstrap_server) as client:
+    with connected(bootstrap_server) as client:
         found = [
             each
             for each in read_reports(client)

@@ -23,14 +23,12 @@ from heirlog.cli.groups import (
     NamedTopics,
     TopicPartition,
     committed_offsets,
-    data_client,
     partitions_named,
 )
 from heirlog.cli.render import Json, show_rows
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
-    from heirlog.blocking.data import DataClient
+    from heirlog.blocking import Client
 
 EARLIEST = -2
 
@@ -80,21 +78,21 @@ def reset_offsets(
     if by_duration is not None:
         when_ms = int(time.time() * 1000) - duration_ms(by_duration)
     told = {} if from_file is None else _from_file(from_file)
-    with connected(bootstrap_server) as client, data_client(bootstrap_server) as data:
+    with connected(bootstrap_server) as client:
         _check_inactive(client, group)
         committed = committed_offsets(client, group)
         if from_file is not None:
             wanted = sorted(told)
         else:
-            wanted = sorted(committed) if all_topics else partitions_named(data, topic or [])
-        earliest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
-        latest = {key: at.offset for key, at in data.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
+            wanted = sorted(committed) if all_topics else partitions_named(client, topic or [])
+        earliest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
+        latest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, LATEST)).items()}
         if to_earliest:
             target = earliest
         elif to_latest:
             target = latest
         elif when_ms is not None:
-            found = data.list_offsets(dict.fromkeys(wanted, when_ms))
+            found = client.list_offsets(dict.fromkeys(wanted, when_ms))
             target = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
         elif from_file is not None:
             target = told
@@ -104,7 +102,7 @@ def reset_offsets(
             target = _shifted(committed, wanted, latest, shift_by or 0)
         plan = {key: min(max(target[key], earliest[key]), latest[key]) for key in wanted}
         if execute and plan:
-            _commit(data, group, plan)
+            _commit(client, group, plan)
     if export:
         for (name, index), offset in sorted(plan.items()):
             print(f"{name},{index},{offset}")
@@ -114,7 +112,7 @@ def reset_offsets(
     show_rows(columns, rows, as_json)
 
 
-def _check_inactive(client: BlockingClient, group: str) -> None:
+def _check_inactive(client: Client, group: str) -> None:
     """Raises CommandError while it has members; a group that is not there yet may be given offsets."""
     from heirlog.protocol.messages import DescribeGroupsRequest
 
@@ -138,10 +136,10 @@ def _shifted(
     return {key: committed.get(key, latest[key]) + by for key in wanted}
 
 
-def _commit(data: DataClient, group: str, plan: Mapping[TopicPartition, int]) -> None:
-    from heirlog.blocking.data import CommittedOffset
+def _commit(client: Client, group: str, plan: Mapping[TopicPartition, int]) -> None:
+    from heirlog.blocking import CommittedOffset
 
-    data.commit(group, {key: CommittedOffset(offset) for key, offset in plan.items()})
+    client.commit(group, {key: CommittedOffset(offset) for key, offset in plan.items()})
 
 
 def timestamp_ms(text: str) -> int:

@@ -238,11 +238,10 @@ def _ask(kept: Sequence[KeptFile], topic: str | None) -> None:
 
 
 def _produce(bootstrap_servers: str, kept: Sequence[KeptFile], topic: str | None) -> list[dict[str, Any]]:
-    from heirlog.blocking.data import DataClient
     from heirlog.protocol.batch import encode_batch
 
     rows = []
-    with DataClient(bootstrap_servers) as client, client.producer() as producer:
+    with connected(bootstrap_servers) as client, client.producer() as producer:
         for each in kept:
             count = transactional = 0
             for header, records in _batches(each.path):

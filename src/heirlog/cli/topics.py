@@ -16,7 +16,7 @@ from heirlog.protocol.errors import ErrorCode, error_code
 from heirlog.protocol.types import NO_LEADER, uuid_text
 
 if TYPE_CHECKING:
-    from heirlog.blocking.cluster import BlockingClient
+    from heirlog.blocking import Client
 
 app = typer.Typer(help="Create, list, describe, grow and delete topics.", no_args_is_help=True)
 
@@ -58,7 +58,7 @@ def create(
         timeout_ms=TIMEOUT_MS,
     )
     with connected(bootstrap_server) as client:
-        response = client.admin(request)
+        response = client.send_to_any(request)
     warn_of_deprecated(entry.name for entry in configs)
     columns = {
         "topic": "Topic",
@@ -87,7 +87,7 @@ def list_topics(bootstrap_server: BootstrapServer = DEFAULT_BOOTSTRAP, as_json: 
     from heirlog.protocol.messages import MetadataRequest
 
     with connected(bootstrap_server) as client:
-        response = client.admin(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        response = client.send_to_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     rows = [
         {
             "topic": topic.name,
@@ -167,7 +167,7 @@ def describe(
 
 
 def partition_rows(
-    client: BlockingClient,
+    client: Client,
     names: Iterable[str],
     *,
     page_partitions: int | None = None,
@@ -210,7 +210,7 @@ def alter(
         for name in _wanted(names, topic)
     ]
     with connected(bootstrap_server) as client:
-        response = client.admin(CreatePartitionsRequest(topics=wanted, timeout_ms=TIMEOUT_MS))
+        response = client.send_to_any(CreatePartitionsRequest(topics=wanted, timeout_ms=TIMEOUT_MS))
     _raise_first("alter", ((result.name, result.error_code, result.error_message) for result in response.results))
 
 
@@ -229,7 +229,7 @@ def delete(
         topics=[DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted], timeout_ms=TIMEOUT_MS
     )
     with connected(bootstrap_server) as client:
-        response = client.admin(request)
+        response = client.send_to_any(request)
     deleted = [
         {"topic": result.name, "topic_id": uuid_text(result.topic_id)}
         for result in response.responses

@@ -72,7 +72,7 @@ class Cluster:
                     self._answered_last = endpoint
                     self._unanswered.pop(endpoint, None)
                     return response
-            yield from patience.again(failure or TimeoutError("no server to ask"))
+            yield from patience.again(failure or TimeoutError("timed out before any server was asked"))
 
     def metadata(self, topics: Sequence[str] | None, timeout_s: float) -> Call[MetadataResponse]:
         """Brokers, and these topics (None: all); `view` learns it. Creates no topic."""

@@ -138,15 +138,15 @@ class Reader:
         self._view_is_old = True
         self._leader = None
 
-    def explained(self, error: OffsetOutOfRange) -> Call[KafkaError]:
-        """What a refused offset means, with the offsets that exist.
+    def explained(self, error: OffsetOutOfRange, timeout_s: float) -> Call[KafkaError]:
+        """What a refused offset means, with the offsets that exist. Raises KafkaError, OSError.
 
         A leader refuses an offset without saying what it has, and also where it has the offset but knows nothing of the
         epoch of the record before it: that is a truncation too.
         """
         place, last_epoch = (self._fetch.topic, self._fetch.partition), self._fetch.last_epoch
-        first = (yield from list_offsets(self._cluster, {place: EARLIEST}, self._stall_timeout_s))[place].offset
-        last = (yield from list_offsets(self._cluster, {place: LATEST}, self._stall_timeout_s))[place].offset
+        first = (yield from list_offsets(self._cluster, {place: EARLIEST}, timeout_s))[place].offset
+        last = (yield from list_offsets(self._cluster, {place: LATEST}, timeout_s))[place].offset
         if last_epoch >= 0 and first <= error.offset <= last:
             return LogTruncated(*place, error.offset, last_epoch, UNKNOWN_END)
         return OffsetOutOfRange(*place, error.offset, first, last)

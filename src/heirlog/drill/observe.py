@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -45,7 +45,7 @@ class DrillFailure(Exception):
 
 
 class PartitionObserver:
-    def __init__(self, client: BlockingClient, topic: str) -> None:
+    def __init__(self, client: Client, topic: str) -> None:
         self._client = client
         self._topic = topic
 
@@ -55,7 +55,7 @@ class PartitionObserver:
             topics=[DescribeTopicPartitionsRequest.TopicRequest(name=self._topic)], response_partition_limit=1
         )
         try:
-            response: DescribeTopicPartitionsResponse = self._client.admin(request)
+            response: DescribeTopicPartitionsResponse = self._client.send_to_any(request)
         except OSError:
             return None
         partitions = response.topics[0].partitions if response.topics else []

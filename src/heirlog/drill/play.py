@@ -14,7 +14,7 @@ from typing import Protocol
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure, Moment, PartitionObserver, View
 from heirlog.drill.workload import Acknowledged, EndWatch, read_all
 from heirlog.protocol.types import NO_LEADER
@@ -43,7 +43,7 @@ class Play:
     def __init__(self, nodes: Nodes, topic: str, say: Callable[[Moment], None] | None) -> None:
         self.nodes = nodes
         self.topic = topic
-        self.client = BlockingClient(nodes.bootstrap_servers, timeout_s=2.0)
+        self.client = Client(nodes.bootstrap_servers, timeout_s=2.0)
         self.observer = PartitionObserver(self.client, topic)
         self.timeline: list[Moment] = []
         self.watch: EndWatch | None = None

@@ -21,7 +21,7 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.drill.observe import DrillFailure
 from heirlog.drill.workload import Acknowledged, Writer, read_all
 from heirlog.local.cluster import Cluster
@@ -78,12 +78,12 @@ def run(cluster: Cluster, *, seed: int | None = None, say: Callable[[str], None]
     seed: how much of what the brokers had not flushed survives (None: nothing). Raises DrillFailure if the cluster
     does not get to a state that the drill needs.
     """
-    with BlockingClient(cluster.bootstrap_servers, timeout_s=2.0) as client:
+    with Client(cluster.bootstrap_servers, timeout_s=2.0) as client:
         return _Play(cluster, client, seed, say).run()
 
 
 class _Play:
-    def __init__(self, cluster: Cluster, client: BlockingClient, seed: int | None, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: Cluster, client: Client, seed: int | None, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._client = client
         self._seed = seed
@@ -168,7 +168,7 @@ class _Play:
             topics=[DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)], response_partition_limit=PARTITIONS
         )
         try:
-            response: DescribeTopicPartitionsResponse = self._client.admin(request)
+            response: DescribeTopicPartitionsResponse = self._client.send_to_any(request)
         except OSError:
             return []
         return response.topics[0].partitions if response.topics else []

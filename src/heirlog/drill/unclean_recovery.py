@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.blocking.loss_reports import read_reports
 from heirlog.client.admin import elect_leaders
 from heirlog.client.recovery import RecoveryPartition, describe_recovery
@@ -161,7 +161,7 @@ class Recovery(Play):
             reports[:] = [report for report in read_reports(client) if report.topic == self.topic]
             return bool(reports)
 
-        with DataClient(self.nodes.bootstrap_servers) as client:
+        with Client(self.nodes.bootstrap_servers) as client:
             self.until(is_there, "the loss report")
         newest = max(reports, key=lambda report: report.election.leader_epoch)
         self.verdict.basis = newest.election.basis.value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heirlog.blocking.cluster import BlockingClient
+from heirlog.blocking import Client
 from heirlog.protocol.messages import DescribeClusterRequest
 
 TIMEOUT_S = 1.0
@@ -14,8 +14,8 @@ def known_brokers(address: str) -> set[int]:
     Its Metadata answer would not say: while all brokers are fenced it names that broker itself.
     """
     try:
-        with BlockingClient(address, timeout_s=TIMEOUT_S) as client:
-            response = client.admin(DescribeClusterRequest())
+        with Client(address, timeout_s=TIMEOUT_S) as client:
+            response = client.send_to_any(DescribeClusterRequest())
     except OSError:
         return set()
     return {broker.broker_id for broker in response.brokers if not broker.is_fenced}

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from heirlog.blocking.data import DataClient, Security, security_from_properties
+from heirlog.blocking import Client, Security, security_from_properties
 from heirlog.spark.options import OptionError
 
 IDLE_S = 60.0
@@ -20,11 +20,11 @@ DEFAULT_TIMEOUT_MS = 60_000
 """Kafka's default.api.timeout.ms."""
 
 _Key = tuple[int, str, Security, str, float]
-_idle: dict[_Key, list[tuple[float, DataClient]]] = {}
+_idle: dict[_Key, list[tuple[float, Client]]] = {}
 
 
 @contextmanager
-def lend(properties: Mapping[str, str]) -> Iterator[DataClient]:
+def lend(properties: Mapping[str, str]) -> Iterator[Client]:
     """A client as Kafka's client properties describe it. Raises OptionError, SecurityError."""
     key = _key(properties)
     _close_idle()
@@ -39,7 +39,7 @@ def lend(properties: Mapping[str, str]) -> Iterator[DataClient]:
     _idle.setdefault(key, []).append((time.monotonic(), client))
 
 
-def connect(properties: Mapping[str, str], timeout_s: float) -> DataClient:
+def connect(properties: Mapping[str, str], timeout_s: float) -> Client:
     """A client of the caller's own, for a question from outside Spark. Raises as `lend` does."""
     return _connect((*_key(properties)[:-1], timeout_s))
 
@@ -53,9 +53,9 @@ def _key(properties: Mapping[str, str]) -> _Key:
     return os.getpid(), properties["bootstrap.servers"], security, client_id, int(text) / 1000
 
 
-def _connect(key: _Key) -> DataClient:
+def _connect(key: _Key) -> Client:
     _, bootstrap, security, client_id, timeout_s = key
-    return DataClient(bootstrap, security=security, client_id=client_id, timeout_s=timeout_s)
+    return Client(bootstrap, security=security, client_id=client_id, timeout_s=timeout_s)
 
 
 def _close_idle() -> None:

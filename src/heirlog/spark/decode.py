@@ -6,7 +6,7 @@
 
 Batches are collected until some 65,000 records or 16 MiB are together and decoded in one pass: a Python call costs as
 much as forty records. Decompression waits until the batch's turn, so that one answer of highly compressed batches
-cannot fill the memory. Checksums are the client's business (`heirlog.blocking.data`).
+cannot fill the memory. Checksums are the client's business (`heirlog.blocking`).
 
 What is passed over. A fetch may begin before its offset, because batches come whole. After compaction offsets have
 gaps. A control batch ends a transaction and holds no data. Of an aborted transaction the broker tells the producer and

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from heirlog.blocking.data import CommittedOffset
+from heirlog.blocking import CommittedOffset
 from heirlog.spark import clients
 from heirlog.spark.offsets import MEMBER, StreamOffset, stream_offset
 from heirlog.spark.options import in_lower_case, kafka_properties

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import recoveries, resolve
 from heirlog.spark.loss import Cause, Loss
@@ -19,7 +19,7 @@ from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 class Now:
     """The cluster beside an offset that was written down before. `losses` says what lies between the two."""
 
-    def __init__(self, client: DataClient, options: Options, before: StreamOffset) -> None:
+    def __init__(self, client: Client, options: Options, before: StreamOffset) -> None:
         self._before = before
         try:
             self._compare(client, options)
@@ -32,7 +32,7 @@ class Now:
             partition: before.offsets.get(partition, self._earliest[partition]) for partition in self.partitions
         }
 
-    def _compare(self, client: DataClient, options: Options) -> None:
+    def _compare(self, client: Client, options: Options) -> None:
         self._look(client, options)
         self.losses = self._losses(client)
         """Sorted; at most one for each partition, the one that says most."""
@@ -43,7 +43,7 @@ class Now:
             if self.topic_ids != seen:
                 self.losses = self._losses(client)
 
-    def _look(self, client: DataClient, options: Options) -> None:
+    def _look(self, client: Client, options: Options) -> None:
         before = self._before
         subscribed = resolve.subscribed(client, options, tolerated=before.topics)
         self.partitions = subscribed.partitions
@@ -57,7 +57,7 @@ class Now:
         """Never before the begin: a high watermark may be known late, and no record is read twice for that."""
         return {partition: max(end.offset, begins[partition]) for partition, end in self.latest.items()}
 
-    def _losses(self, client: DataClient) -> list[Loss]:
+    def _losses(self, client: Client) -> list[Loss]:
         truncated = self._truncated(client)
         found = [self._deleted(key) for key in self._before.offsets if key not in self._earliest]
         for partition in self.partitions:
@@ -77,7 +77,7 @@ class Now:
             return None
         return Loss(*partition, self._before.offsets[partition], -1, self._earliest[partition], Cause.RECREATED.value)
 
-    def _truncated(self, client: DataClient) -> dict[TopicPartition, Loss]:
+    def _truncated(self, client: Client) -> dict[TopicPartition, Loss]:
         """Whose log, for the epoch of the last record that was read, ends before that record (KIP-320)."""
         asked = {
             partition: epoch
@@ -93,7 +93,7 @@ class Now:
                 losses[partition] = Loss(*partition, end, offset, resume, Cause.TRUNCATED.value)
         return losses
 
-    def _out_of_range(self, client: DataClient, partition: TopicPartition) -> Loss | None:
+    def _out_of_range(self, client: Client, partition: TopicPartition) -> Loss | None:
         earliest, offset = self._earliest[partition], self._before.offsets.get(partition, 0)
         if offset < earliest:
             return Loss(*partition, offset, earliest, earliest, Cause.RETENTION.value)

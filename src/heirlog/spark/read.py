@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from heirlog.blocking.data import DataClient, LogTruncated, OffsetOutOfRange, TopicRecreated
+from heirlog.blocking import Client, LogTruncated, OffsetOutOfRange, TopicRecreated
 from heirlog.spark import clients, loss, recoveries, worker
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.options import OnDataLoss, Options
@@ -59,7 +59,7 @@ def read_range(options: Options, planned: Range, schema: pa.Schema) -> Iterator[
 
 
 def _after(
-    client: DataClient, rest: Range, error: OffsetOutOfRange | LogTruncated | TopicRecreated, options: Options
+    client: Client, rest: Range, error: OffsetOutOfRange | LogTruncated | TopicRecreated, options: Options
 ) -> Range | None:
     """What is left to read of `rest` after this. Raises DataLoss if that is for a person to decide."""
     lost, going_on = _what_happened(client, rest, error)
@@ -71,7 +71,7 @@ def _after(
 
 
 def _what_happened(
-    client: DataClient, rest: Range, error: OffsetOutOfRange | LogTruncated | TopicRecreated
+    client: Client, rest: Range, error: OffsetOutOfRange | LogTruncated | TopicRecreated
 ) -> tuple[Loss, Range | None]:
     def lost(cause: Cause, first: int, until: int, resume: int) -> Loss:
         return Loss(rest.topic, rest.partition, first, until, resume, cause.value)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.blocking.loss_reports import read_reports
 from heirlog.metadata.loss_report import LossReport
 from heirlog.protocol.errors import KafkaError
@@ -22,7 +22,7 @@ from heirlog.spark.options import TopicPartition
 _log = logging.getLogger("heirlog.spark")
 
 
-def named(client: DataClient, losses: Sequence[Loss], epochs: Mapping[TopicPartition, int]) -> list[Loss]:
+def named(client: Client, losses: Sequence[Loss], epochs: Mapping[TopicPartition, int]) -> list[Loss]:
     """The losses, truncations with their recovery. epochs: of the last record that was read, -1 or none if unknown."""
     if not any(loss.cause == Cause.TRUNCATED.value for loss in losses):
         return list(losses)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from heirlog.blocking.data import READ_UNCOMMITTED, AuthenticationFailed, DataClient, OffsetAt, Topic
+from heirlog.blocking import READ_UNCOMMITTED, AuthenticationFailed, Client, OffsetAt, Topic
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import clients, patterns
 from heirlog.spark.offsets import names
@@ -32,7 +32,7 @@ class Subscribed:
     topic_ids: Mapping[str, bytes]
 
 
-def ask(options: Options, question: Callable[[DataClient], T]) -> T:
+def ask(options: Options, question: Callable[[Client], T]) -> T:
     """The cluster's answer, after as many attempts as `fetchOffset.*` grant. Raises what the last of them raised.
 
     A client tries long enough by itself where nobody leads or answers; a further attempt begins from the brokers that
@@ -52,7 +52,7 @@ def ask(options: Options, question: Callable[[DataClient], T]) -> T:
     raise AssertionError("there is at least one attempt")
 
 
-def subscribed(client: DataClient, options: Options, tolerated: Collection[str] = ()) -> Subscribed:
+def subscribed(client: Client, options: Options, tolerated: Collection[str] = ()) -> Subscribed:
     """As of now. Raises KafkaError for a topic that is named and not there; a pattern may match nothing.
 
     tolerated: topics whose absence the caller deals with itself.
@@ -73,7 +73,7 @@ def subscribed(client: DataClient, options: Options, tolerated: Collection[str] 
     return Subscribed(tuple(partitions), {topic.name: topic.topic_id for topic in found if topic.topic_id is not None})
 
 
-def _found(client: DataClient, names: Sequence[str], tolerated: Collection[str]) -> list[Topic]:
+def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> list[Topic]:
     """Those of the names that are there. Raises KafkaError for one that is missing and not tolerated."""
     try:
         return list(client.topics(names).values())
@@ -92,7 +92,7 @@ def _found(client: DataClient, names: Sequence[str], tolerated: Collection[str])
 
 
 def resolved(
-    client: DataClient, limit: Limit, side: str, partitions: Iterable[TopicPartition], isolation: int
+    client: Client, limit: Limit, side: str, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, int]:
     """An offset for each partition. side: "starting" or "ending", for messages. Raises NoOffset, KafkaError."""
     partitions = list(partitions)
@@ -114,7 +114,7 @@ def resolved(
 
 
 def at(
-    client: DataClient, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
+    client: Client, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, int]:
     """timestamp: EARLIEST or LATEST."""
     found = listed(client, timestamp, partitions, isolation)
@@ -122,7 +122,7 @@ def at(
 
 
 def listed(
-    client: DataClient, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
+    client: Client, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, OffsetAt]:
     """`at` with the leader epochs beside the offsets."""
     wanted = dict.fromkeys(partitions, timestamp)
@@ -130,7 +130,7 @@ def listed(
 
 
 def _at_times(
-    client: DataClient, times: Mapping[TopicPartition, int], limit: Limit, side: str, isolation: int
+    client: Client, times: Mapping[TopicPartition, int], limit: Limit, side: str, isolation: int
 ) -> dict[TopicPartition, int]:
     found = client.list_offsets(dict(times), isolation=isolation) if times else {}
     offsets = {partition: found[partition].offset for partition in times}
@@ -161,7 +161,7 @@ def _check_named(name: str, given: Iterable[TopicPartition], partitions: Iterabl
 
 
 def epochs_before(
-    client: DataClient,
+    client: Client,
     offsets: Mapping[TopicPartition, int],
     known: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, OffsetAt],

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from heirlog.blocking.data import BatchProducer, DataClient
+from heirlog.blocking import BatchProducer, Client
 from heirlog.spark import clients, worker
 from heirlog.spark.options import OptionError, SinkOptions
 from heirlog.spark.worker import Shipped
@@ -128,7 +128,7 @@ def write_batches(options: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Wr
 
 
 class _Task:
-    def __init__(self, options: SinkOptions, client: DataClient, producer: BatchProducer) -> None:
+    def __init__(self, options: SinkOptions, client: Client, producer: BatchProducer) -> None:
         from heirlog.spark.encode import BATCH_BYTES
 
         self._options = options

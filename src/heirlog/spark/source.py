@@ -30,7 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.spark import loss, resolve
 from heirlog.spark.loss import Cause, Loss
 from heirlog.spark.now import Now
@@ -155,7 +155,7 @@ class HeirlogReader(Shipped, DataSourceReader):
         return read_range(self._options, partition.value, self._schema)
 
 
-def planned(client: DataClient, options: Options) -> list[Range]:
+def planned(client: Client, options: Options) -> list[Range]:
     """What a batch read covers: the ranges of all partitions, those without records included."""
     subscribed = resolve.subscribed(client, options)
     starts = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
@@ -194,7 +194,7 @@ def _remembered(limit: Limit) -> StreamOffset:
 
 
 def _lost_ends(
-    client: DataClient,
+    client: Client,
     options: Options,
     subscribed: resolve.Subscribed,
     starts: dict[TopicPartition, int],

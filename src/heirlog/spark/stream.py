@@ -29,7 +29,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from heirlog.blocking.data import DataClient
+from heirlog.blocking import Client
 from heirlog.protocol.errors import KafkaError
 from heirlog.spark import clients, groups, loss, resolve
 from heirlog.spark.loss import Cause, Loss
@@ -65,7 +65,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     def initialOffset(self) -> dict[str, Any]:
         return resolve.ask(self._options, self._initial).as_json()
 
-    def _initial(self, client: DataClient) -> StreamOffset:
+    def _initial(self, client: Client) -> StreamOffset:
         options = self._options
         subscribed = resolve.subscribed(client, options)
         offsets = resolve.resolved(client, options.starting, "starting", subscribed.partitions, options.isolation)
@@ -112,7 +112,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
     def prepareForTriggerAvailableNow(self) -> None:
         self._target = resolve.ask(self._options, self._latest)
 
-    def _latest(self, client: DataClient) -> dict[TopicPartition, int]:
+    def _latest(self, client: Client) -> dict[TopicPartition, int]:
         options = self._options
         # which of them went, and whether that may be, latestOffset tells
         partitions = resolve.subscribed(client, options, tolerated=options.named_topics).partitions
@@ -168,7 +168,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         """The ends of a batch that was planned by an earlier run: its tasks would wait for records that are gone."""
         ends = after.offsets
 
-        def there(client: DataClient) -> dict[TopicPartition, int]:
+        def there(client: Client) -> dict[TopicPartition, int]:
             known = resolve.subscribed(client, self._options, tolerated=after.topics).partitions
             return resolve.at(client, LATEST, [key for key in ends if key in known], resolve.ALL_RECORDS)
 

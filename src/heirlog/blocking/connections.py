@@ -35,7 +35,7 @@ class SystemClock:
         return random.random()
 
 
-class Peers:
+class Connections:
     """bootstrap: "host:port,host:port" or a sequence of "host:port". Raises ValueError, SecurityError."""
 
     def __init__(

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from heirlog.blocking.data import (
+from heirlog.blocking import (
     EARLIEST,
     LATEST,
+    Client,
     CommittedOffset,
-    DataClient,
     EpochEnd,
     Fetched,
     LogTruncated,
@@ -41,9 +41,9 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Iterator[DataClient]:
+def client(cluster: Cluster) -> Iterator[Client]:
     cluster.wait_until_ready()
-    with DataClient(cluster.bootstrap_servers) as made:
+    with Client(cluster.bootstrap_servers) as made:
         yield made
 
 
@@ -54,26 +54,22 @@ Create = Callable[..., str]
 
 
 @pytest.fixture
-def create(cluster: Cluster, client: DataClient) -> Create:
+def create(cluster: Cluster, client: Client) -> Create:
     """A new topic, known to every broker."""
 
     def made(name: str | None = None) -> str:
         name = name or next(names)
         topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=3)
-        response = client._peers.run(
-            client._cluster.ask_any(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 30)
-        )
+        response = client.send_to_any(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
         assert response.topics[0].error_code == 0, response
         return name
 
     return made
 
 
-def delete(cluster: Cluster, client: DataClient, topic: str) -> None:
+def delete(cluster: Cluster, client: Client, topic: str) -> None:
     by_name = DeleteTopicsRequest.DeleteTopicState(name=topic)
-    client._peers.run(
-        client._cluster.ask_any(DeleteTopicsRequest(topics=[by_name], topic_names=[topic], timeout_ms=30_000), 30)
-    )
+    client.send_to_any(DeleteTopicsRequest(topics=[by_name], topic_names=[topic], timeout_ms=30_000))
 
 
 def batch(numbers: range, timestamp_ms: int = 1_700_000_000_000) -> bytearray:
@@ -89,14 +85,14 @@ def values(parts: Iterator[Fetched]) -> list[int]:
     ]
 
 
-def written(client: DataClient, topic: str, count: int = 30) -> None:
+def written(client: Client, topic: str, count: int = 30) -> None:
     with client.producer() as producer:
         for first in range(0, count, 10):
             producer.send(topic, 0, batch(range(first, first + 10)))
 
 
 def test_topics_have_names_ids_and_partitions_and_internal_ones_are_left_out(
-    cluster: Cluster, client: DataClient, create: Create
+    cluster: Cluster, client: Client, create: Create
 ) -> None:
     topic = create()
     client.commit("names", {(topic, 0): CommittedOffset(0)})
@@ -111,7 +107,7 @@ def test_topics_have_names_ids_and_partitions_and_internal_ones_are_left_out(
     assert client.topics([]) == {}
 
 
-def test_offsets_are_listed_by_place_and_by_time(client: DataClient, create: Create) -> None:
+def test_offsets_are_listed_by_place_and_by_time(client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     latest = client.list_offsets({(topic, n): LATEST for n in range(PARTITIONS)}, isolation=1)
@@ -125,7 +121,7 @@ def test_offsets_are_listed_by_place_and_by_time(client: DataClient, create: Cre
     }
 
 
-def test_a_range_is_read_in_whole_batches(client: DataClient, create: Create) -> None:
+def test_a_range_is_read_in_whole_batches(client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     assert values(client.fetch(topic, 0, 0, 30)) == list(range(30))
@@ -134,7 +130,7 @@ def test_a_range_is_read_in_whole_batches(client: DataClient, create: Create) ->
     assert values(client.fetch(topic, 0, 7, 7)) == []
 
 
-def test_who_stops_reading_early_disturbs_nobody(client: DataClient, create: Create) -> None:
+def test_who_stops_reading_early_disturbs_nobody(client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     reading = client.fetch(topic, 0, 0, 30, max_bytes=1)
@@ -145,7 +141,7 @@ def test_who_stops_reading_early_disturbs_nobody(client: DataClient, create: Cre
     assert values(client.fetch(topic, 0, 0, 30)) == list(range(30))
 
 
-def test_what_cannot_be_read_says_why(client: DataClient, create: Create) -> None:
+def test_what_cannot_be_read_says_why(client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     with pytest.raises(OffsetOutOfRange, match="no offset 1000; it holds 0 to 30"):
@@ -158,7 +154,7 @@ def test_what_cannot_be_read_says_why(client: DataClient, create: Create) -> Non
         next(client.fetch(topic, 9, 0, 30, stall_timeout_s=0.2))
 
 
-def test_another_history_is_noticed_by_its_epoch(client: DataClient, create: Create) -> None:
+def test_another_history_is_noticed_by_its_epoch(client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     assert values(client.fetch(topic, 0, 20, 30, last_epoch=0)) == list(range(20, 30))
@@ -167,7 +163,7 @@ def test_another_history_is_noticed_by_its_epoch(client: DataClient, create: Cre
     assert (failed.value.offset, failed.value.end) == (20, EpochEnd(-1, -1))
 
 
-def test_a_topic_made_again_under_its_name_is_not_read_on(cluster: Cluster, client: DataClient, create: Create) -> None:
+def test_a_topic_made_again_under_its_name_is_not_read_on(cluster: Cluster, client: Client, create: Create) -> None:
     topic = create()
     written(client, topic)
     reading = client.fetch(topic, 0, 0, 40, max_bytes=1)
@@ -182,7 +178,7 @@ def test_a_topic_made_again_under_its_name_is_not_read_on(cluster: Cluster, clie
     assert topic not in client.topic_names()
 
 
-def test_a_batch_that_is_too_large_fails_the_producer_once_and_for_all(client: DataClient, create: Create) -> None:
+def test_a_batch_that_is_too_large_fails_the_producer_once_and_for_all(client: Client, create: Create) -> None:
     topic = create()
     producer = client.producer()
     producer.send(topic, 0, encode_batch([(None, bytes(2_000_000), (), 0)]))
@@ -193,7 +189,7 @@ def test_a_batch_that_is_too_large_fails_the_producer_once_and_for_all(client: D
         producer.close()
 
 
-def test_without_acknowledgement_or_idempotence_batches_arrive_too(client: DataClient, create: Create) -> None:
+def test_without_acknowledgement_or_idempotence_batches_arrive_too(client: Client, create: Create) -> None:
     topic = create()
     for partition, acks in enumerate((0, 1)):
         with client.producer(idempotent=False, acks=acks) as producer:
@@ -202,7 +198,7 @@ def test_without_acknowledgement_or_idempotence_batches_arrive_too(client: DataC
         assert values(client.fetch(topic, partition, 0, 100)) == list(range(100))
 
 
-def test_committed_offsets_come_back(client: DataClient, create: Create) -> None:
+def test_committed_offsets_come_back(client: Client, create: Create) -> None:
     topic = create()
     client.commit("g", {(topic, 0): CommittedOffset(5, 2, "here"), (topic, 1): CommittedOffset(7)})
     assert client.committed("g", [(topic, 0), (topic, 1), (topic, 2)]) == {
@@ -213,7 +209,7 @@ def test_committed_offsets_come_back(client: DataClient, create: Create) -> None
 
 
 def test_a_leader_killed_while_it_is_written_to_and_read_from_costs_nothing(
-    cluster: Cluster, client: DataClient, create: Create
+    cluster: Cluster, client: Client, create: Create
 ) -> None:
     topic = create()
     count, step = 6000, 20
@@ -244,14 +240,14 @@ def test_a_leader_killed_while_it_is_written_to_and_read_from_costs_nothing(
         assert mine == sorted(mine), "and everything is in the order in which it was sent"
 
 
-def leading(client: DataClient, topic: str, partition: int = 0) -> int:
+def leading(client: Client, topic: str, partition: int = 0) -> int:
     client.topics([topic])
     return client._cluster.view.topics[topic].partitions[partition][0]
 
 
 def test_a_topic_that_no_broker_creates_is_waited_for_and_then_refused(cluster: Cluster) -> None:
     with (
-        DataClient(cluster.bootstrap_servers, timeout_s=1.5) as client,
+        Client(cluster.bootstrap_servers, timeout_s=1.5) as client,
         pytest.raises(KafkaError, match="'nobody-makes-it' cannot be used"),
     ):
         client.topics(["nobody-makes-it"], create=True)

@@ -1,0 +1,355 @@
+"""The client for programs without an event loop: it carries out the calls of `heirlog.client` with blocking sockets.
+
+    with Client("localhost:9092") as client:
+        ends = client.list_offsets({("t", 0): LATEST})
+        for part in client.fetch("t", 0, 0, ends["t", 0].offset):
+            ...
+        with client.producer() as producer:
+            producer.send("t", 0, encode_batch([(None, b"value", (), 0)]))
+
+It speaks to heirlog and to Apache Kafka from 1.0 on, each in the newest versions that both sides know. Every call is
+tried again while that may help (another leader, a broker that is gone), up to its timeout; then it raises the last
+failure: `KafkaError` with the broker's code, among them those of `heirlog.client.errors`; `OSError`, of which
+`TimeoutError` and `ConnectionError` are kinds, without an answer. What was sent may have been executed although the
+answer was lost: `produce` without idempotence may append twice, as with any client.
+
+A client belongs to one thread and one process. Several fetches and producers of it may be used in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from heirlog.blocking.connections import Connections
+from heirlog.client.call import Call, Conversation
+from heirlog.client.errors import EpochEnd
+from heirlog.client.offsets import CommittedOffset, OffsetAt, TopicPartition
+from heirlog.client.security import PLAINTEXT, Security
+from heirlog.env import Buffer
+from heirlog.protocol.errors import KafkaError, error_code
+from heirlog.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from heirlog.protocol.primitives import Message
+from heirlog.protocol.types import Endpoint
+
+if TYPE_CHECKING:
+    from heirlog.blocking.producer import BatchProducer
+    from heirlog.client.fetching import Fetched
+
+R = TypeVar("R")
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+MAX_WAIT_MS = 500
+FETCH_BYTES = 16 << 20
+REQUEST_BYTES = 4 << 20
+BUFFER_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    topic_id: bytes | None
+    """None from brokers without topic ids (before Kafka 2.8)."""
+    partitions: list[int]
+
+
+class Client:
+    """bootstrap: "host:port,host:port" or a sequence of them. timeout_s: of each call, with all its tries.
+
+    Raises ValueError, SecurityError; connects at the first call.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        security: Security = PLAINTEXT,
+        client_id: str = "heirlog",
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._connections = Connections(bootstrap, security=security, client_id=client_id)
+        self._cluster = self._connections.cluster
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # requests of any API
+
+    def send_to_any(self, message: Message, *, timeout_s: float | None = None) -> Any:
+        """The response of the first broker that answers. Raises OSError when none did in time."""
+        return self._run(self._cluster.ask_any(message, self._time(timeout_s)))
+
+    def send_to_broker(self, broker_id: int, message: Message, *, timeout_s: float | None = None) -> Any:
+        """The response of this broker. Raises KafkaError if no such broker runs now, OSError."""
+        return self._run(self._cluster.ask_broker(broker_id, message, self._time(timeout_s)))
+
+    def send_to_leader(
+        self,
+        topic: str,
+        partition: int,
+        message: Message | Callable[[bytes], Message],
+        *,
+        error_code: Callable[[Any], int] | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """The leader's response; asked again, from the new leader if there is one, when no answer came.
+
+        message: a message, or a function of the topic's id that makes it. error_code: the code in a response for which
+        the request is repeated while it is in `LOOK_AGAIN`; the last response is returned at the end of the timeout.
+        """
+        from heirlog.client.leaders import ask_leader
+
+        def made(topic_id: bytes) -> Message:
+            return message if isinstance(message, Message) else message(topic_id)
+
+        time_s = self._time(timeout_s)
+        return self._run(ask_leader(self._cluster, topic, partition, made, time_s, code_of=error_code))
+
+    def send_to_coordinator(
+        self,
+        group: str,
+        message: Message,
+        *,
+        error_code: Callable[[Any], int],
+        newest: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """The response of the group's coordinator; asked again while the code in it may pass.
+
+        newest: the newest version to use. Raises KafkaError without a coordinator, OSError.
+        """
+        from heirlog.client.coordinators import ask_coordinator
+
+        time_s = self._time(timeout_s)
+        return self._run(ask_coordinator(self._cluster, group, message, time_s, code_of=error_code, newest=newest))
+
+    def run(self, conversation: Conversation[R], *, timeout_s: float | None = None) -> R:
+        """The result of a conversation such as those of `heirlog.client.admin`. timeout_s: without any progress.
+
+        Raises KafkaError where the conversation does or when there is no time to ask again, OSError without an answer.
+        """
+        return self._run(self._cluster.converse(conversation, self._time(timeout_s)))
+
+    # brokers and topics
+
+    def brokers(self) -> dict[int, Endpoint]:
+        """Where each live broker listens for clients. Raises OSError."""
+        self.metadata([])
+        return dict(self._cluster.view.brokers)
+
+    def metadata(self, topics: Sequence[str] | None = None, *, timeout_s: float | None = None) -> MetadataResponse:
+        """Brokers, and these topics (None: all). Creates no topic."""
+        return self._run(self._cluster.metadata(topics, self._time(timeout_s)))
+
+    def topic_names(self, *, internal: bool = False) -> list[str]:
+        """Every topic that this client may see, sorted. internal: also __consumer_offsets and its like."""
+        self._run(self._cluster.look(None, self._timeout_s))
+        return sorted(name for name, topic in self._cluster.view.topics.items() if internal or not topic.internal)
+
+    def topics(self, names: Iterable[str], *, create: bool = False) -> dict[str, Topic]:
+        """Their ids and partitions. Raises KafkaError for a topic that does not exist or must not be seen.
+
+        create: where brokers create topics by themselves they do so now; one that does not exist is waited for.
+        """
+        wanted = list(names)
+        self._run(self._cluster.find_topics(wanted, self._timeout_s, create=create))
+        known = self._cluster.view.topics
+        return {name: Topic(name, known[name].topic_id, sorted(known[name].partitions)) for name in wanted}
+
+    # offsets
+
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, int], isolation: int = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, OffsetAt]:
+        """wanted: for each partition a time in ms (the first record not before it), `LATEST` or `EARLIEST`.
+
+        With `READ_COMMITTED` the latest offset is the last stable one: no open transaction is below it.
+        """
+        from heirlog.client.leaders import list_offsets
+
+        return self._run(list_offsets(self._cluster, wanted, self._timeout_s, isolation=isolation))
+
+    def end_offset_for_epoch(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, EpochEnd]:
+        """For each partition where the newest leader epoch that is not above the wanted one ends in its log.
+
+        (-1, -1) where the leader does not know, and from brokers before Kafka 2.1, which cannot say.
+        """
+        from heirlog.client.leaders import epoch_ends
+
+        return self._run(epoch_ends(self._cluster, wanted, self._timeout_s))
+
+    def committed(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, without partitions for which it has nothing."""
+        from heirlog.client.coordinators import committed
+
+        return self._run(committed(self._cluster, group, partitions, self._timeout_s))
+
+    def commit(self, group: str, committing: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commit without being a member. Raises UNKNOWN_MEMBER_ID while the group has members."""
+        from heirlog.client.coordinators import commit
+
+        self._run(commit(self._cluster, group, committing, self._timeout_s))
+
+    # reading
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        stop: int,
+        *,
+        isolation: int = READ_UNCOMMITTED,
+        max_bytes: int = FETCH_BYTES,
+        last_epoch: int = -1,
+        topic_id: bytes | None = None,
+        check_crcs: bool = True,
+        stall_timeout_s: float | None = None,
+    ) -> Iterator[Fetched]:
+        """The record batches that hold the offsets from `start` up to and without `stop`, in order.
+
+        A part's memory is overwritten when the next part is asked for. last_epoch: leader epoch of the record before
+        `start` (-1: unknown), with which the leader notices a truncation. topic_id: of the topic that is meant.
+        stall_timeout_s: raise TimeoutError after so long without progress (default: the client's timeout).
+
+        Raises OffsetOutOfRange, LogTruncated, TopicRecreated; CORRUPT_MESSAGE for a batch whose CRC does not match.
+        """
+        from heirlog.blocking.fetcher import Fetcher
+        from heirlog.client.fetching import PartitionFetch
+        from heirlog.client.reader import Reader
+
+        patience_s = self._time(stall_timeout_s)
+        wanted = PartitionFetch(
+            topic,
+            partition,
+            start,
+            stop,
+            isolation=isolation,
+            max_bytes=max_bytes,
+            max_wait_ms=min(MAX_WAIT_MS, max(int(patience_s * 500), 1)),
+            last_epoch=last_epoch,
+            check_crcs=check_crcs,
+        )
+        reader = Reader(self._cluster, wanted, topic_id, patience_s)
+        return Fetcher(self._connections, reader, self._timeout_s).parts()
+
+    def fetch_at(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int = 1 << 20,
+        max_wait_ms: int = 500,
+        timeout_s: float | None = None,
+    ) -> FetchResponse.PartitionData:
+        """One answer: whole batches from `offset` on (the first may begin before it), empty at the high watermark."""
+
+        def request(topic_id: bytes) -> FetchRequest:
+            wanted = FetchRequest.FetchPartition(
+                partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+            )
+            topics = [FetchRequest.FetchTopic(topic_id=topic_id, topic=topic, partitions=[wanted])]
+            return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=max_bytes, topics=topics)
+
+        def answer(response: FetchResponse) -> FetchResponse.PartitionData | None:
+            return response.responses[0].partitions[0] if response.responses else None
+
+        def code(response: FetchResponse) -> int:
+            data = answer(response)
+            return response.error_code or (data.error_code if data is not None else 0)
+
+        response: FetchResponse = self.send_to_leader(topic, partition, request, error_code=code, timeout_s=timeout_s)
+        data = answer(response)
+        if data is None:
+            raise KafkaError(error_code(response.error_code), f"{topic}-{partition} at {offset} could not be fetched")
+        return data
+
+    # writing
+
+    def producer(
+        self,
+        *,
+        idempotent: bool = True,
+        acks: int = -1,
+        max_in_flight: int = 5,
+        request_bytes: int = REQUEST_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        delivery_timeout_s: float = 120.0,
+    ) -> BatchProducer:
+        """acks: -1 all in-sync replicas, 1 the leader, 0 none. max_in_flight: requests per broker.
+
+        buffer_bytes: the producer's `send` waits while more is unacknowledged.
+        """
+        from heirlog.blocking.producer import BatchProducer
+        from heirlog.client.sender import Sender
+
+        sender = Sender(
+            self._cluster,
+            idempotent=idempotent,
+            acks=acks,
+            max_in_flight=max_in_flight,
+            request_bytes=request_bytes,
+            delivery_timeout_s=delivery_timeout_s,
+        )
+        return BatchProducer(self._connections, sender, buffer_bytes)
+
+    def produce(
+        self,
+        topic: str,
+        partition: int,
+        records: Buffer,
+        *,
+        acks: int = -1,
+        timeout_s: float | None = None,
+        tries: list[int | None] | None = None,
+    ) -> ProduceResponse.PartitionProduceResponse:
+        """Append encoded batches. The partition's answer, its error code included.
+
+        tries: gets one entry for each request that is sent: the error code of its answer, None while it has none.
+        """
+        codes = [] if tries is None else tries
+        wait_ms = int(self._time(timeout_s) * 1000)
+
+        def request(topic_id: bytes) -> ProduceRequest:
+            data = ProduceRequest.PartitionProduceData(index=partition, records=records)
+            topic_data = ProduceRequest.TopicProduceData(topic_id=topic_id, name=topic, partition_data=[data])
+            codes.append(None)
+            return ProduceRequest(acks=acks, timeout_ms=wait_ms, topic_data=[topic_data])
+
+        def answer(response: ProduceResponse) -> ProduceResponse.PartitionProduceResponse:
+            return response.responses[0].partition_responses[0]
+
+        def code(response: ProduceResponse) -> int:
+            codes[-1] = error = answer(response).error_code
+            return error
+
+        assert acks, "acks=0 has no answer to wait for"
+        response = self.send_to_leader(topic, partition, request, error_code=code, timeout_s=timeout_s)
+        return answer(response)
+
+    # plumbing
+
+    def _run(self, call: Call[R]) -> R:
+        return self._connections.run(call)
+
+    def _time(self, timeout_s: float | None) -> float:
+        return self._timeout_s if timeout_s is None else timeout_s
