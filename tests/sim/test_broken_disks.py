@@ -13,7 +13,7 @@ import pytest
 
 from heirlog.sim.run import RunReport, run_seed
 
-FIRST, _, LAST = os.environ.get("HEIRLOG_BROKEN_DISKS", "1-12").partition("-")
+FIRST, _, LAST = os.environ.get("HEIRLOG_BROKEN_DISKS", "1-8").partition("-")
 SEEDS = range(int(FIRST), int(LAST or FIRST) + 1)
 MUST_HAPPEN = (
     "log.log-directory-offline",
