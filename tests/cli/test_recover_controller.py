@@ -77,10 +77,21 @@ def broker(
         log.close()
         Path(directory, "quorum-state").write_bytes(encode(QuorumState(100, seen_epoch)))
         if log_epoch is not None:
-            partition = path / "orders-0"
-            partition.mkdir()
-            (partition / "leader-epoch-checkpoint").write_text(f"0\n1\n{log_epoch} 0\n")
-            (partition / "partition.metadata").write_text("version: 0\ntopic_id: dHR0dHR0dHR0dHR0dHR0dA\n")
+            partition_log(path, log_epoch)
+    return path
+
+
+def partition_log(path: Path, log_epoch: int) -> None:
+    partition = path / "orders-0"
+    partition.mkdir()
+    (partition / "leader-epoch-checkpoint").write_text(f"0\n1\n{log_epoch} 0\n")
+    (partition / "partition.metadata").write_text("version: 0\ntopic_id: dHR0dHR0dHR0dHR0dHR0dA\n")
+
+
+def without_metadata(path: Path) -> Path:
+    """A log directory in which the broker has no metadata log."""
+    with Disk() as disk:
+        disk.wait(lambda done: format_directory(disk.files, str(path), CLUSTER, 1, Uuid(b"e" * 16), done) and None, "x")
     return path
 
 
@@ -152,6 +163,29 @@ def test_the_newest_copy_is_chosen_and_half_a_metadata_transaction_is_dropped(
     assert set(image.topic_ids) == {"orders", "later"} and image.open_transaction is None
 
 
+@pytest.mark.parametrize("metadata_were_there_once", [False, True])
+@pytest.mark.parametrize("given", ["each", "the folder that holds them"])
+def test_of_a_broker_with_two_log_directories_both_are_looked_at(
+    heirlog: Heirlog,  # noqa: F811
+    config: Path,
+    tmp_path: Path,
+    given: str,
+    metadata_were_there_once: bool,
+) -> None:
+    later = [TopicRecord(name="later", topic_id=b"l" * 16)]
+    first, second = tmp_path / "b1" / "first", tmp_path / "b1" / "second"
+    if metadata_were_there_once:
+        broker(second, [records()])
+    else:
+        without_metadata(second)
+    broker(first, [records(), later])
+    partition_log(second, 900)
+    assert run(heirlog, config, *((first, second) if given == "each" else (tmp_path / "b1",))) == ""
+    image, _, _ = seeded(config)
+    assert set(image.topic_ids) == {"orders", "later"}
+    assert image.partitions[TOPIC][0].leader_epoch > 900
+
+
 def test_the_brokers_folders_are_only_read(heirlog: Heirlog, config: Path, tmp_path: Path) -> None:  # noqa: F811
     path = broker(tmp_path / "b1", [records()])
     before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
@@ -167,9 +201,7 @@ def test_it_refuses_what_is_not_safe_and_changes_nothing(
     good = broker(tmp_path / "good", [records()])
     foreign = broker(tmp_path / "foreign", [records()], cluster="another")
     other = broker(tmp_path / "other", [records("else"), records("x")[:1]])
-    empty = tmp_path / "empty"
-    with Disk() as disk:
-        disk.wait(lambda done: format_directory(disk.files, str(empty), CLUSTER, 1, TOPIC, done) and None, "x")
+    empty = without_metadata(tmp_path / "empty")
     assert "different clusters" in run(heirlog, config, good, foreign)
     assert "do not belong to one history" in run(heirlog, config, good, other)
     assert "none of the folders holds a copy" in run(heirlog, config, empty)

@@ -146,3 +146,29 @@ def test_older_metadata_that_an_operator_accepts_set_logs_aside_which_come_back_
             cluster.stop(CONTROLLER)
     wait_for(cluster, "orders-new", lambda view: view.leader >= 0)
     assert read(cluster, "orders-new") == [b"%d" % number for number in range(RECORDS)]
+
+
+def test_after_a_seeding_aggressive_elects_the_first_replica_and_the_others_keep_apart_what_it_lacks(
+    cluster: Cluster,
+    heirlog: Heirlog,  # noqa: F811
+) -> None:
+    create(cluster, "orders", [1, 2, 3], config={"unclean.recovery.strategy": "Aggressive"})
+    produce(cluster, "orders")
+    cluster.kill(3)
+    produce(cluster, "orders")
+    for node in (1, 2, CONTROLLER):
+        cluster.stop(node)
+    shutil.rmtree(folder(cluster, CONTROLLER) / "__cluster_metadata-0")
+    config = str(folder(cluster, CONTROLLER).parent / "server.properties")
+    sources = [option for broker in BROKERS for option in ("--from", str(folder(cluster, broker)))]
+    assert heirlog("recover", "controller", "--config", config, *sources).code == 0
+    cluster.start(CONTROLLER)
+    cluster.start(3)
+    wait_for(cluster, "orders", lambda view: view.leader == 3)
+    for broker in (1, 2):
+        cluster.start(broker)
+    cluster.wait_until_ready()
+    wait_for(cluster, "orders", lambda view: len(view.isr) == len(BROKERS))
+    assert read(cluster, "orders") == [b"%d" % number for number in range(RECORDS)]
+    for broker in (1, 2):
+        assert list(folder(cluster, broker).glob("orders-0/discarded/*.log")), "what was given up can be salvaged"

@@ -29,3 +29,11 @@ def test_a_seeding_that_believes_the_seats_and_broker_epochs_of_its_copy_breaks_
     violation = run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").violation
     assert violation is not None
     assert violation.check == "T4"
+
+
+def test_after_a_seeding_balanced_keeps_what_aggressive_gives_up_and_sets_apart() -> None:
+    balanced, aggressive = (run_seed(1, scenario=name) for name in ("older-metadata", "seeded-aggressive"))
+    for report in (balanced, aggressive):
+        assert report.passed and report.counters["controller.seeded"] and report.counters["lossy_election"]
+    assert not balanced.lost
+    assert aggressive.lost and aggressive.counters["log.discarded-records-kept"]

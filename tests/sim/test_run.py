@@ -26,6 +26,7 @@ SUITE = {
     "manager-switch": range(1, 4),
     "older-metadata": (*range(1, 5), 20, 29, 35),
     "accepted-metadata": (6, 7),
+    "seeded-aggressive": (1,),
     "whole-power-cut": (1, 16),
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),

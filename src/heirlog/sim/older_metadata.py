@@ -22,6 +22,7 @@ from random import Random
 
 from heirlog.protocol.types import BrokerId
 from heirlog.raft.bootstrap import log_directory
+from heirlog.sim.clients.admin import AGGRESSIVE, STRATEGY
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.operator_seeds import copies, seed_controller
 from heirlog.sim.plan import RunPlan
@@ -40,7 +41,20 @@ def older_metadata_plan(random: Random) -> RunPlan:
         compacted=not random.randrange(0, 3),
         keeps_everything=True,
         remade=bool(random.randrange(0, 2)),
+        config=_directories(random),
     )
+
+
+def aggressive_plan(random: Random) -> RunPlan:
+    """The first replicas that answer are enough: what only the others have is given up."""
+    plan = older_metadata_plan(random)
+    plan.topic_config, plan.keeps_everything = {STRATEGY: AGGRESSIVE}, False
+    return plan
+
+
+def _directories(random: Random) -> dict[str, str]:
+    """In some runs each node has two log directories, and the metadata log is in the first."""
+    return {} if random.randrange(0, 3) else {"log.dirs": "/data/a,/data/b"}
 
 
 def older_metadata(stage: Stage) -> None:
@@ -102,6 +116,7 @@ def accepted_plan(random: Random) -> RunPlan:
         batch_records=random.randrange(5, 20),
         interval_ms=random.randrange(80, 250),
         keeps_everything=True,
+        config=_directories(random),
     )
 
 

@@ -219,6 +219,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "repeated-batches": Scenario(outages.repeated_plan, outages.repeated_batches),
     "failed-directory": Scenario(outages.failed_directory_plan, outages.failed_directory),
     "older-metadata": Scenario(older_metadata.older_metadata_plan, older_metadata.older_metadata),
+    "seeded-aggressive": Scenario(older_metadata.aggressive_plan, older_metadata.older_metadata),
     "accepted-metadata": Scenario(older_metadata.accepted_plan, older_metadata.accepted_metadata),
     "manager-switch": Scenario(switches.manager_switch_plan, switches.manager_switch),
     **{name: Scenario(plan, play) for name, (plan, play) in RECOVERIES.items()},
