@@ -1,20 +1,25 @@
 """The commands of tutorials and guides that talk to a cluster, run as the pages have them.
 
 A block of `sh` runs in a shell; a block of `text` below it must be in what the block has printed. Blocks without a
-language start what the test has running already, or need rights that a test does not have. Other pages have tests of
-their own: docs/guides/recover.md in test_recovery.py, docs/tutorials/spark.md in tests/spark/test_tutorial.py,
-docs/tutorials/tests.md in tests/testing/test_page.py.
+language start what the test has running already, or need what a test does not have: systemd as root
+(docs/guides/systemd.md), a container engine (docs/guides/container-image.md; tests/test_package.py does the steps of
+its build). Other pages have tests of their own: docs/guides/recover.md in test_recovery.py, docs/tutorials/spark.md
+in tests/spark/test_tutorial.py, docs/tutorials/tests.md in tests/testing/test_page.py, `heirlog recover controller`
+of docs/guides/operate.md in tests/cli/test_recover_controller.py, the commands of docs/guides/pipelines.md in
+tests/spark/pipeline.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from patience import eventually
@@ -50,9 +55,12 @@ class Shell:
         assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}\n{ended.stderr}"
         return ended.stdout
 
-    def play(self, page: str) -> None:
+    def play(self, page: str, places: Mapping[str, Path] = MappingProxyType({})) -> None:
+        """places: folders of the page, and where they are in this test."""
         printed = ""
         for kind, text in blocks(page):
+            for named, place in places.items():
+                text = text.replace(named, str(place))
             if kind == "sh":
                 printed = self.run("bash", "-e", "-c", text)
             elif kind == "python":
@@ -80,6 +88,28 @@ def test_the_readme_and_the_upgrade(cluster: Cluster, tmp_path: Path) -> None:
     (tour,) = (text for kind, text in blocks("../README.md") if kind == "sh")
     assert shell.run("bash", "-e", "-c", tour).count("hola") == 1
     shell.play("guides/upgrade.md")
+    shell.play("guides/monitor.md")
+
+
+def test_acls_as_the_page_sets_them(tmp_path: Path) -> None:
+    (configuration,) = (text for kind, text in blocks("guides/secure.md") if kind == "properties")
+    config = dict(line.split("=", 1) for line in configuration.splitlines())
+    with Cluster(nodes=1, combined=True, ledger=False, config=config) as cluster:
+        shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers)
+        shell.play("guides/secure.md")
+        left = shell.run("heirlog", "acls", "list", "--json")
+    assert "10.0.0.2" in left and "alice" not in left, "the last command removed the ACLs of the topic"
+
+
+def test_a_stopped_node_looked_into(tmp_path: Path) -> None:
+    with Cluster(nodes=1, combined=True, ledger=False, data=tmp_path) as cluster:
+        shell = Shell(tmp_path, HEIRLOG_BOOTSTRAP=cluster.bootstrap_servers)
+        shell.run("bash", "-e", "-c", "heirlog topics create orders && echo first | heirlog produce orders")
+        shell.run("bash", "-e", "-c", "heirlog groups reset-offsets --group g --topic orders --to-earliest --execute")
+        cluster.stop(1)
+    (log_directory,) = (found.parent for found in tmp_path.rglob("orders-0"))
+    places = {"/var/lib/heirlog": tmp_path, "/disk1 /disk2": log_directory}
+    Shell(log_directory).play("guides/operate.md", places)
 
 
 def test_the_rehearsal_of_a_failure(tmp_path: Path) -> None:
@@ -152,6 +182,16 @@ def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
     explained = re.findall(r"^\| `(\w+)=(\S+)` \|", page, re.MULTILINE)
     assert explained and all(unit.has_option("Service", k) or unit.has_option("Unit", k) for k, _ in explained)
     assert all(value in {unit["Service"].get(key), unit["Unit"].get(key)} for key, value in explained)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd's own check of units is not installed")
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    text = (ROOT / "packaging" / "heirlog@.service").read_text("utf-8")
+    # verify wants the program to exist
+    (tmp_path / "heirlog@.service").write_text(text.replace("/opt/heirlog/bin/heirlog", sys.executable))
+    command = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "heirlog@.service")]
+    checked = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (checked.returncode, checked.stderr) == (0, ""), checked.stderr
 
 
 def test_the_container_file_copies_what_the_build_needs() -> None:
