@@ -27,6 +27,10 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         "each is a batch of its own task (a client's, a report's, a copy's), and stays in its folder",
     ),
     "Broker": ({"apis/describe_recovery", "apis/incremental_alter_configs", "broker/broker"}, LOCAL_PORT),
+    "Client": (
+        {"blocking/client", "sim/clients/client"},
+        "the two drivers of the client core: with sockets and in the simulator, which do not import each other",
+    ),
     "Cluster": (
         {"client/cluster", "local/cluster"},
         "a cluster as a client knows it, and one of processes on this machine: `heirlog.testing` exports the second",
@@ -60,7 +64,7 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
         "Kafka's name of the error: what a log refuses, and what a client is refused with",
     ),
     "Quorum": ({"raft/quorum", "testing/conformance/body"}, ABOVE_THE_HOUSE),
-    "Reader": ({"cli/consume", "client/reader", "drill/workload"}, ABOVE_THE_HOUSE),
+    "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
     "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
     "Stage": ({"drill/stage", "sim/stage"}, ABOVE_THE_HOUSE),

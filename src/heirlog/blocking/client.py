@@ -234,7 +234,7 @@ class Client:
         """
         from heirlog.blocking.fetcher import Fetcher
         from heirlog.client.fetching import PartitionFetch
-        from heirlog.client.reader import Reader
+        from heirlog.client.partition_reader import PartitionReader
 
         patience_s = self._time(stall_timeout_s)
         wanted = PartitionFetch(
@@ -248,7 +248,7 @@ class Client:
             last_epoch=last_epoch,
             check_crcs=check_crcs,
         )
-        reader = Reader(self._cluster, wanted, topic_id, patience_s)
+        reader = PartitionReader(self._cluster, wanted, topic_id, patience_s)
         return Fetcher(self._connections, reader, self._timeout_s).parts()
 
     def fetch_at(

@@ -1,4 +1,4 @@
-"""Drives a `Reader` with a socket: one Fetch is on its way while the caller works with the part before.
+"""Drives a `PartitionReader` with a socket: one Fetch is on its way while the caller works with the part before.
 
 What the caller gets is in one buffer, which the next answer overwrites. A caller that stops early leaves an answer
 behind, so its connection is closed.
@@ -13,7 +13,7 @@ from heirlog.blocking.connections import Connections
 from heirlog.client.call import Send
 from heirlog.client.errors import OffsetOutOfRange, Unsupported
 from heirlog.client.fetching import Fetched
-from heirlog.client.reader import Reader
+from heirlog.client.partition_reader import PartitionReader
 from heirlog.protocol.messages import FetchRequest
 from heirlog.protocol.types import Endpoint
 
@@ -24,7 +24,7 @@ ANSWER_TIMEOUT_S = 30.0
 class Fetcher:
     """timeout_s: for finding out what a refused offset means."""
 
-    def __init__(self, connections: Connections, reader: Reader, timeout_s: float) -> None:
+    def __init__(self, connections: Connections, reader: PartitionReader, timeout_s: float) -> None:
         self._connections = connections
         self._reader = reader
         self._timeout_s = timeout_s

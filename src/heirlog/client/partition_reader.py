@@ -28,7 +28,7 @@ STRANGERS_MAX = 3
 """So often another topic must have the name before that is believed: a broker may be behind."""
 
 
-class Reader:
+class PartitionReader:
     """topic_id: of the topic that is meant; None: of the one that is found first.
 
     stall_timeout_s: without any progress for so long, reading fails.

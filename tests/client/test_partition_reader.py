@@ -10,7 +10,7 @@ from client.driving import ONE, TWO, World, described
 from heirlog.client.call import Send
 from heirlog.client.errors import LogTruncated, OffsetOutOfRange, TopicRecreated, Unsupported
 from heirlog.client.fetching import NEWEST_BY_NAME, Fetched, PartitionFetch
-from heirlog.client.reader import FIRST_BYTE_TIMEOUT_S, SHORTEST_WAIT_S, STRANGERS_MAX, Reader
+from heirlog.client.partition_reader import FIRST_BYTE_TIMEOUT_S, SHORTEST_WAIT_S, STRANGERS_MAX, PartitionReader
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import (
@@ -34,7 +34,7 @@ class Reading:
         self.offsets = {-2: 0, -1: 20}
         self.world = World(self._answer)
         fetch = PartitionFetch("t", 0, 0, 10, isolation=0, max_bytes=1 << 20, max_wait_ms=500, last_epoch=last_epoch)
-        self.reader = Reader(self.world.cluster(), fetch, topic_id, 30)
+        self.reader = PartitionReader(self.world.cluster(), fetch, topic_id, 30)
 
     def _answer(self, _: Endpoint, message: Message) -> Any:
         if isinstance(message, MetadataRequest):
