@@ -132,6 +132,21 @@ def test_a_broker_that_falls_silent_is_fenced_and_its_partitions_get_new_leaders
     assert harness.controller.elections[Basis.ISR] == 1
 
 
+def test_an_election_counts_once_it_is_committed_and_never_if_another_controller_took_over() -> None:
+    harness = leading()
+    create(harness)
+    harness.controller.expire_session(state_of(harness).leader, "test")
+    assert harness.controller.elections[Basis.ISR] == 0, "it is appended and no more"
+    harness.lose()
+    assert harness.controller.elections[Basis.ISR] == 0
+    harness.lead()
+    harness.commit()
+    before = harness.controller.elections[Basis.ISR]
+    harness.controller.expire_session(state_of(harness).leader, "test")
+    harness.commit()
+    assert harness.controller.elections[Basis.ISR] == before + 1
+
+
 def test_stale_brokers_are_fenced_one_after_the_other_the_longest_silent_first() -> None:
     harness = leading()
     started_ms = harness.env.now_ms()

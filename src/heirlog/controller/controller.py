@@ -95,7 +95,7 @@ class MetadataBatch(Protocol):
     def records(self) -> Sequence[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Appended:
     """A batch on its way to being committed."""
 
@@ -104,6 +104,8 @@ class _Appended:
     epoch: int
     records: Sequence[Any]
     journal: ImageJournal
+    elections: Sequence[Basis] = ()
+    """Held by the request whose last batch this is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,8 @@ class Controller:
             self.env.log("warning", "metadata-append-refused", reason=str(error))
             too_large = error.code is ErrorCode.RECORD_LIST_TOO_LARGE
             return refuse(error.code if too_large else ErrorCode.NOT_CONTROLLER)
-        self._count(outcome.elections)
+        if outcome.elections:
+            self._appended[-1].elections = outcome.elections
         if outcome.refusal:
             self.env.log("warning", "request-refused", reason=outcome.refusal)
         response = outcome.respond(base_offset)
@@ -207,7 +210,7 @@ class Controller:
                 # control records say nothing to an image, and still take offsets
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
-                self._count_losses(self._appended.popleft().records)
+                self._count(self._appended.popleft())
             self._committed_offset = batch.last_offset
         self._compare_manager()
         self._answer_committed()
@@ -375,16 +378,14 @@ class Controller:
             wait = self._waiting.popleft()
             wait.pending.complete(wait.response)
 
-    def _count_losses(self, committed: Iterable[Any]) -> None:
-        """Of records that are committed: an election that was only appended may never have happened."""
-        for record in committed:
+    def _count(self, committed: _Appended) -> None:
+        """An election that was only appended may never have happened."""
+        for basis in committed.elections:
+            self.elections[basis] += 1
+        for record in committed.records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 election = read_basis(record.election_basis)
                 self.losses[loss_of(election.leader, election.replicas).certainty] += 1
-
-    def _count(self, elections: Iterable[Basis]) -> None:
-        for basis in elections:
-            self.elections[basis] += 1
 
     # -- what happens by itself ---------------------------------------------------------------------------------
 
