@@ -93,7 +93,8 @@ def version_row(module: str, api: Api[Any, Any], tests: str) -> str:
     versions = f"{first}-{last}" if last > first else f"{first}"
     brokers = NOT_SERVED if api.broker is None else "forwarded" if isinstance(api.broker, Forwarded) else "yes"
     controllers = NOT_SERVED if api.controller is None else "yes"
-    cells = [str(int(api.key)), APIS[api.key].name, versions, brokers, controllers, api.remarks]
+    remarks = "; ".join(str(part) for part in (api.remarks, api.limit) if part)
+    cells = [str(int(api.key)), APIS[api.key].name, versions, brokers, controllers, remarks]
     return "| " + " | ".join([*cells, tests or f"`tests/apis/test_{module}.py`"]).replace("|  |", "| |") + " |"
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from heirlog.apis.common.api import Api, Forwarded, Served
+from heirlog.apis.common.api import Api, Forwarded, Limit, Served
 from heirlog.apis.common.call import Call
 from heirlog.apis.common.config_permissions import alter, denial, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.alter_configs import alter_configs, replacement
+from heirlog.controller.alter_configs import MAX_RECORDS, alter_configs, replacement
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.api import ApiKey
@@ -69,5 +69,6 @@ API = Api(
     controller=Served((0, 2), handle, needs=needs_for(AclOperation.ALTER_CONFIGS), guard=guard),
     refused=refused,
     is_change=True,
+    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
     remarks="topics, groups, brokers, the cluster-wide default",
 )

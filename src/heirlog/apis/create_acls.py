@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
+from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Limit, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, KnowsAuthorizer, OnController
 from heirlog.context import CLOSE, Context, Reply
-from heirlog.controller.acls import create_acls
+from heirlog.controller.acls import MAX_RECORDS, create_acls
 from heirlog.controller.error_messages import sentence
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -60,4 +60,5 @@ API = Api(
     controller=Served((1, 3), handle, needs=ALTER_CLUSTER),
     refused=refused,
     is_change=True,
+    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

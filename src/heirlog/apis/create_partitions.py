@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from heirlog.apis.common.api import Api, Forwarded, Need, Served
+from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.create_partitions import create_partitions
+from heirlog.controller.create_partitions import MAX_RECORDS, create_partitions
 from heirlog.controller.error_messages import sentence
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
@@ -58,4 +58,5 @@ API = Api(
     controller=Served((0, 3), handle, needs=(Need(AclOperation.ALTER, ResourceType.TOPIC),), guard=guard),
     refused=refused,
     is_change=True,
+    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from heirlog.apis.common.api import Api, Forwarded, Need, Served
+from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call, changed, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
-from heirlog.controller.topics import create_topics
+from heirlog.controller.topics import MAX_RECORDS, create_topics
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -83,4 +83,5 @@ API = Api(
     ),
     refused=refused,
     is_change=True,
+    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

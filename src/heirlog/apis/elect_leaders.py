@@ -12,12 +12,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from heirlog.apis.common.api import ALTER_CLUSTER, NODES_ONLY, Api, Forwarded, Served
+from heirlog.apis.common.api import ALTER_CLUSTER, NODES_ONLY, Api, Forwarded, Limit, Served
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.elect_leaders import elect_leaders, refused
+from heirlog.controller.elect_leaders import MAX_PARTITIONS, elect_leaders, refused
 from heirlog.controller.recovery.manager import RecoveryManager
 from heirlog.protocol.api import ApiKey
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import ElectLeadersRequest, ElectLeadersResponse
 
 
@@ -40,8 +41,9 @@ API = Api(
     controller=Served((0, 3), handle, needs=(*ALTER_CLUSTER, *NODES_ONLY)),
     refused=refused,
     is_change=True,
+    limit=Limit(MAX_PARTITIONS, "partitions in version 3", ErrorCode.REQUEST_LIMIT_REACHED),
     remarks=(
-        "0-2 as on Kafka; 3 is KIP-966's (longest log, designation), never advertised: who shows the feature "
-        "`heirlog.recovery.version` speaks it"
+        "0-2 as in Kafka. 3 is KIP-966's (longest log, designation) and never advertised: servers with the "
+        "feature `heirlog.recovery.version` support it"
     ),
 )

@@ -1,17 +1,17 @@
 """GetReplicaLogInfo (key 10093): what the replicas of this broker hold, for the active controller (KIP-966).
 
 v0 only. The key is ours, so ApiVersions does not show it: a broker that serves it registers the feature
-heirlog.recovery.version. Served on the inter-broker listener alone, since broker epochs must not reach clients. One
-request names at most 1000 partitions. The rules are in `broker.replica_log_info`.
+heirlog.recovery.version. Served on the inter-broker listener alone, since broker epochs must not reach clients. The
+rules are in `broker.replica_log_info`.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from heirlog.apis.common.api import NODES_ONLY, Api, Served
+from heirlog.apis.common.api import NODES_ONLY, Api, Limit, Served
 from heirlog.apis.common.ports import HasConfig, OnBroker
-from heirlog.broker.replica_log_info import refused
+from heirlog.broker.replica_log_info import PARTITIONS_MAX, refused
 from heirlog.context import Context
 from heirlog.controller.error_messages import sentence
 from heirlog.protocol.api import ApiKey
@@ -39,6 +39,7 @@ API = Api(
     key=ApiKey.GET_REPLICA_LOG_INFO,
     broker=Served((0, 0), handle, needs=NODES_ONLY),
     refused=lambda request, code: refused(request, code, sentence(code)),
+    limit=Limit(PARTITIONS_MAX, "partitions", ErrorCode.REQUEST_LIMIT_REACHED),
     remarks=(
         "KIP-966's fields under a key of our own, never advertised; on the inter-broker listener, for controllers"
     ),

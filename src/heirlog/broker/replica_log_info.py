@@ -3,16 +3,16 @@
 Per partition two leader epochs, which must not be confused:
 
     last written     read from the log: whose leader wrote its last record. It ranks the log: records of a later leader
-                     beat a longer log of an earlier one. An epoch that was only *begun* here says nothing, since a
-                     leader may have ended without writing
-    current          of the metadata that this partition has applied: the controller believes an answer only if it knows
-                     the newest one. From then on nobody fetches here and nobody appends: the log stays as it was told
+                     beat a longer log of an earlier one. An epoch that only *began* here does not count, since
+                     its leader may have written nothing
+    current          of the metadata that this partition has applied: the controller accepts an answer only with the
+                     newest one. From then on this replica neither fetches nor appends, so the answer stays true
 
-A log that retention or DeleteRecords has emptied has no last record any more; its newest known epoch stands for it, or
-the replica that deleted in time would lose to one that lags behind.
+A log that retention or DeleteRecords has emptied has no last record. Its newest known epoch is used instead: without
+this, a replica that deleted in time would lose the election to one that lags behind.
 
-A request may hold what it likes; the first 1000 partitions are answered, the others hear REQUEST_LIMIT_REACHED and are
-asked for again.
+A request may name any number of partitions. The first 1000 are answered; the others get REQUEST_LIMIT_REACHED, and the
+controller asks for them again.
 
 Source: KIP-966, "GetReplicaLogInfo".
 """
@@ -56,19 +56,15 @@ def replica_log_info(
 
 
 def refused(request: GetReplicaLogInfoRequest, code: ErrorCode, sentence: str) -> GetReplicaLogInfoResponse:
-    """Every partition with the same error; the response has none of its own."""
-    return GetReplicaLogInfoResponse(
-        topic_partition_log_info_list=[
-            Topic(
-                topic_id=asked.topic_id,
-                partition_log_info=[
-                    Info(partition=index, error_code=code, error_message=sentence)
-                    for index in asked.partitions[:PARTITIONS_MAX]
-                ],
-            )
-            for asked in request.topic_partitions or ()
-        ]
-    )
+    """The same error for each of the first 1000 partitions; the response has no error of its own."""
+    left = PARTITIONS_MAX
+    topics = []
+    for asked in request.topic_partitions or ():
+        indexes = asked.partitions[:left]
+        left -= len(indexes)
+        infos = [Info(partition=index, error_code=code, error_message=sentence) for index in indexes]
+        topics.append(Topic(topic_id=asked.topic_id, partition_log_info=infos))
+    return GetReplicaLogInfoResponse(topic_partition_log_info_list=topics)
 
 
 def last_written_epoch(log: Log) -> int:

@@ -72,6 +72,20 @@ class Forwarded(Generic[Q, R]):
     guard: Guard[Q, R] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much one request may ask for. The code that enforces it owns the number."""
+
+    count: int
+    unit: str
+    """What is counted, in the plural: partitions, metadata records."""
+    error: ErrorCode
+    """The answer to what is above the limit."""
+
+    def __str__(self) -> str:
+        return f"at most {self.count} {self.unit}, then {self.error.name}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api(Generic[Q, R]):
     key: ApiKey
@@ -84,6 +98,8 @@ class Api(Generic[Q, R]):
     """A client changes metadata by it: the answer waits until every broker knows the change (`read_your_writes`)."""
     has_large_answer: bool = False
     """The answer may be far larger than the request: a connection may be ahead by few of them (`node.connection`)."""
+    limit: Limit | None = None
+    """Of one request; docs/reference/limits.md lists it with the other bounds."""
     remarks: str = ""
     """For the table of docs/compatibility.md, in Markdown."""
 
