@@ -172,7 +172,7 @@ def test_a_question_is_asked_as_often_as_the_options_say(topics: Topics, caplog:
     options = {"fetchOffset.numRetries": "3", "fetchOffset.retryIntervalMs": "1"}
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         reader(topics, "no-such-topic", **options).initialOffset()
-    assert [record.levelname for record in caplog.records if "asked again in 1 ms" in record.message] == ["WARNING"] * 2
+    assert [record.levelname for record in caplog.records if "retry in 1 ms" in record.message] == ["WARNING"] * 2
 
 
 def test_offsets_must_name_every_partition_unless_there_is_a_default(topics: Topics) -> None:
@@ -254,7 +254,7 @@ def test_a_topic_created_again_is_told_from_the_old_one_also_after_a_restart(top
     before = reader(topics, topic)
     start = stored(before.latestOffset(before.initialOffset(), ALL))
     topics.delete(topic)
-    with pytest.raises(DataLoss, match=f"{topic}-0: the partition is gone"):
+    with pytest.raises(DataLoss, match=f"{topic}-0: the partition was deleted"):
         reader(topics, topic).latestOffset(start, ALL)
     topics.create(name=topic)
     topics.fill(topic, 7)
@@ -307,7 +307,7 @@ def test_a_topic_that_went_and_was_stepped_over_is_waited_for(topics: Topics) ->
     topics.delete(gone)
     failing = reader(topics, both)
     failing.prepareForTriggerAvailableNow()
-    with pytest.raises(DataLoss, match=f"{gone}-0: the partition is gone"):
+    with pytest.raises(DataLoss, match=f"{gone}-0: the partition was deleted"):
         failing.latestOffset(start, ALL)
     end = stored(stream.latestOffset(start, ALL))
     assert losses(end) == [("deleted", 3, -1, 3)]
@@ -367,14 +367,14 @@ def test_acknowledged_records_lost_with_the_power_are_a_truncation(frail: Topics
     with Client(frail.servers) as client:
         latest = client.list_offsets({(topic, 0): LATEST})
         assert epochs_before(client, {(topic, 0): 15}, {}, latest)[topic, 0] > 0
-    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
+    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are no longer in the log"):
         reader(frail, topic).latestOffset(start, ALL)
     skipping = reader(frail, topic, onDataLoss="skip")
     end = stored(skipping.latestOffset(start, ALL))
     assert losses(end) == [("truncated", 0, 10, 0)]
     assert [offset for _, offset, _ in rows(skipping, start, end)] == list(range(15)), "the new records, all of them"
 
-    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are not in the log any more"):
+    with pytest.raises(DataLoss, match=f"{topic}-0: records 0 to 9, which were read, are no longer in the log"):
         batch_rows(frail, topic, start)
     assert len(batch_rows(frail, topic, start, onDataLoss="skip")) == 15
     assert [offset for _, offset, _ in batch_rows(frail, topic, {topic: {"0": 10}})] == list(range(10, 15))
