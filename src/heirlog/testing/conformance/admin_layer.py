@@ -37,7 +37,7 @@ class _OneImage:
     def __init__(self, image: Image) -> None:
         self.image = image
 
-    def complain(self, level: str, event: str, /, **values: object) -> None:
+    def log_limited(self, level: str, event: str, /, **values: object) -> None:
         """Nobody reads it."""
 
 

@@ -243,7 +243,7 @@ class ReplicaScenario:
             "maximalIsr": sorted(isr.maximal),
             "state": "Committed"
             if isinstance(isr, CommittedPartitionState)
-            else "PendingExpandIsr"
+            else "PendingExpand"
             if isinstance(isr, PendingExpandIsr)
             else "PendingShrink",
             "partitionEpoch": partition.partition_epoch,
