@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    __slots__ = ("_abandoned", "_response", "_then", "on_abandon")
+    __slots__ = ("_abandoned", "_on_abandon", "_response", "_then")
 
-    def __init__(self) -> None:
+    def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
+        """on_abandon: of the owner of the wait, which forgets it: the answer has no listener any more."""
         self._response: T | None = None
         self._then: Callable[[T], None] | None = None
         self._abandoned = False
-        self.on_abandon: Callable[[], None] | None = None
-        """Set by the owner of the wait: forget it, nobody listens any more."""
+        self._on_abandon = on_abandon
 
     @property
     def done(self) -> bool:
@@ -47,5 +47,5 @@ class Pending(Generic[T]):
         if self.done:
             return
         self._abandoned = True
-        if self.on_abandon is not None:
-            self.on_abandon()
+        if self._on_abandon is not None:
+            self._on_abandon()

@@ -61,7 +61,7 @@ class Guarded:
     def __init__(self, **config: str) -> None:
         self.world = World(7)
         self.log: list[Any] = []
-        self.world.on_log = self.log.append
+        self.world.log_listeners.append(self.log.append)
         given = CONFIG | {name.replace("_", "."): value for name, value in config.items()}
         self.cluster = SimCluster(self.world, brokers=1, combined=True, config=given)
         self.cluster.format()

@@ -14,7 +14,7 @@ from heirlog.metadata.state import BrokerRegistration, ListenerState, PartitionR
 from heirlog.pending import Pending
 from heirlog.protocol.batch import encode_batch
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse, FetchRequest, ProduceRequest
-from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, Uuid
+from heirlog.protocol.types import BrokerEpoch, BrokerId, Endpoint, LeaderEpoch, PartitionEpoch, PartitionKey, Uuid
 from heirlog.storage.config import LogConfig
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log import Log
@@ -139,7 +139,7 @@ class Rig:
                 format_directory(self.env.files, path, CLUSTER_ID, broker_id, identity, lambda error: None)
         self.env.advance(10)
         self.directories = [
-            LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=broker_id)
+            LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=broker_id, listener=self)
             for path in self.static.log_dirs
         ]
         self.image = Image()
@@ -158,6 +158,12 @@ class Rig:
             on_caught_up=self._on_caught_up,
             create_topics=self.asked_for.extend,
         )
+
+    def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        self.broker.replicas.directories.failed(directory, error)
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        self.broker.replicas.log_start_moved(key)
 
     def _on_caught_up(self) -> None:
         self.caught_up += 1

@@ -120,7 +120,8 @@ class FakeEnv:
 class Connection:
     """What heartbeats come on."""
 
-    on_closed: Callable[[], None] | None = None
+    def when_closed(self, fn: Callable[[], None]) -> None:
+        """It never closes by itself: tests call the controller."""
 
 
 class Harness:

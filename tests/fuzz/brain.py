@@ -74,7 +74,7 @@ class Brain:
 
     def __init__(self) -> None:
         self.world = World(7)
-        self.world.on_log = self._logged
+        self.world.log_listeners.append(self._logged)
         self.trouble: list[str] = []
         self.cluster = SimCluster(self.world, brokers=1, combined=True, config=CONFIG)
         self.cluster.format()

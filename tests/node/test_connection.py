@@ -207,9 +207,8 @@ def test_all_connections_together_are_ahead_by_queued_max_requests_and_then_each
 def test_closing_abandons_every_wait_once_and_later_answers_go_nowhere(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:
-    wait: Pending[Any] = Pending()
     forgotten: list[bool] = []
-    wait.on_abandon = lambda: forgotten.append(True)
+    wait: Pending[Any] = Pending(lambda: forgotten.append(True))
     brain.answers = {1: wait}
     ask(connection, 1)
     connection.closed()

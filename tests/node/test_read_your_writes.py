@@ -133,9 +133,8 @@ def _committed(world: World, end_offset: int) -> list[Any]:
 
 def test_a_client_that_leaves_takes_its_wait_along() -> None:
     world = World(1)
-    committed: Pending[Any] = Pending()
     gone: list[str] = []
-    committed.on_abandon = lambda: gone.append("controller")
+    committed: Pending[Any] = Pending(lambda: gone.append("controller"))
     world.every_broker.knows_first(committed, 10).abandon()
     assert gone == ["controller"] and committed.done
     world.every_broker.fetched(1, 10)

@@ -9,6 +9,7 @@ from storage.memory_files import MemoryFiles
 from heirlog.protocol.batch import decode_records, encode_batch, rewrite, walk
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
+from heirlog.storage.log_files import IGNORED, LogListener
 
 DIR = "/data/t-0"
 
@@ -21,6 +22,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     wall_ms: int = 0,
+    listener: LogListener = IGNORED,
 ) -> Log:
     files.mkdirs(DIR)
     return Log.open(
@@ -33,6 +35,7 @@ def open_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         wall_ms=wall_ms,
+        listener=listener,
     )
 
 

@@ -13,6 +13,7 @@ from heirlog.protocol.checksum import crc32c
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import LogError, OffsetOutOfRange, UnexpectedAppendOffset
+from heirlog.storage.log_files import LogListener
 
 
 @pytest.fixture
@@ -230,9 +231,8 @@ def test_a_truncation_during_a_flush_keeps_the_recovery_point_below_the_cut(file
 
 
 def test_a_failed_flush_is_reported_and_never_tried_again(files: MemoryFiles) -> None:
-    log = open_log(files)
     told: list[OSError] = []
-    log.on_failure = told.append
+    log = open_log(files, listener=LogListener(on_failure=told.append))
     log.append_as_leader(batch("a"), 0, 0)
     files.run()
     files.flush_error = OSError(5, "Input/output error")

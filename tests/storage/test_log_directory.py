@@ -4,7 +4,7 @@ import pytest
 from storage.logs import batch, contents
 from storage.memory_files import MemoryFiles
 
-from heirlog.protocol.types import BrokerEpoch, Uuid
+from heirlog.protocol.types import BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.clean_shutdown import decide_previous_broker_epoch, parse_clean_shutdown
 from heirlog.storage.config import LogConfig
 from heirlog.storage.errors import StorageFormatError
@@ -26,16 +26,27 @@ def files() -> MemoryFiles:
     return files
 
 
-def loaded(files: MemoryFiles) -> LogDirectory:
-    directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1)
+class Failures:
+    def __init__(self) -> None:
+        self.seen: list[tuple[LogDirectory, OSError]] = []
+
+    def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        self.seen.append((directory, error))
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        """Not of interest here."""
+
+
+def loaded(files: MemoryFiles, listener: Failures | None = None) -> LogDirectory:
+    directory = LogDirectory.open(files, PATH, cluster_id="cluster", node_id=1, listener=listener)
     results: list[OSError | None] = []
     directory.load_logs(lambda topic: LogConfig(), 0, results.append)
     assert results == [None]
     return directory
 
 
-def opened(files: MemoryFiles) -> LogDirectory:
-    directory = loaded(files)
+def opened(files: MemoryFiles, listener: Failures | None = None) -> LogDirectory:
+    directory = loaded(files, listener)
     results: list[OSError | None] = []
     directory.claim(results.append)
     files.run()
@@ -405,15 +416,14 @@ def test_directory_names_end_with_the_partition() -> None:
 
 
 def test_a_failing_background_write_takes_the_directory_offline(files: MemoryFiles) -> None:
-    directory = opened(files)
-    told: list[OSError] = []
-    directory.on_failure = told.append
+    failures = Failures()
+    directory = opened(files, failures)
     directory.create_log("t", 0, TOPIC_ID, LogConfig())
     files.run()
     files.flush_error = OSError(5, "Input/output error")
     directory.write_checkpoints({})
     files.run()
-    assert told == [files.flush_error] and directory.failure is files.flush_error
+    assert failures.seen == [(directory, files.flush_error)] and directory.failure is files.flush_error
 
 
 @pytest.mark.parametrize(

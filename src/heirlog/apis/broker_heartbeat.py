@@ -25,7 +25,7 @@ from heirlog.protocol.types import BrokerEpoch, BrokerId
 class Connection(Protocol):
     """What the handler uses of the connection that the heartbeat came on."""
 
-    on_closed: Callable[[], None] | None
+    def when_closed(self, fn: Callable[[], None]) -> None: ...
 
 
 class TakesHeartbeats(ChangesMetadata, Protocol):
@@ -42,9 +42,8 @@ def handle(
     node: OnController[TakesHeartbeats], request: BrokerHeartbeatRequest, context: Context
 ) -> Reply[BrokerHeartbeatResponse]:
     controller, connection = node.controller, cast(Connection, context.connection)
-    connection.on_closed = partial(
-        controller.broker_connection_closed, BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch), connection
-    )
+    broker_id, broker_epoch = BrokerId(request.broker_id), BrokerEpoch(request.broker_epoch)
+    connection.when_closed(partial(controller.broker_connection_closed, broker_id, broker_epoch, connection))
     answer = controller.submit(
         lambda: heartbeat(
             controller.image, controller.static, controller.sessions, request, controller.env.now_ms(), connection

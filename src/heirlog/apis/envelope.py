@@ -69,9 +69,8 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Reply[Enve
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not isinstance(answer, Pending):
         return seal(header, answer, offset)
-    sealed: Pending[EnvelopeResponse] = Pending()
+    sealed: Pending[EnvelopeResponse] = Pending(answer.abandon)
     answer.then(lambda response: sealed.complete(seal(header, response, offset)))
-    sealed.on_abandon = answer.abandon
     return sealed
 
 

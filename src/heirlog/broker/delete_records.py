@@ -17,10 +17,12 @@ Source: KIP-107.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 from heirlog.broker.followers import RegisteredBrokers
 from heirlog.broker.partition import Partition, ReplicaRole
+from heirlog.broker.purgatory import Purgatory
 from heirlog.broker.replica_manager import ReplicaManager
 from heirlog.metadata.topic_name import INTERNAL_TOPICS
 from heirlog.pending import Pending
@@ -39,9 +41,14 @@ class _LowWatermarkWait:
 
     __slots__ = ("_left", "_registered_brokers", "_response", "number", "pending")
 
-    def __init__(self, registered_brokers: RegisteredBrokers, response: DeleteRecordsResponse) -> None:
+    def __init__(
+        self,
+        registered_brokers: RegisteredBrokers,
+        response: DeleteRecordsResponse,
+        waits: Purgatory[PartitionKey],
+    ) -> None:
         self.number = -1
-        self.pending: Pending[DeleteRecordsResponse] = Pending()
+        self.pending: Pending[DeleteRecordsResponse] = Pending(partial(waits.remove, self))
         self._registered_brokers = registered_brokers
         self._response = response
         self._left: dict[PartitionKey, list[tuple[Partition, int, _Answer]]] = {}
@@ -87,7 +94,8 @@ class DeleteRecordsHandler:
     def delete_records(self, request: DeleteRecordsRequest) -> Any:
         """A response, or `Pending` while followers have older records."""
         response = DeleteRecordsResponse()
-        wait = _LowWatermarkWait(self._registered_brokers, response)
+        waits = self._replicas.delayed.delete_records
+        wait = _LowWatermarkWait(self._registered_brokers, response, waits)
         # a partition that is named twice is cut once, where the last of its items says, as on Apache Kafka
         cuts: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
         for topic in request.topics:
@@ -99,12 +107,10 @@ class DeleteRecordsHandler:
             response.topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=answers))
         if not wait.keys:
             return response
-        waits = self._replicas.delayed.delete_records
         if request.timeout_ms <= 0 or waits.is_full:
             wait.expired()
         else:
             waits.watch(wait, request.timeout_ms)
-            wait.pending.on_abandon = lambda: waits.remove(wait)
         return wait.pending
 
     def _answer(

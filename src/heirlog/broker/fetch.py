@@ -27,6 +27,7 @@ partitions that are not hot count as fetched as well: at the leader's end, now.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from heirlog.broker.fetch_session import (
@@ -391,7 +392,7 @@ class FetchHandler:
         waits, session = self.waits_of(fetch), fetch.session
         if waits.is_full:
             return self._answer(fetch)
-        pending: Pending[Any] = Pending()
+        pending: Pending[Any] = Pending(partial(self._abandoned, fetch))
         fetch.pending = pending
         if session is None:
             fetch.index_by_key()
@@ -400,7 +401,6 @@ class FetchHandler:
         for entry in fetch.entries:
             entry.data.records = b""
         waits.watch(fetch, fetch.request.max_wait_ms)
-        pending.on_abandon = lambda: self._abandoned(fetch)
         return pending
 
     def _abandoned(self, fetch: _Fetch) -> None:

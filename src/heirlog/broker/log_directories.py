@@ -21,7 +21,6 @@ Source: KIP-112, KIP-858.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 
 from heirlog.env import Env
 from heirlog.metadata.config_def import StaticConfig
@@ -51,8 +50,6 @@ class LogDirectories:
         self._broker_id = broker_id
         self._on_failed = on_failed
         self._offline: list[LogDirectory] = []
-        for directory in directories:
-            directory.on_failure = partial(self.failed, directory)
 
     @property
     def online(self) -> list[LogDirectory]:

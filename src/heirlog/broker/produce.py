@@ -273,7 +273,7 @@ class ProduceHandler:
         look_first: bool,
     ) -> Any:
         """`look_first`: an error of another partition may have taken the disk of these along, before anybody waited."""
-        pending: Pending[Any] = Pending()
+        pending: Pending[Any] = Pending(lambda: self._waiting.remove(wait))
         wait = _ReplicationWait(self, response, context, pending)
         for partition, required_offset, answer in waits:
             wait.add(partition, required_offset, answer)
@@ -283,7 +283,6 @@ class ProduceHandler:
             wait.expired()
             return pending
         self._waiting.watch(wait, timeout_ms)
-        pending.on_abandon = lambda: self._waiting.remove(wait)
         return pending
 
     def finish(self, response: ProduceResponse, context: Context, pending: Pending[Any]) -> None:

@@ -70,15 +70,14 @@ class ProducerIdManager:
             return self._take()
         if len(self._waiting) >= WAITING_MAX:
             return _come_again()
-        pending: Pending[Any] = Pending()
-        self._waiting.append(pending)
-        cancel = self._env.call_later(self._timeout_ms, lambda: self._give_up(pending))
 
         def forget() -> None:
             cancel()
             self._waiting.remove(pending)
 
-        pending.on_abandon = forget
+        pending: Pending[Any] = Pending(forget)
+        self._waiting.append(pending)
+        cancel = self._env.call_later(self._timeout_ms, lambda: self._give_up(pending))
         self._ask()
         return pending
 

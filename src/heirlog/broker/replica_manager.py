@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from heirlog.broker.alter_partition_sender import AlterPartitionSender
 from heirlog.broker.assignments_manager import AssignmentsManager
@@ -268,7 +267,6 @@ class ReplicaManager:
         # one mapping under both names
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
-        log.on_start_moved = partial(self.delayed.partition_listeners.mark, key)
         return partition
 
     def _take_over_logs(self) -> None:
@@ -408,7 +406,7 @@ class ReplicaManager:
         return self._directory_of.get(partition.key)
 
     def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
-        """By `flush.messages` or `flush.ms`. What fails later is told by `LogDirectory.on_failure`."""
+        """By `flush.messages` or `flush.ms`. What fails later is reported to the `LogDirectoryListener`."""
         if not partition.log.needs_flush(wall_ms):
             return
 
@@ -426,6 +424,9 @@ class ReplicaManager:
         directory = self._directory_of.get(partition.key)
         if directory is not None:
             self.directories.failed(directory, error)
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        self.delayed.partition_listeners.mark(key)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         lost = []

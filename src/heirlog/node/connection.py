@@ -135,10 +135,10 @@ class ClientConnection:
         "_cost",
         "_meter",
         "_node",
+        "_on_closed",
         "_paused",
         "_queue",
         "listener",
-        "on_closed",
         "principal",
         "transport",
     )
@@ -155,12 +155,15 @@ class ClientConnection:
         self._closed = False
         self.principal = ANONYMOUS
         """Set by a body whose client has proved who it is."""
-        self.on_closed: Callable[[], None] | None = None
-        """Set by a handler that must know (a broker's heartbeats: "broker session")."""
+        self._on_closed: Callable[[], None] | None = None
 
     @property
     def paused(self) -> bool:
         return self._paused
+
+    def when_closed(self, fn: Callable[[], None]) -> None:
+        """Call `fn` once the connection is gone (a broker's heartbeats: "broker session"). The last `fn` counts."""
+        self._on_closed = fn
 
     def received_frame(self, frame: memoryview) -> None:
         """One frame without its length prefix; owned by the receiver. Undecodable: answered or closed."""
@@ -309,6 +312,6 @@ class ClientConnection:
             slot = self._dequeue()
             if slot.pending is not None and not slot.ready:
                 slot.pending.abandon()
-        if self.on_closed is not None:
-            self.on_closed()
+        if self._on_closed is not None:
+            self._on_closed()
         self._node.disconnected(self)

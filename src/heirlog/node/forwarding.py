@@ -146,8 +146,7 @@ class _Forwarding(Generic[R]):
         self._refusal = refusal
         self._backoff_ms = FIRST_BACKOFF_MS
         self.deadline_ms = 0
-        self.pending: Pending[R] = Pending()
-        self.pending.on_abandon = self._abandoned
+        self.pending: Pending[R] = Pending(self._abandoned)
 
     def attempt(self) -> None:
         self._cancel_retry = None

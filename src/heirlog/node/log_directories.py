@@ -15,7 +15,7 @@ from heirlog.metadata.config_def import StaticConfig
 from heirlog.protocol.types import Uuid, uuid_text
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import MetaProperties, read_meta_properties
-from heirlog.storage.log_directory import LogDirectory
+from heirlog.storage.log_directory import LogDirectory, LogDirectoryListener
 
 
 def metadata_identity(env: Env, config: StaticConfig, unusable: Mapping[str, str]) -> MetaProperties:
@@ -33,7 +33,7 @@ def metadata_identity(env: Env, config: StaticConfig, unusable: Mapping[str, str
 
 
 def open_directories(
-    env: Env, config: StaticConfig, cluster_id: str, unusable: Mapping[str, str]
+    env: Env, config: StaticConfig, cluster_id: str, unusable: Mapping[str, str], listener: LogDirectoryListener
 ) -> list[LogDirectory]:
     """Those that can be used, in the order of `log.dirs`. Raises StorageFormatError, OSError.
 
@@ -45,7 +45,9 @@ def open_directories(
         try:
             if path in unusable:
                 raise OSError(unusable[path])
-            directory = LogDirectory.open(env.files, path, cluster_id=cluster_id, node_id=config.node_id)
+            directory = LogDirectory.open(
+                env.files, path, cluster_id=cluster_id, node_id=config.node_id, listener=listener
+            )
         except ForeignDirectory:
             raise
         except (StorageFormatError, OSError) as error:

@@ -42,7 +42,7 @@ from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader
 from heirlog.protocol.messages import ApiVersionsResponse
 from heirlog.protocol.primitives import Message
-from heirlog.protocol.types import METADATA_TOPIC, Endpoint, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
@@ -242,7 +242,7 @@ class Node:
         try:
             identity = metadata_identity(self.env, config, self._unusable)
             self.cluster_id = identity.cluster_id
-            self._directories = open_directories(self.env, config, self.cluster_id, self._unusable)
+            self._directories = open_directories(self.env, config, self.cluster_id, self._unusable, self)
             bootstrap = read_bootstrap_records(self.env.files, config.metadata_log_dir)
         except (StorageFormatError, InvalidSnapshot, OSError) as error:
             self.env.stop(1, str(error))
@@ -263,6 +263,7 @@ class Node:
                 max_retention_bytes=config["metadata.max.retention.bytes"],
             ),
             older_metadata=OlderMetadata(self._refuse_older_metadata, self._accepts_older_metadata),
+            on_replica_knows=self.every_broker.fetched if config.is_controller else None,
         )
         # each role's modules are imported only where the role is: a tenth of the time that a start takes
         if config.is_controller:
@@ -275,7 +276,6 @@ class Node:
                 cluster_id=self.cluster_id,
                 bootstrap=bootstrap,
             )
-            self._quorum.on_replica_knows = self.every_broker.fetched
         if config.is_broker:
             from heirlog.broker.broker import Broker
 
@@ -351,6 +351,14 @@ class Node:
         transport = connection.transport
         self.log_limited("warning", "frame-refused", listener=transport.listener, peer=transport.peer_host, why=reason)
 
+    def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        if self._broker is not None:
+            self._broker.replicas.directories.failed(directory, error)
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        if self._broker is not None:
+            self._broker.replicas.log_start_moved(key)
+
     def read_failed(self, path: str, error: OSError) -> None:
         """A file could not be read while an answer that names a region of it was sent."""
         if path.startswith(f"{self.config.metadata_log_dir}/{METADATA_TOPIC}-"):
@@ -392,18 +400,24 @@ class Node:
 
     def _hold(self, route: ApiRoute, request: Any, context: Context, waiting: list[Callable[[], None]]) -> Pending[Any]:
         """Answer once this node has the metadata that it takes."""
-        held: Pending[Any] = Pending()
+        under_way: Pending[Any] | None = None
+
+        def abandoned() -> None:
+            if under_way is not None:
+                under_way.abandon()
 
         def go_on() -> None:
+            nonlocal under_way
             if held.done:
                 return
             answer = self.serve(route, request, context)
             if isinstance(answer, Pending):
-                held.on_abandon = answer.abandon
+                under_way = answer
                 answer.then(held.complete)
             else:
                 held.complete(answer)
 
+        held: Pending[Any] = Pending(abandoned)
         connection = context.connection
         assert isinstance(connection, ClientConnection), "requests come on connections"
         # as a request's own handler: what it cannot digest ends its connection, not the start of the broker

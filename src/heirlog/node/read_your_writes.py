@@ -52,12 +52,17 @@ class MetadataPropagation:
         behind = {b.id for b in self._image().brokers.values() if not b.fenced and b.id != self._node_id}
         if not behind or len(self._waits) >= WAITS_MAX:
             return answer
-        wait = _Wait(end_offset, behind)
+
+        def abandoned() -> None:
+            self._forget(wait)
+            if isinstance(answer, Pending):
+                answer.abandon()
+
+        wait = _Wait(end_offset, behind, abandoned)
         self._waits.add(wait)
         for broker_id in behind:
             self._queues.setdefault(broker_id, OrderedDict())[wait] = None
         if isinstance(answer, Pending):
-            wait.answer.on_abandon = partial(self._abandoned, wait, answer)
             answer.then(partial(self._committed, wait))
         else:
             self._committed(wait, answer)
@@ -94,10 +99,6 @@ class MetadataPropagation:
     def _over(self, wait: _Wait) -> None:
         if self._forget(wait):
             wait.answer.complete(wait.response)
-
-    def _abandoned(self, wait: _Wait, answer: Pending[Any]) -> None:
-        self._forget(wait)
-        answer.abandon()
 
     def _forget(self, wait: _Wait) -> bool:
         """False: it was over already."""
@@ -151,10 +152,10 @@ class LocalImageWaits:
 class _Wait:
     __slots__ = ("answer", "behind", "cancel", "end_offset", "response")
 
-    def __init__(self, end_offset: int, behind: set[Any]) -> None:
+    def __init__(self, end_offset: int, behind: set[Any], on_abandon: Callable[[], None] | None = None) -> None:
         self.end_offset = end_offset
         self.behind = behind
-        self.answer: Pending[Any] = Pending()
+        self.answer: Pending[Any] = Pending(on_abandon)
         self.response: Any = None
         self.cancel: Cancel | None = None
 

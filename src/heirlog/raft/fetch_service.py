@@ -168,10 +168,9 @@ class FetchService:
             older = next(iter(self._waits.values()))
         if older is not None:
             self._release(older)
-        pending: Pending[FetchResponse] = Pending()
+        pending: Pending[FetchResponse] = Pending(lambda: self._forget(wait))
         cancel = self._env.call_later(max_wait_ms, lambda: self._release(wait))
         wait = _Wait(key, position, max_bytes, known, pending, cancel)
-        pending.on_abandon = lambda: self._forget(wait)
         self._waits[key] = wait
         return pending
 

@@ -13,7 +13,7 @@ path that keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from heirlog.env import Buffer, Env, File, Files, Region
@@ -29,6 +29,7 @@ from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, Snapshot
 from heirlog.storage.atomic import OnDurable, replace_file
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
+from heirlog.storage.log_files import LogListener
 
 SNAPSHOTS_KEPT = 2
 """The newest one may be what a follower downloads right now while the next is written."""
@@ -83,6 +84,7 @@ class MetadataLog:
     snapshots: list[SnapshotId]
     """Oldest first, the bootstrap one included."""
     _committed: CommittedOffsetFile
+    _on_failure: Callable[[OSError], None]
     voters: tuple[Voter, ...] = ()
     """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
     _snapshot_voters: tuple[Voter, ...] = ()
@@ -171,8 +173,7 @@ class MetadataLog:
 
     def read_failed(self, error: OSError) -> None:
         """A request could not be answered from the disk: tell whoever owns the log, as of a failed flush."""
-        if self.log.on_failure is not None:
-            self.log.on_failure(error)
+        self._on_failure(error)
 
     def read_bytes(self, offset: int, max_bytes: int, upto_offset: int) -> bytes:
         return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
@@ -276,8 +277,13 @@ class MetadataLog:
         self._committed.close()
 
 
-def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog:
-    """Create or recover the log in `directory`. Raises OSError, StorageFormatError or MetadataLogLost."""
+def open_log(
+    env: Env, directory: str, config: MetadataLogConfig, on_failure: Callable[[OSError], None] = lambda error: None
+) -> MetadataLog:
+    """Create or recover the log in `directory`. Raises OSError, StorageFormatError or MetadataLogLost.
+
+    on_failure: called when the disk has failed in the background, or for a reader.
+    """
     files = env.files
     files.mkdirs(directory)
     _remove_leftovers(files, directory)
@@ -295,6 +301,7 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
         recovery_point=base,
         log_start_offset=0,
         wall_ms=env.wall_ms(),
+        listener=LogListener(on_failure=on_failure),
     )
     if log.cut_bytes:
         env.log("error", "metadata-log-cut-by-recovery", end_offset=log.log_end_offset, bytes=log.cut_bytes)
@@ -310,7 +317,9 @@ def open_log(env: Env, directory: str, config: MetadataLogConfig) -> MetadataLog
             "or, if it is the only controller, move it away and run `heirlog recover controller "
             "--config <server.properties> --from <broker-log-dir>`"
         )
-    opened = MetadataLog(env, directory, log, config, loaded, snapshots, CommittedOffsetFile(env, directory))
+    opened = MetadataLog(
+        env, directory, log, config, loaded, snapshots, CommittedOffsetFile(env, directory), on_failure
+    )
     opened._snapshot_voters = loaded.voters if loaded else ()
     opened.scan_voters()
     return opened

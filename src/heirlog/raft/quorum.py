@@ -87,6 +87,7 @@ class Quorum:
         bootstrap_endpoints: Sequence[Endpoint] = (),
         config: MetadataLogConfig | None = None,
         older_metadata: OlderMetadata | None = None,
+        on_replica_knows: Callable[[int, int], None] | None = None,
     ) -> None:
         """
         directory: metadata.log.dir (the quorum's own directory lies inside); directory_id: the id of that log dir.
@@ -95,6 +96,8 @@ class Quorum:
             empty log, would otherwise found another one.
         is_voter: this node has the controller role. It leads only if the voters name its id and directory id.
         bootstrap_endpoints: where an observer asks for the leader, besides the voters' endpoints.
+        on_replica_knows: called for each fetch that is served, with the replica's id and the high watermark that it
+            has applied.
         """
         self._env = env
         self._node_id = node_id
@@ -113,8 +116,7 @@ class Quorum:
         self._role: LeaderState | Observer | None = None
         self._on_ready: Callable[[], None] | None = None
         self._stopped = False
-        self.on_replica_knows: Callable[[int, int], None] | None = None
-        """Called for each fetch that is served: the replica's id, and the high watermark that it has applied."""
+        self._on_replica_knows = on_replica_knows
 
     # what others may know
 
@@ -188,7 +190,7 @@ class Quorum:
 
     def _open(self) -> None:
         try:
-            log = open_log(self._env, self._directory, self._config)
+            log = open_log(self._env, self._directory, self._config, self._log_failed)
             state = QuorumStateFile(self._env.files, self._directory)
         except OSError as error:
             self._fatal(
@@ -200,7 +202,6 @@ class Quorum:
             self._fatal(f"the metadata log in {self._directory} cannot be opened: {error}")
             return
         self._log, self._state = log, state
-        log.log.on_failure = lambda error: self._fatal(f"the metadata log in {self._directory} failed: {error}")
         replay = self._replay = Replay(self._env, log, self._listeners, self._fatal)
         if log.loaded is not None:
             loaded, log.loaded = log.loaded, None
@@ -230,7 +231,6 @@ class Quorum:
         if log is None:
             self._env.call_later(0, lambda: flushed(None))
         else:
-            log.log.on_failure = None
             log.finish(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
@@ -353,6 +353,9 @@ class Quorum:
         if self._replay is not None:
             self._replay.close()
 
+    def _log_failed(self, error: OSError) -> None:
+        self._fatal(f"the metadata log in {self._directory} failed: {error}")
+
     def _fatal(self, reason: str) -> None:
         if self._stopped:
             return
@@ -401,10 +404,10 @@ class Quorum:
             return refused
         asked = answers.metadata_partition(request)
         assert asked is not None and isinstance(self._role, LeaderState), "refusal lets nothing else pass"
-        if self.on_replica_knows is not None:
+        if self._on_replica_knows is not None:
             known = asked.high_watermark
             replica_id = request.replica_state.replica_id
-            self.on_replica_knows(
+            self._on_replica_knows(
                 replica_id if replica_id >= 0 else request.replica_id,
                 asked.fetch_offset if known == answers.HIGH_WATERMARK_NOT_SENT else known,
             )

@@ -91,7 +91,7 @@ class _Seen(NamedTuple):
 
 
 class Checker:
-    """Set `world.observer = checker.observe`."""
+    """Append `checker.observe` to `world.event_listeners` once the cluster is formatted."""
 
     def __init__(self, cluster: SimCluster, history: History) -> None:
         self.cluster = cluster
@@ -111,10 +111,10 @@ class Checker:
         """Which was seen last."""
         self.suspended = False
         """Controllers with older metadata run. What they say is nobody's truth; only disks are judged."""
-        self.world.on_log = self._on_log
-        self.world.on_rmdir = self.disk_checker.directory_removed
-        cluster.on_start = self.disk_checker.started
-        cluster.network.on_answer = ProduceChecker(self.oracle).answered
+        self.world.log_listeners.append(self._on_log)
+        self.world.rmdir_listeners.append(self.disk_checker.directory_removed)
+        cluster.start_listeners.append(self.disk_checker.started)
+        cluster.network.answer_listeners.append(ProduceChecker(self.oracle).answered)
 
     @property
     def losses(self) -> list[KnownLoss]:

@@ -102,7 +102,7 @@ class SimCluster:
         self.world = world
         self.network = Network(world, wire=wire)
         self.machines = Machines(world, self.network)
-        self.on_start: Callable[[Machine, Process], None] | None = None
+        self.start_listeners: list[Callable[[Machine, Process], None]] = []
         """Called when a new incarnation has been begun and nothing of it has run yet."""
         self.faults: list[str] = []
         """What was done to it, with the time: the report prints it."""
@@ -220,8 +220,8 @@ class SimCluster:
         machine.node = node
         machine.stopping = False
         machine.process = self.machines.launch(env, node, node.listeners, node.connected)
-        if self.on_start is not None:
-            self.on_start(machine, machine.process)
+        for listener in self.start_listeners:
+            listener(machine, machine.process)
 
     def run_client(self, name: str, make: Callable[[SimEnv], C]) -> C:
         """A client on a machine of its own."""

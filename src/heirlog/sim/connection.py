@@ -47,7 +47,7 @@ class Carrier(Protocol):
     """What a connection needs of the network: `heirlog.sim.network.Network`."""
 
     world: World
-    on_answer: Callable[[Process, Any, Any], None] | None
+    answer_listeners: list[Callable[[Process, Any, Any], None]]
 
     def host_of(self, endpoint: Endpoint) -> str: ...
 
@@ -240,9 +240,10 @@ class SimConnection:
     def send(self, header: RequestHeader, response: Any) -> None:
         if not self.server_open:
             return
-        watched, call = self._network.on_answer, self.calls.get(header.correlation_id)
-        if watched is not None and call is not None and self.server is not None:
-            watched(self.server, call.request, response)
+        call = self.calls.get(header.correlation_id)
+        if call is not None and self.server is not None:
+            for listener in self._network.answer_listeners:
+                listener(self.server, call.request, response)
         try:
             hand_over = self._network.hand_over_response(header, response)
         except OSError as error:

@@ -474,9 +474,8 @@ class SimFiles:
 
     def rmdir(self, path: str) -> None:
         self._directory(path)
-        watched = self._disk.world.on_rmdir
-        if watched is not None:
-            watched(self._disk.host.name, path)
+        for listener in self._disk.world.rmdir_listeners:
+            listener(self._disk.host.name, path)
         directory, name = self._parent(path)
         directory.change((name, None))
 

@@ -49,7 +49,7 @@ class Network:
         """The latency of a link that no fault has touched: low to low + span."""
         self.sent: Counter[type] = Counter()
         """Requests, by their class."""
-        self.on_answer: Callable[[Process, Any, Any], None] | None = None
+        self.answer_listeners: list[Callable[[Process, Any, Any], None]] = []
         """Called as an answer leaves a process, with the request that the client still waits for."""
         self._links: dict[tuple[str, str], NetworkLink] = {}
         self._listening: dict[Endpoint, Listening] = {}

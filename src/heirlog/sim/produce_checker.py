@@ -28,7 +28,7 @@ SUCCESSES = (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 
 
 class ProduceChecker:
-    """Set `network.on_answer = produce_checker.answered`."""
+    """`answered` is a listener of `network.answer_listeners`."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._seen = oracle

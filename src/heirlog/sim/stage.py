@@ -111,7 +111,7 @@ class Stage:
     def begin(self) -> None:
         """Up to the moment at which clients produce and read."""
         self.cluster.format()
-        self.world.observer = self.checker.observe
+        self.world.event_listeners.append(self.checker.observe)
         self.cluster.start_all()
         self.wait("brokers are unfenced", self.all_unfenced, START_LIMIT_MS)
         self.backup = self.cluster.machines.back_up(self.cluster.controller.name)

@@ -143,10 +143,10 @@ class World:
         self.counters: Counter[str] = Counter()
         self.logs: deque[LogLine] = deque(maxlen=kept_logs)
         self.last_events: deque[tuple[int, str, str]] = deque(maxlen=kept_events)
-        self.observer: Callable[[Process | None], None] | None = None
+        self.event_listeners: list[Callable[[Process | None], None]] = []
         """Called after each event with the process that it belonged to: where invariants are checked."""
-        self.on_log: Callable[[LogLine], None] | None = None
-        self.on_rmdir: Callable[[str, str], None] | None = None
+        self.log_listeners: list[Callable[[LogLine], None]] = []
+        self.rmdir_listeners: list[Callable[[str, str], None]] = []
         """Called before a directory is removed with everything in it: the host's name, the path."""
         self._heap: list[tuple[int, int, Event]] = []
         self._sequence = 0
@@ -238,8 +238,8 @@ class World:
                 self.last_events.append((time_us, host.name, event.label))
                 fn()
                 self._trace(f"{time_us} {host.name} {event.label} {host.fingerprint:x}\n")
-            if self.observer is not None:
-                self.observer(process)
+            for listener in self.event_listeners:
+                listener(process)
             return True
         return False
 
@@ -278,8 +278,8 @@ class World:
         self.counters[f"log.{event}"] += 1
         line = LogLine(self.now_us, node, level, event, values)
         self.logs.append(line)
-        if self.on_log is not None:
-            self.on_log(line)
+        for listener in self.log_listeners:
+            listener(line)
 
     def _trace(self, line: str) -> None:
         self._unhashed.append(line)

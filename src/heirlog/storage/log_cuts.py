@@ -85,8 +85,7 @@ class CutLog(LogFiles):
             pending.target = min(pending.target, offset)
         if offset < self.recovery_point:
             self.recovery_point = offset
-            if self.on_truncated is not None:
-                self.on_truncated()
+            self._listener.on_truncated()
 
     def increment_log_start(self, offset: int) -> None:
         """Records below `offset` are no longer readable; their segments go with the next retention pass.
@@ -98,8 +97,8 @@ class CutLog(LogFiles):
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)
-            if self.on_start_moved is not None:
-                self.on_start_moved()
+            if (topic_id := self.topic_id) is not None:
+                self._listener.on_start_moved((topic_id, self.partition))
 
     def delete_old_segments(self, wall_ms: int, high_watermark: int) -> int:
         """Delete what retention.ms, retention.bytes or the log start offset no longer keep; how many segments.

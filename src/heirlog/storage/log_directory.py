@@ -22,10 +22,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from heirlog.env import Files
-from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, Uuid
+from heirlog.protocol.types import METADATA_TOPIC, BrokerEpoch, PartitionKey, Uuid
 from heirlog.storage.atomic import OnDurable
 from heirlog.storage.clean_shutdown import read_clean_shutdown, remove_clean_shutdown, write_clean_shutdown
 from heirlog.storage.config import LogConfig
@@ -33,6 +33,7 @@ from heirlog.storage.directory_checkpoints import DirectoryCheckpoints, TopicPar
 from heirlog.storage.errors import ForeignDirectory, StorageFormatError
 from heirlog.storage.identity import PartitionMetadataFile, read_meta_properties
 from heirlog.storage.log import Log
+from heirlog.storage.log_files import IGNORED, LogListener
 from heirlog.storage.open_files import OpenFileLimit
 from heirlog.storage.recovery import Slices
 
@@ -54,10 +55,25 @@ class Stray(NamedTuple):
     partition: int
 
 
+class LogDirectoryListener(Protocol):
+    def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        """Once: no log of it can be written any more."""
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        """The log start of a partition's log is another one now."""
+
+
 class LogDirectory:
     """Open with `LogDirectory.open`."""
 
-    def __init__(self, files: Files, path: str, directory_id: Uuid, clean_epoch: BrokerEpoch | None) -> None:
+    def __init__(
+        self,
+        files: Files,
+        path: str,
+        directory_id: Uuid,
+        clean_epoch: BrokerEpoch | None,
+        listener: LogDirectoryListener | None = None,
+    ) -> None:
         self.path = path
         self.directory_id = directory_id
         self.clean_broker_epoch = clean_epoch
@@ -67,7 +83,7 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self._checkpoints = DirectoryCheckpoints(files, path, self.logs, self._background_done)
         self.failure: OSError | None = None
-        self.on_failure: Callable[[OSError], None] | None = None
+        self._listener = listener
         self.missing: list[tuple[TopicPartition, int, int]] = []
         """After loading: logs that end below what the clean stop before had flushed, with both ends."""
         self.strays: list[Stray] = []
@@ -77,10 +93,23 @@ class LogDirectory:
         self._deleted: list[str] = []
         self._files = files
         self._open_files = OpenFileLimit()
+        self._log_listener = LogListener(
+            on_failure=self._failed,
+            on_truncated=self._checkpoints.write_recovery_points,
+            on_start_moved=IGNORED.on_start_moved if listener is None else listener.log_start_moved,
+        )
         self._loaded = False
 
     @classmethod
-    def open(cls, files: Files, path: str, *, cluster_id: str | None, node_id: int) -> LogDirectory:
+    def open(
+        cls,
+        files: Files,
+        path: str,
+        *,
+        cluster_id: str | None,
+        node_id: int,
+        listener: LogDirectoryListener | None = None,
+    ) -> LogDirectory:
         """Check whose directory it is (`cluster_id` None: not known yet) and read how it was left.
 
         Raises ForeignDirectory: nothing may be done with it. StorageFormatError (not formatted, damaged; it says what
@@ -103,7 +132,7 @@ class LogDirectory:
                 f"directory and run `heirlog storage format --cluster-id {found.cluster_id} "
                 "--config <server.properties>`"
             )
-        return cls(files, path, found.directory_id, read_clean_shutdown(files, path))
+        return cls(files, path, found.directory_id, read_clean_shutdown(files, path), listener)
 
     @property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
@@ -198,6 +227,7 @@ class LogDirectory:
                 log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
                 open_files=self._open_files,
+                listener=self._log_listener,
             )
             if log.topic_id is None and recovery_point > 0:
                 # the id was durable before the recovery point rose: not a torn write, and the log has records
@@ -227,8 +257,6 @@ class LogDirectory:
         return not self.missing
 
     def _add(self, key: TopicPartition, log: Log) -> None:
-        log.on_failure = self._failed
-        log.on_truncated = self._checkpoints.write_recovery_points
         self.logs[key] = log
 
     # logs
@@ -251,6 +279,7 @@ class LogDirectory:
             log_start_offset=0,
             wall_ms=0,
             open_files=self._open_files,
+            listener=self._log_listener,
         )
         log.set_topic_id(topic_id)
         self._add(key, log)
@@ -360,6 +389,7 @@ class LogDirectory:
             log_start_offset=0,
             wall_ms=wall_ms,
             open_files=self._open_files,
+            listener=self._log_listener,
         )
         self._add((topic, stray.partition), log)
         return log
@@ -471,8 +501,8 @@ class LogDirectory:
     def _failed(self, error: OSError) -> None:
         if self.failure is None:
             self.failure = error
-            if self.on_failure is not None:
-                self.on_failure(error)
+            if self._listener is not None:
+                self._listener.log_directory_failed(self, error)
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:

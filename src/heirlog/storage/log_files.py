@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Self
+from dataclasses import dataclass
+from typing import Final, Self
 
 from heirlog.env import File, Files
 from heirlog.protocol.batch import NO_TIMESTAMP, InvalidBatch
-from heirlog.protocol.types import Uuid
+from heirlog.protocol.types import PartitionKey, Uuid
 from heirlog.storage.cleaning.swap import Swap
 from heirlog.storage.config import LogConfig
 from heirlog.storage.epochs import LeaderEpochCache
@@ -35,6 +36,21 @@ FLUSHES_AT_ONCE = 2
 """One that the disk works on and one that covers what was appended since."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogListener:
+    """Notified of what happens to a log beyond the call that changed it."""
+
+    on_failure: Callable[[OSError], None] = lambda error: None
+    """Once, when a flush in the background has failed."""
+    on_truncated: Callable[[], None] = lambda: None
+    """The recovery point went back: its checkpoint is to be written soon."""
+    on_start_moved: Callable[[PartitionKey], None] = lambda key: None
+    """`increment_log_start` has moved the log start."""
+
+
+IGNORED: Final = LogListener()
+
+
 class LogFiles:
     """What `Log` stands on: opened with `Log.open`."""
 
@@ -46,6 +62,7 @@ class LogFiles:
         partition: int,
         config: LogConfig,
         open_files: OpenFileLimit | None = None,
+        listener: LogListener = IGNORED,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -63,12 +80,7 @@ class LogFiles:
         self.epochs = LeaderEpochCache(files, dir_path, self._background_done, open_files)
         self.producers = ProducerStateManager()
         self.failure: OSError | None = None
-        self.on_start_moved: Callable[[], None] | None = None
-        """Told when `increment_log_start` has moved the log start."""
-        self.on_failure: Callable[[OSError], None] | None = None
-        """Told once when a flush in the background failed."""
-        self.on_truncated: Callable[[], None] | None = None
-        """Told when the recovery point went back: its checkpoint is to be written soon."""
+        self._listener = listener
         self.first_dirty_offset = 0
         """What lies below it the log cleaner has compacted."""
         self.cut_count = 0
@@ -102,6 +114,7 @@ class LogFiles:
         log_start_offset: int,
         wall_ms: int,
         open_files: OpenFileLimit | None = None,
+        listener: LogListener = IGNORED,
     ) -> Self:
         """Load the log of an existing directory, or begin one in it. open_files: those of all logs of a log directory.
 
@@ -120,6 +133,7 @@ class LogFiles:
                 log_start_offset=log_start_offset,
                 wall_ms=wall_ms,
                 open_files=open_files,
+                listener=listener,
             )
         )
 
@@ -137,14 +151,15 @@ class LogFiles:
         log_start_offset: int,
         wall_ms: int,
         open_files: OpenFileLimit | None = None,
+        listener: LogListener = IGNORED,
     ) -> Slices[Self]:
         """As `open`, with a pause after each slice of a long log."""
-        log = cls(files, dir_path, topic, partition, config, open_files)
+        log = cls(files, dir_path, topic, partition, config, open_files, listener)
         try:
             yield from log._load(clean, recovery_point, log_start_offset, wall_ms)
         except InvalidBatch:
             log.close()
-            log = cls(files, dir_path, topic, partition, config, open_files)
+            log = cls(files, dir_path, topic, partition, config, open_files, listener)
             yield from log._load(False, 0, log_start_offset, wall_ms)
         return log
 
@@ -307,8 +322,7 @@ class LogFiles:
     def _failed(self, error: OSError) -> None:
         if self.failure is None and not self._detached:
             self.failure = error
-            if self.on_failure is not None:
-                self.on_failure(error)
+            self._listener.on_failure(error)
 
     def finish(self, on_flushed: OnFlushed) -> None:
         """Before a clean stop: write indexes and the producer snapshot, then flush everything. Raises OSError."""

@@ -174,8 +174,7 @@ def changed(answer: Reply[R], change: Callable[[R], None]) -> Reply[R]:
     if not isinstance(answer, Pending):
         change(answer)
         return answer
-    later: Pending[R] = Pending()
-    later.on_abandon = answer.abandon
+    later: Pending[R] = Pending(answer.abandon)
 
     def answered(response: R) -> None:
         if not isinstance(response, Sign):

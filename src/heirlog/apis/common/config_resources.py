@@ -50,7 +50,7 @@ def answer_with(
     answer = ask(request_of(others))
     if len(others) == len(resources):
         return answer
-    merged: Pending[Any] = Pending()
+    merged: Pending[Any] = Pending(answer.abandon if isinstance(answer, Pending) else None)
 
     def answered(response: Any) -> None:
         answers = iter(response.responses)
@@ -59,7 +59,6 @@ def answer_with(
         merged.complete(response_class(responses=[each for each in found if each is not None]))
 
     if isinstance(answer, Pending):
-        merged.on_abandon = answer.abandon
         answer.then(answered)
     else:
         answered(answer)

@@ -169,7 +169,7 @@ class ControllerScenario:
 
     def ask(self, request: Any, version: int) -> Any:
         """The response, once what it waits for is committed."""
-        context = Context(version, "client", "host", "CONTROLLER", SimpleNamespace(on_closed=None))
+        context = Context(version, "client", "host", "CONTROLLER", SimpleNamespace(when_closed=lambda fn: None))
         given = ROUTES[Role.CONTROLLER][request.API_KEY].handle(self, request, context)
         if not isinstance(given, Pending):
             return given

@@ -14,7 +14,7 @@ from heirlog.env import SendFailure
 from heirlog.metadata.config_def import parse_static
 from heirlog.metadata.image import Image
 from heirlog.protocol.messages import BrokerHeartbeatResponse, BrokerRegistrationResponse
-from heirlog.protocol.types import Endpoint, Uuid
+from heirlog.protocol.types import Endpoint, PartitionKey, Uuid
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from heirlog.storage.identity import format_directory
 from heirlog.storage.log_directory import LogDirectory
@@ -64,13 +64,22 @@ class StartupScenario:
         return Broker(
             self.env,
             self._static,
-            [LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=BROKER_ID) for path in self.paths],
+            [
+                LogDirectory.open(self.env.files, path, cluster_id=CLUSTER_ID, node_id=BROKER_ID, listener=self)
+                for path in self.paths
+            ],
             lambda: CONTROLLER,
             lambda: image,
             cluster_id=CLUSTER_ID,
             on_caught_up=lambda: None,
             create_topics=lambda names: None,
         )
+
+    def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
+        self.broker.replicas.directories.failed(directory, error)
+
+    def log_start_moved(self, key: PartitionKey) -> None:
+        self.broker.replicas.log_start_moved(key)
 
     def _files(self) -> list[str]:
         paths = [f"{path}/{CLEAN_SHUTDOWN_FILE}" for path in self.paths]
