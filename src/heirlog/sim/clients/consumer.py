@@ -1,8 +1,8 @@
 """A consumer: reads every partition of its topics from the start, and asks for their ends.
 
-What is asked, and what an answer means, is the product's (`heirlog.client.fetching`, `heirlog.client.leaders`). What a
-reader does about a truncation is its own decision. This one goes back to where the leader's log and what was read part,
-reads again from there, and writes it down (`History.rewound`): what an election has given up is never skipped unseen.
+Where a request goes, and what an answer means, is the product's (`partition_reader` and `leaders` of `heirlog.client`).
+What a program does about a truncation is its own decision. This one goes back to where the leader's log and what was
+read part, reads again from there, and writes it down (`History.rewound`): it skips nothing that an election gave up.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from heirlog.client.call import Send
 from heirlog.client.errors import LogTruncated, OffsetOutOfRange
 from heirlog.client.fetching import Fetched, PartitionFetch
 from heirlog.client.offsets import LATEST, OffsetAt, TopicPartition
+from heirlog.client.partition_reader import PartitionReader
 from heirlog.protocol.batch import Record, decode_records, walk
-from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import ListOffsetsRequest
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
@@ -41,6 +41,7 @@ class _Read:
     name: str
     """As histories name it."""
     fetch: PartitionFetch
+    reader: PartitionReader | None = None
     epochs: list[tuple[int, int]] = field(default_factory=list)
     """(leader epoch, first offset) of what was read below the position."""
 
@@ -92,15 +93,24 @@ class Consumer(Client):
     def _fetch(self, partition: TopicPartition) -> None:
         if self.stopped:
             return
-        try:
-            leader = self.cluster.view.leader(*partition)
-        except KafkaError:
+        if partition[0] not in self.cluster.view.topics:  # a broker that is behind answered last
             self.look_then(lambda: self._fetch(partition))
             return
         read = self._read_of(partition)
-        topic_id = self.cluster.view.topics[partition[0]].topic_id
-        send = Send(leader.endpoint, read.fetch.request(topic_id, leader.epoch), REQUEST_TIMEOUT_S)
-        self.driver.send(send, f"fetch-{partition[0]}-{partition[1]}", lambda got: self._fetched(partition, read, got))
+        reader = read.reader
+        if reader is None:
+            topic_id = self.cluster.view.topics[partition[0]].topic_id
+            reader = read.reader = PartitionReader(self.cluster, read.fetch, topic_id, REQUEST_TIMEOUT_S)
+        self.driver.run(
+            reader.next_send(),
+            lambda send: self._send(partition, read, reader, send),
+            lambda _: self._gave_up(partition, read),
+        )
+
+    def _gave_up(self, partition: TopicPartition, read: _Read) -> None:
+        """The reader had no leader for too long, or found another topic of this name."""
+        read.reader = None
+        self._later(lambda: self._fetch(partition))
 
     def _read_of(self, partition: TopicPartition) -> _Read:
         name = self.partition_name(*partition)
@@ -109,10 +119,20 @@ class Consumer(Client):
             found = self._reads[name] = _Read(name, _fetch_from(partition, 0, NO_EPOCH))
         return found
 
-    def _fetched(self, partition: TopicPartition, read: _Read, response: Any) -> None:
+    def _send(self, partition: TopicPartition, read: _Read, reader: PartitionReader, send: Send) -> None:
+        channel = f"fetch-{partition[0]}-{partition[1]}"
+        self.driver.send(send, channel, lambda got: self._fetched(partition, read, reader, got))
+
+    def _fetched(self, partition: TopicPartition, read: _Read, reader: PartitionReader, response: Any) -> None:
+        if isinstance(response, OSError):
+            reader.failed(response)
+            self._fetch(partition)
+            return
+        # this one has no end to reach: an answer without records is progress, too
+        reader.progress()
         position = read.fetch.position
         try:
-            got = ErrorCode.NETWORK_EXCEPTION if isinstance(response, OSError) else read.fetch.answered(response)
+            part = reader.answered(response)
         except LogTruncated as error:
             self._rewind(partition, read, error)
         except OffsetOutOfRange:
@@ -120,11 +140,8 @@ class Consumer(Client):
             read.epochs.clear()
             self._go_to(partition, read, 0)
         else:
-            if isinstance(got, ErrorCode):
-                self.look_then(lambda: self._fetch(partition))
-                return
-            if got is not None:
-                self._take(read, position, got)
+            if part is not None:
+                self._take(read, position, part)
         self.env.call_later(self.interval_ms, lambda: self._fetch(partition))
 
     def _take(self, read: _Read, position: int, part: Fetched) -> None:
@@ -155,6 +172,7 @@ class Consumer(Client):
         before = read.fetch.position
         last_epoch = read.epochs[-1][0] if read.epochs else NO_EPOCH
         read.fetch = _fetch_from(partition, min(position, before), last_epoch)
+        read.reader = None
         if position < before:
             self.history.rewound.append(Rewound(read.name, self.name, before, position))
 
