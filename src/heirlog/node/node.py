@@ -367,6 +367,12 @@ class Node:
             self._broker.replicas.directories.file_failed(path, error)
 
     def handle(self, listener: ListenerRoutes, header: RequestHeader, request: Any, context: Context) -> Reply[Any]:
+        """The reply of the handler of this request's API.
+
+        `Any` is deliberate here. Which request and response belong together is decided by the number in a header, which
+        no type can know. Before this call the codec has made `request` of the class of that API. After it,
+        `Served[Q, R]` and `Api[Q, R]` of `apis` check that each handler takes Q and gives `Reply[R]`.
+        """
         route = listener.routes[header.api_key]
         if listener.role is Role.BROKER and not self._serves_clients:
             # from an empty image clients would learn that their topics are gone
