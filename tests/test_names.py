@@ -41,7 +41,6 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Controller": ({"apis/describe_cluster", "apis/incremental_alter_configs", "controller/controller"}, LOCAL_PORT),
     "Files": ({"env", "spark/pipeline/spec"}, ABOVE_THE_HOUSE),
     "Finding": ({"cli/offline/findings", "sim/history"}, ABOVE_THE_HOUSE),
-    "Limit": ({"apis/common/api", "spark/options"}, ABOVE_THE_HOUSE),
     "Loss": ({"metadata/loss_report", "spark/loss"}, ABOVE_THE_HOUSE),
     "Node": (
         {

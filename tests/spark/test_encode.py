@@ -132,7 +132,10 @@ def test_a_null_list_of_headers_may_hide_elements() -> None:
         ({"value": pa.array([1])}, "column value is int64"),
         ({"value": pa.array([b""]), "key": pa.array([1.5])}, "column key is double"),
         ({"value": pa.array([b""]), "headers": pa.array(["x"])}, "column headers is string"),
-        ({"value": pa.array([b""]), "headers": pa.array([[{"key": None, "value": b""}]], HEADERS)}, "without a key"),
+        (
+            {"value": pa.array([b""]), "headers": pa.array([[{"key": None, "value": b""}]], HEADERS)},
+            "header has no key",
+        ),
     ],
 )
 def test_what_no_record_can_hold_is_refused_with_a_reason(columns: dict[str, Any], why: str) -> None:

@@ -83,7 +83,7 @@ class OnDataLoss(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class OffsetRangeLimit:
     """Where a read begins or ends.
 
     offset: EARLIEST or LATEST for all partitions. offsets: by partition, either may be among them; `default` for the
@@ -111,8 +111,8 @@ class Options:
     topics: tuple[str, ...] | None
     pattern: str | None
     assigned: tuple[TopicPartition, ...] | None
-    starting: Limit
-    ending: Limit
+    starting: OffsetRangeLimit
+    ending: OffsetRangeLimit
     max_offsets: int | None
     min_offsets: int | None
     max_trigger_delay_ms: int
@@ -306,7 +306,7 @@ def _assigned(value: str) -> tuple[TopicPartition, ...]:
     return tuple(sorted(pairs))
 
 
-def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
+def _limit(options: Mapping[str, str], side: str, offset: int) -> OffsetRangeLimit:
     """side: "starting" or "ending". The more precise option wins, as in Spark."""
     latest_if_none = True
     if side == "starting":
@@ -317,24 +317,24 @@ def _limit(options: Mapping[str, str], side: str, offset: int) -> Limit:
     name = f"{side}Timestamp"
     if name.lower() in options:
         timestamp_ms = _whole(name, options[name.lower()].strip(), EARLIEST, LARGEST)
-        return Limit(timestamp_ms=timestamp_ms, latest_if_none=latest_if_none)
+        return OffsetRangeLimit(timestamp_ms=timestamp_ms, latest_if_none=latest_if_none)
     name = f"{side}OffsetsByTimestamp"
     if name.lower() in options:
         timestamps = partition_numbers(name, options[name.lower()])
         for partition, timestamp_ms in timestamps.items():
             if timestamp_ms < EARLIEST:
                 raise OptionError(f"{name}: {timestamp_ms} for {partition[0]}-{partition[1]} is not a timestamp in ms")
-        return Limit(timestamps=timestamps, latest_if_none=latest_if_none)
+        return OffsetRangeLimit(timestamps=timestamps, latest_if_none=latest_if_none)
     name = f"{side}Offsets"
     default = _default(options, f"{name}Default")
     if name.lower() not in options:
         # no JSON names no partition
-        return Limit(offset=offset if default is None else default)
+        return OffsetRangeLimit(offset=offset if default is None else default)
     value = options[name.lower()].strip()
     if value.lower() in _NAMED_OFFSETS:
-        return Limit(offset=_NAMED_OFFSETS[value.lower()])
+        return OffsetRangeLimit(offset=_NAMED_OFFSETS[value.lower()])
     offsets = partition_offsets(name, value)
-    return Limit(offsets=offsets, default=default, text=value)
+    return OffsetRangeLimit(offsets=offsets, default=default, text=value)
 
 
 _NAMED_OFFSETS = {"earliest": EARLIEST, "latest": LATEST}
@@ -349,7 +349,7 @@ def _default(options: Mapping[str, str], name: str) -> int | None:
     return _NAMED_OFFSETS[value.strip().lower()]
 
 
-def _refuse_for_batch(limit: Limit, side: str, offset: int, word: str) -> None:
+def _refuse_for_batch(limit: OffsetRangeLimit, side: str, offset: int, word: str) -> None:
     if limit.offset == offset:
         raise OptionError(f"{side} offset can't be {word} for batch queries")
     if limit.default == offset:

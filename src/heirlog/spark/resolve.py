@@ -12,7 +12,7 @@ from heirlog.blocking import READ_UNCOMMITTED, AuthenticationFailed, Client, Off
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.spark import clients, patterns
 from heirlog.spark.offsets import names
-from heirlog.spark.options import EARLIEST, LATEST, Limit, Options, TopicPartition
+from heirlog.spark.options import EARLIEST, LATEST, OffsetRangeLimit, Options, TopicPartition
 
 T = TypeVar("T")
 _log = logging.getLogger("heirlog.spark")
@@ -92,7 +92,7 @@ def _found(client: Client, names: Sequence[str], tolerated: Collection[str]) -> 
 
 
 def resolved(
-    client: Client, limit: Limit, side: str, partitions: Iterable[TopicPartition], isolation: int
+    client: Client, limit: OffsetRangeLimit, side: str, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, int]:
     """An offset for each partition. side: "starting" or "ending", for messages. Raises NoOffset, KafkaError."""
     partitions = list(partitions)
@@ -130,7 +130,7 @@ def listed(
 
 
 def _at_times(
-    client: Client, times: Mapping[TopicPartition, int], limit: Limit, side: str, isolation: int
+    client: Client, times: Mapping[TopicPartition, int], limit: OffsetRangeLimit, side: str, isolation: int
 ) -> dict[TopicPartition, int]:
     found = client.list_offsets(dict(times), isolation=isolation) if times else {}
     offsets = {partition: found[partition].offset for partition in times}

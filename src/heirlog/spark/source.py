@@ -37,7 +37,7 @@ from heirlog.spark.now import Now
 from heirlog.spark.offsets import StreamOffset, stream_offset
 from heirlog.spark.options import (
     LATEST,
-    Limit,
+    OffsetRangeLimit,
     OptionError,
     Options,
     TopicPartition,
@@ -186,7 +186,7 @@ def planned(client: Client, options: Options) -> list[Range]:
     ]
 
 
-def _remembered(limit: Limit) -> StreamOffset:
+def _remembered(limit: OffsetRangeLimit) -> StreamOffset:
     """The offsets that are named as numbers, with what a stream noted beside them if they are a stream's."""
     named = {partition: offset for partition, offset in (limit.offsets or {}).items() if offset >= 0}
     noted = stream_offset(json.loads(limit.text or "{}"))
