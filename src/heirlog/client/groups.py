@@ -158,7 +158,7 @@ class GroupMember:
         )
 
     def leave(self) -> LeaveGroupRequest:
-        """For the coordinator. From now on this is nobody's place: the next request joins as a new member."""
+        """For the coordinator. The member gives up its place: the next request joins as a new member."""
         member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id, group_instance_id=self._instance_id)
         request = LeaveGroupRequest(group_id=self.group, members=[member])
         self._rejoin(forget=True)

@@ -220,10 +220,6 @@ class Outbox:
             lane.sent -= 1
         self._remove(lane, batch)
 
-    def put_off(self, batch: Batch, until_s: float) -> None:
-        """`batch` could not be sent."""
-        self._lanes[batch.partition].not_before_s = until_s
-
     def expire(self, now_s: float, reason: Exception | None) -> None:
         """Fail if a batch has waited for too long."""
         for lane in self._busy.values():

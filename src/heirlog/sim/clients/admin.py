@@ -129,7 +129,7 @@ class TopicChurn(Admin):
         self._partitions = partitions
         self.made = 0
         self.settled = False
-        """Stopped, and the topic was there when it was asked for, which nobody deletes any more."""
+        """Stopped, and the topic existed when this client asked for it: no client deletes it any more."""
 
     def start(self) -> None:
         self._pause()

@@ -2,7 +2,7 @@
 
 Membership is the product's (`heirlog.client.groups`), so is what is asked of the coordinator, and when again. The
 members share out the partitions of one topic. They read nothing: each commit of an owner is one further than what
-it found or committed before, with a token that nobody else uses, so that every answer to OffsetFetch says which commit
+it found or committed before, with a token that no other commit has. So every answer to OffsetFetch says which commit
 it stems from. Now and then a member leaves and comes back as a new one.
 """
 
