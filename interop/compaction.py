@@ -69,15 +69,19 @@ class Table:
         self._write(topic, lines)
         alive = {key: value for key, value in last.items() if value is not None}
 
-        left = len(last) if tombstones_stay else len(alive)
-        eventually(lambda: self._records_after_a_roll(topic) == left, f"{topic}: one record of each key is left")
+        self._waits_for(topic, len(last) if tombstones_stay else len(alive))
         self._reads(topic, last if tombstones_stay else alive)
         leader = self._leader(topic)
         self._cluster.kill(leader)
         eventually(lambda: self._leader(topic) not in (leader, -1), f"{topic}: another leader")
+        # each replica compacts its own log
+        self._waits_for(topic, len(last) if tombstones_stay else len(alive))
         self._reads(topic, last if tombstones_stay else alive)
         self._cluster.start(leader)
         self._cluster.wait_until_ready()
+
+    def _waits_for(self, topic: str, records: int) -> None:
+        eventually(lambda: self._records_after_a_roll(topic) == records, f"{topic}: one record of each key is left")
 
     def _reads(self, topic: str, expected: Mapping[str, str | None]) -> None:
         rows = self._read(topic)

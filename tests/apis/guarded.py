@@ -23,6 +23,7 @@ WAIT_MS = 30_000
 CONFIG = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS;User:admin",
+    "auto.create.topics.enable": "true",
     "min.insync.replicas": "1",
     "default.replication.factor": "1",
     "offsets.topic.replication.factor": "1",

@@ -37,6 +37,7 @@ START_LIMIT_MS = 30_000
 FRAMES_MAX = 40
 """Of one input: more say nothing that these do not."""
 CONFIG = {
+    "auto.create.topics.enable": "true",
     "min.insync.replicas": "1",
     "default.replication.factor": "1",
     "offsets.topic.replication.factor": "1",

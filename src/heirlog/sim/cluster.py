@@ -54,6 +54,7 @@ FAST: Mapping[str, str] = {
     "offsets.topic.segment.bytes": "8000",
     "log.cleaner.backoff.ms": "1500",
     "log.segment.delete.delay.ms": "300",
+    # producers ask for it, and a topic that a script deletes would come back with one replica
     "auto.create.topics.enable": "false",
 }
 
