@@ -109,6 +109,23 @@ def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp
     assert_ends_and_leaves_nothing(drill, tmp_path)
 
 
+def test_a_signal_that_the_system_gives_to_another_thread_ends_a_drill(tmp_path: Path) -> None:
+    program = (
+        "from heirlog.drill.stage import Stage; import signal, threading\n"
+        "def drill():\n"
+        "    print('begun', flush=True)\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "    threading.Event().wait()\n"
+        "Stage().play(drill)"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    drill = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert drill.stdout is not None and drill.stdout.readline() == "begun\n"
+    assert_ends_and_leaves_nothing(drill, tmp_path)
+
+
 @pytest.mark.parametrize("ending", ["return", "raise ValueError('it failed')"])
 def test_a_drill_that_ends_by_itself_leaves_nothing(ending: str, tmp_path: Path) -> None:
     program = (

@@ -44,6 +44,8 @@ ORPHANS_END_S = 20
 PATIENCE_S = 10.0
 """For killed processes to be gone: those that the kernel holds in a call take longer."""
 POLL_S = 0.01
+LOOK_S = 0.2
+"""How often the main thread looks for signals: one that the system gave to another thread does not wake it."""
 _SET_CHILD_SUBREAPER = 36
 """Of Linux's prctl: orphans below this process become its children instead of those of process 1."""
 
@@ -66,7 +68,8 @@ class Stage(Generic[T]):
                 self.folder.mkdir(mode=0o700)
                 _adopt_orphans()
                 threading.Thread(target=self._run, args=(drill,), name="drill", daemon=True).start()
-                self._ended.wait()
+                while not self._ended.wait(LOOK_S):
+                    pass
                 shutil.rmtree(self.folder, ignore_errors=True)
                 call_off(remover)
             except KeyboardInterrupt:
