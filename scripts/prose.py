@@ -1,7 +1,7 @@
 """Check the words that users read: `.venv/bin/python scripts/prose.py`, as part of `make lint`.
 
 It reads README.md and the other pages at the root, docs/, the help of every command, and the texts in src/ that are not
-docstrings: errors, log events and hints. It refuses phrases that slow a reader, cells of a table that should be prose,
+docstrings: errors, log events and hints. Of the packages in `PLAIN` it reads docstrings and comments too. It refuses phrases that slow a reader, cells of a table that should be prose,
 and codes that a page neither explains nor links. Exceptions are in `scripts/prose-allowed.txt`, each with its reason.
 codespell checks the spelling (`make lint`).
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ ALLOWED = ROOT / "scripts" / "prose-allowed.txt"
 CELL_LIMIT = 300
 GIVEN = ("docs/internals/design.md", "docs/internals/kafka-behaviour.md", "docs/internals/kraft-facts.md")
 """Copies of documents that the project was given; they are mended where they come from."""
+PLAIN = ("controller",)
+"""Packages of heirlog whose docstrings and comments are free of `PHRASES`."""
 
 PHRASES = {
     r"\b(is|are|was|were|be) told\b": "receives, is notified, gets the error",
@@ -103,6 +106,28 @@ def messages(module: Path, root: Path = ROOT) -> Iterator[Text]:
             yield Text(where, node.lineno, text)
 
 
+def docstrings_and_comments(module: Path, root: Path = ROOT) -> Iterator[Text]:
+    """Every docstring, and every block of comments on lines of their own as one text."""
+    where = str(module.relative_to(root))
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield Text(where, node.lineno, node.value.value)
+    block: list[tokenize.TokenInfo] = []
+    with module.open("rb") as source:
+        comments = [token for token in tokenize.tokenize(source.readline) if token.type == tokenize.COMMENT]
+    for comment in comments:
+        if block and (comment.start[0] - 1, comment.start[1]) != block[-1].start:
+            yield _joined(where, block)
+            block = []
+        block.append(comment)
+    if block:
+        yield _joined(where, block)
+
+
+def _joined(where: str, block: list[tokenize.TokenInfo]) -> Text:
+    return Text(where, block[0].start[0], "\n".join(comment.string.lstrip("# ") for comment in block))
+
+
 def _is_command(node: ast.FunctionDef) -> bool:
     calls = [decorator.func for decorator in node.decorator_list if isinstance(decorator, ast.Call)]
     return any(isinstance(call, ast.Attribute) and call.attr in ("command", "callback") for call in calls)
@@ -142,6 +167,10 @@ def findings() -> Iterator[Finding]:
     for module in sorted((ROOT / "src").rglob("*.py")):
         for text in messages(module):
             yield from phrases_in(text)
+    for package in PLAIN:
+        for module in sorted((ROOT / "src" / "heirlog" / package).rglob("*.py")):
+            for text in docstrings_and_comments(module):
+                yield from phrases_in(text)
 
 
 def allowed() -> dict[tuple[str, str], str]:

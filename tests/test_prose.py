@@ -78,6 +78,29 @@ def test_messages_and_the_help_of_commands_are_read_and_other_docstrings_are_not
     assert read == ["Start it, nobody knows why.", "X nobody leads"]
 
 
+def test_docstrings_and_comments_of_plain_packages_are_read(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        '"""Module of nobody."""\n'
+        "# a block that is\n"
+        "# told over two lines\n"
+        "name = 'nobody'  # beside code\n"
+        '"""Attribute."""\n'
+    )
+    texts = list(prose.docstrings_and_comments(module, tmp_path))
+    assert texts == [
+        ("module.py", 1, "Module of nobody."),
+        ("module.py", 5, "Attribute."),
+        ("module.py", 2, "a block that is\ntold over two lines"),
+        ("module.py", 4, "beside code"),
+    ]
+    assert [finding.line for text in texts for finding in prose.phrases_in(text)] == [1, 2, 4]
+
+
+def test_every_plain_package_exists() -> None:
+    assert [name for name in prose.PLAIN if not (prose.ROOT / "src" / "heirlog" / name).is_dir()] == []
+
+
 def test_an_exception_without_a_finding_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,10 @@
-"""CreateAcls and DeleteAcls: access control entries come and go as records, each under an id of its own.
+"""CreateAcls and DeleteAcls: each access control entry is created and deleted by a record, under an id of its own.
 
-Each creation stands or falls alone. One that exists already, or is given twice, succeeds and makes no second record.
-Each filter removes what it matches; an ACL that two filters match is reported by both and removed once. What a request
-removes, it removes as a whole.
+Each creation succeeds or fails independently of the others. An ACL that exists already, or comes twice in one request,
+succeeds and writes no second record. A filter deletes every ACL that it matches. An ACL that two filters match is in
+both results and is deleted once. All deletions of one request are applied together, or none of them.
 
-Nobody checks that the principal, the host or the resource exists. A request makes or removes at most 10,000.
+The principal, the host and the resource need not exist. One request creates or deletes at most 10,000 ACLs.
 
 Source: KIP-140, KIP-290, KIP-801.
 """
@@ -40,9 +40,9 @@ MatchingAcl = DeleteAclsResponse.DeleteAclsMatchingAcl
 
 
 def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> ControllerResult[CreateAclsResponse]:
-    """A record for each ACL that is new, and a result per creation, in their order."""
+    """Returns a record for each ACL that is new, and one result per creation, in the order of the request."""
     if any(_has_no_meaning(creation) for creation in request.creations):
-        # Kafka cannot even express it, and says so of every creation of the request
+        # Kafka cannot represent such an ACL, and every creation of the request gets this error
         return answer(_created_none(request, ErrorCode.UNKNOWN_SERVER_ERROR, None))
     existing = set(image.acls.by_id.values())
     records: list[AccessControlEntryRecord] = []
@@ -71,7 +71,7 @@ def _created_none(request: CreateAclsRequest, code: ErrorCode, sentence: str | N
 
 
 def _has_no_meaning(creation: CreateAclsRequest.AclCreation) -> bool:
-    """ANY and MATCH are words of filters."""
+    """ANY and MATCH are allowed in filters only."""
     return (
         creation.resource_type == ResourceType.ANY
         or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
@@ -114,7 +114,7 @@ def _new_id(image: Image, ids: set[Uuid], random: Random) -> Uuid:
 
 
 def delete_acls(image: Image, request: DeleteAclsRequest) -> ControllerResult[DeleteAclsResponse]:
-    """A record for each ACL that some filter matches, and a result per filter, in their order."""
+    """Returns a record for each ACL that a filter matches, and one result per filter, in the order of the request."""
     removed: dict[Uuid, None] = {}
     results = []
     for asked in request.filters:

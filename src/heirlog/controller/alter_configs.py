@@ -1,17 +1,18 @@
-"""AlterConfigs and IncrementalAlterConfigs: what a request asks for, as changes of single values.
+"""AlterConfigs and IncrementalAlterConfigs: both become changes of single configuration values.
 
-    incremental   SET | DELETE | APPEND, SUBTRACT (lists only; they begin at the stored value, else at Kafka's default).
-                  What the request does not name stays
-    AlterConfigs  the whole of what is stored for the resource: a value that the request does not name is deleted
+    incremental   SET | DELETE | APPEND, SUBTRACT (lists only; they start from the stored value, else Kafka's default).
+                  A value that the request does not name stays
+    AlterConfigs  the complete configuration of the resource: a stored value that the request does not name is deleted
 
-Each resource stands or falls alone; one that is named twice is refused, once. Values, names and the rules of
-`min.insync.replicas` are checked in `configs.py`, for both APIs alike, implicit deletions included.
+Each resource succeeds or fails independently of the others. A resource that is named twice is refused, with one result.
+`configs.py` checks values, names and the rules of `min.insync.replicas` for both APIs, implicit deletions included.
 
-A broker refuses more before it asks its controller (`check_keys`): a name that comes twice, and null for a value. Where
-a client asks the controller itself, the last of the values with one name counts, and null deletes.
+A broker refuses more before it forwards the request to the controller (`check_keys`): a duplicate name, and null as a
+value. If a client sends the request to the controller itself, the last value of a duplicate name wins, and null
+deletes.
 
-A request that repeats what is stored succeeds and writes nothing, or, of a broker or of all brokers, the same again. So
-a request that the forwarding broker sends twice does no harm.
+A request that repeats the stored values succeeds. For a topic it writes nothing; for one broker or for all brokers it
+writes the same values again. So it does no harm if the forwarding broker sends a request twice.
 
 Source: KIP-133, KIP-226, KIP-339.
 """
@@ -61,7 +62,7 @@ class AlterConfigOpType(IntEnum):
 def alter_configs(
     image: Image, static: StaticConfig, request: AlterConfigsRequest
 ) -> ControllerResult[AlterConfigsResponse]:
-    """Records and results of an AlterConfigs."""
+    """Records and results of an AlterConfigs request."""
     verdicts, records = _alter(image, static, request.resources, replacement)
     return _outcome(request, AlterConfigsResponse, verdicts, records)
 
@@ -69,7 +70,7 @@ def alter_configs(
 def incremental_alter_configs(
     image: Image, static: StaticConfig, request: IncrementalAlterConfigsRequest
 ) -> ControllerResult[IncrementalAlterConfigsResponse]:
-    """Records and results of an IncrementalAlterConfigs."""
+    """Records and results of an IncrementalAlterConfigs request."""
     verdicts, records = _alter(image, static, request.resources, increments)
     return _outcome(request, IncrementalAlterConfigsResponse, verdicts, records)
 
@@ -97,7 +98,7 @@ def _outcome(
 def _alter(
     image: Image, static: StaticConfig, resources: Sequence[Resource], changes_of: Callable[[Image, Resource], Changes]
 ) -> tuple[dict[tuple[int, str], KafkaError | None], list[Any]]:
-    """By type and name of each resource its refusal or None, and the records of all that were not refused."""
+    """The error of each resource (None: accepted) by its type and name, and the records of all accepted resources."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     verdicts: dict[tuple[int, str], KafkaError | None] = {}
     records: list[Any] = []
@@ -121,10 +122,10 @@ def _alter(
 
 
 def replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:
-    """What is to become of each value, None: nothing. Raises KafkaError."""
+    """The new value by name; None deletes it. Raises KafkaError."""
     stored = image.configs.get((resource.resource_type, resource.resource_name), {})
     changes = {config.name: config.value for config in resource.configs}
-    # what is named comes first, as on Apache Kafka
+    # the values that the request names come first, as on Apache Kafka
     return changes | dict.fromkeys(name for name in stored if name not in changes)
 
 
@@ -149,7 +150,7 @@ def increments(image: Image, resource: IncrementalAlterConfigsRequest.AlterConfi
 
 
 def _edited(operation: AlterConfigOpType, kind: int, name: str, stored: str | None, value: str) -> str:
-    """The list `stored` with the members of `value` added or taken away."""
+    """The list `stored` with the members of `value` added or removed."""
     definition = _definition(kind, name)
     if definition is None or definition.type is not ConfigType.LIST:
         raise ConfigError(name, f"Can't {operation.name} to key {name} because its type is not LIST.")
@@ -170,7 +171,7 @@ def _definition(kind: int, name: str) -> ConfigKey | None:
 def check_keys(
     resource: AlterConfigsRequest.AlterConfigsResource | IncrementalAlterConfigsRequest.AlterConfigsResource,
 ) -> None:
-    """What a broker refuses before it asks its controller. Raises KafkaError."""
+    """The checks that a broker makes before it forwards the request to the controller. Raises KafkaError."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise _invalid("Error due to duplicate config keys")

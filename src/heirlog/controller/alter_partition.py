@@ -1,6 +1,6 @@
 """AlterPartition: the leader of a partition asks for a new ISR (KIP-497, KIP-704, KIP-841, KIP-903).
 
-Checks, the first failure wins:
+The checks in their order; the first one that fails decides the error:
 
      1  the sender's broker epoch is not the registered one       STALE_BROKER_EPOCH, for the whole request
      2  unknown topic id                                          UNKNOWN_TOPIC_ID
@@ -12,12 +12,12 @@ Checks, the first failure wins:
      9  not a duplicate-free subset of the replicas with the leader in it        INVALID_REQUEST
     10  RECOVERING with more than one member, or RECOVERED back to RECOVERING    INVALID_REQUEST
     11  a member that is not registered, is fenced, shuts down, or whose epoch
-        is neither -1 nor its current one, or whose replica lies
+        is neither -1 nor its current one, or whose replica is
         in a log directory that is offline                        INELIGIBLE_REPLICA
 
-Where a change completes a reassignment and moves the leadership away, the record is written and the old leader hears
-NEW_LEADER_ELECTED. A successful answer also names the offset at which the change is committed (tagged field 10000): the
-leader may use the new ISR for its high watermark only together with a min ISR that is at least as new.
+If a change completes a reassignment and moves the leadership to another broker, the record is written and the old
+leader gets NEW_LEADER_ELECTED. A successful answer also names the offset at which the change is committed (tagged field
+10000). The leader may use the new ISR for its high watermark only together with a min ISR that is at least as new.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Members = list[tuple[BrokerId, int]]
 def member_is_eligible(image: Image, broker: BrokerId, epoch: int) -> bool:
     """Guard 6: members are unfenced and have the registered broker epoch (KIP-903).
 
-    Without it a follower that rebooted with a shorter log is taken into the ISR on the word of its previous life.
+    Without it a follower that restarted with a shorter log enters the ISR because of what it had before the restart.
     """
     registered = image.brokers.get(broker)
     return registered is not None and registered.is_active and epoch in (_ANY_EPOCH, registered.epoch)
@@ -64,16 +64,16 @@ def member_is_eligible(image: Image, broker: BrokerId, epoch: int) -> bool:
 def partition_epoch_is_current(state: PartitionRegistration, partition_epoch: int) -> bool:
     """Guard 7: the partition epoch equals the stored one.
 
-    Without it a request decided on an old ISR overwrites the record that it never saw.
+    Without it a request based on an old ISR overwrites a record that its sender never saw.
     """
     return partition_epoch == state.partition_epoch
 
 
 def after_elections(env: Env, recovery: RecoveryManager, handle: Callable[[], T | Pending[T]]) -> T | Pending[T]:
-    """Handle a leader's request once the controller has few partitions left to elect for.
+    """Handle a leader's request once few partitions are left for which the controller elects a leader.
 
-    Where thousands of partitions recover, the first leaders ask for their followers at once, which is as much work as
-    all elections. The partitions that still have no leader would wait for that.
+    When thousands of partitions recover, the first new leaders ask at once to add their followers to the ISR. That is
+    as much work as all elections. The partitions that still have no leader would wait for it.
     """
     return _after_elections(env, recovery, handle, env.now_ms() + ISR_CHANGE_WAITS_MS)
 
@@ -99,7 +99,7 @@ def _after_elections(
 def alter_partition(
     image: Image, static: StaticConfig, request: AlterPartitionRequest, version: int, next_offset: int
 ) -> ControllerResult[AlterPartitionResponse]:
-    """Records and answers for all partitions of one request."""
+    """Returns records and results for all partitions of one request."""
     sender = image.brokers.get(BrokerId(request.broker_id))
     if sender is None or sender.epoch != request.broker_epoch:
         return answer(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
@@ -117,7 +117,7 @@ def alter_partition(
 
 
 class _Handling:
-    """One request at work."""
+    """The state of one request while it is handled."""
 
     def __init__(self, image: Image, static: StaticConfig, sender: BrokerId, version: int, next_offset: int) -> None:
         self._image = image

@@ -1,14 +1,15 @@
-"""AssignReplicasToDirs: a broker with several log directories says in which of them its replicas lie.
+"""AssignReplicasToDirs: a broker with several log directories reports which of its replicas are in which of them.
 
-A new replica on a broker with one directory is recorded there when it is made. On a broker with several it is
-UNASSIGNED, because only the broker knows where there is room; it chooses, and reports. UNASSIGNED keeps nobody from
-leading.
+The record that creates a replica on a broker with one log directory names that directory. On a broker with several
+directories it says UNASSIGNED, because only the broker knows where there is room. The broker chooses a directory and
+reports it. A replica that is UNASSIGNED may lead.
 
     the directory is online     the record names it
-    it is not (any more)        the record names it, and by the same record the replica leaves ISR and ELR: the disk has
-                                failed before it was reported, and only now does the controller hear what lay on it
+    it is not (any more)        the record names it and also removes the replica from ISR and ELR: the disk failed
+                                before the broker reported the assignment, so the controller did not know that the
+                                replica was on it
 
-Each partition has an answer of its own; a broker whose registration is not the current one is refused as a whole.
+Each partition has its own result. A request from a registration that is not the current one is refused as a whole.
 
 Source: KIP-858.
 """
@@ -68,7 +69,7 @@ def assign_directories(
 
 
 class _Handling:
-    """One report at work."""
+    """The state of one report while it is handled."""
 
     def __init__(self, image: Image, static: StaticConfig, broker: BrokerRegistration) -> None:
         self._image = image

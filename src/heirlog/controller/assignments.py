@@ -1,7 +1,7 @@
-"""What a new partition's assignment must be like, and the state that a partition is born with.
+"""The rules for a new partition's assignment, and the state in which a partition is created.
 
-The ISR of a new partition is the active part of its assignment; a member missing at birth is not eligible, because it
-never had anything. So a partition of which nobody is active cannot be created.
+The ISR of a new partition is the active part of its assignment. A replica that is not active at creation is not
+eligible, because it never had any record. So a partition without an active replica cannot be created.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The first records of a new cluster.
 
-    storage format     feature levels, written beside the log (`format_records`)
+    storage format     feature levels, written next to the log (`format_records`)
     first leader       one transaction: those levels, and what they need (`bootstrap_records`)
 
-heirlog.recovery.version is written down at any level: the configuration of who formats, or else of the first active
-controller, says whether the recovery manager begins switched on.
+The level of heirlog.recovery.version is always written, whatever it is. It says whether the recovery manager starts
+switched on. It comes from the configuration of the process that formats the storage, or else of the first active
+controller.
 
-With ELR on, the cluster-wide `min.insync.replicas` is written down too, so that no node falls back to its own file.
-kraft.version is not here: it lives in the quorum's control records.
+With ELR on, the cluster-wide `min.insync.replicas` is written too, so that no node uses the value of its own file.
+kraft.version is not written here: it is in the quorum's control records.
 
 Source: KIP-778, KIP-1022.
 """
@@ -33,7 +34,7 @@ _NAME = "Bootstrap records"
 
 
 def format_records(features: Mapping[str, int]) -> list[Any]:
-    """FeatureLevel records for `bootstrap.checkpoint`. Raises ValueError with a sentence for a level out of range."""
+    """FeatureLevel records for `bootstrap.checkpoint`. Raises ValueError for a level out of range."""
     for name, level in sorted(features.items()):
         supported = SUPPORTED_FEATURES.get(name)
         if supported is None:
@@ -52,7 +53,7 @@ def format_records(features: Mapping[str, int]) -> list[Any]:
 
 
 def bootstrap_records(static: StaticConfig, formatted: Iterable[Any] | None = None) -> list[Any]:
-    """The batch that the first active controller appends; `formatted` is what `storage format` left, if anything."""
+    """The batch that the first active controller appends; `formatted` is what `storage format` wrote, if anything."""
     # a bootstrap file of Kafka's format may hold NoOp records
     records = [record for record in formatted or () if not isinstance(record, NoOpRecord)]
     if not records:
@@ -66,5 +67,5 @@ def bootstrap_records(static: StaticConfig, formatted: Iterable[Any] | None = No
 
 
 def first_recovery_level(static: StaticConfig) -> FeatureLevelRecord:
-    """For a log in which no controller has said yet whether the recovery manager is on."""
+    """The record for a log that does not say yet whether the recovery manager is on."""
     return FeatureLevelRecord(name=RECOVERY_VERSION, feature_level=recovery_level(static))

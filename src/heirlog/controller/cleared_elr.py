@@ -1,9 +1,10 @@
-"""What a change of `min.insync.replicas` takes from the ELR, and how the recovery manager remembers it.
+"""What a change of `min.insync.replicas` removes from the ELR, and how the recovery manager remembers it.
 
 A ClearElr record empties both lists: eligibility that was proven under one min ISR proves nothing under another one.
-With the recovery manager off that is all. With it on, a partition whose ISR is below its new effective min ISR keeps
-the members of both lists as LastKnownELR, so that a recovery knows whom to ask. They are written after the ClearElr in
-the same batch; where a batch is too small, all of it is one metadata transaction, or half of the lists would be gone.
+With the recovery manager off nothing more happens. With the manager on, a partition whose ISR is below its new
+effective min ISR keeps the members of both lists as LastKnownELR, so that a recovery knows which replicas to ask. These
+records follow the ClearElr in the same batch. If one batch is too small, all of them are one metadata transaction;
+otherwise a failover could lose half of the lists.
 
 Source: KIP-966, "Other behaviors", "Unclean recovery".
 """
@@ -24,7 +25,7 @@ _NAME: Final = "Changes of min.insync.replicas"
 
 
 def with_losses(image: Image, static: StaticConfig, records: Sequence[Any], max_records: int) -> list[Any]:
-    """`records` of configuration changes, and behind them what their ClearElr records must not let be forgotten."""
+    """`records` of configuration changes, then the LastKnownELRs that keep what their ClearElr records remove."""
     losses = _losses(image, static, records) if image.recovery_manager_enabled else ()
     return all_or_none(_NAME, [*records, *losses], max_records)
 
@@ -42,7 +43,7 @@ def _losses(image: Image, static: StaticConfig, records: Sequence[Any]) -> Itera
     for topic_id in _cleared(image, records):
         value = stored(TOPIC_RESOURCE, image.topics[topic_id].name)
         if value is None:
-            # while ELR is on no broker has a value of its own
+            # while ELR is on, no broker has a value of its own
             value = stored(BROKER_RESOURCE, "")
         min_isr = static.int(MIN_ISR) if value is None else int(value)
         for partition, state in sorted(image.partitions[topic_id].items()):

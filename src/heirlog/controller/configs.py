@@ -1,15 +1,15 @@
-"""Changes of dynamic configurations, and what a change of `min.insync.replicas` drags behind it.
+"""Changes of dynamic configurations, and what follows from a change of `min.insync.replicas`.
 
-While ELR is on, every ConfigRecord of that name is followed by a ClearElr in the same batch: for the topic, or ("": for
-all topics) for a cluster-wide value. Lists made under one min ISR prove nothing under another one.
+While ELR is on, a ClearElr follows every ConfigRecord of that name in the same batch. It names the topic, or "" (all
+topics) if the value is cluster-wide. Lists that were made under one min ISR prove nothing under another one.
 
-* A topic-level request that repeats the stored value writes nothing; one of a broker or of all brokers always writes,
-  whatever the name, hence a cluster-level one always clears.
-* A broker-level value is refused, set or delete: brokers and controller must resolve the same min ISR.
-* The cluster-level value cannot be deleted: without it each node would fall back to its own file.
+* A request for a topic that repeats the stored value writes nothing. A request for one broker or for all brokers always
+  writes, whatever the name; so a cluster-wide min ISR always clears the lists.
+* A value of one broker can be neither set nor deleted: brokers and controller must resolve the same min ISR.
+* The cluster-wide value cannot be deleted: without it each node would use the value of its own file.
 
-A deletion is never judged by its name: a log that Kafka wrote may hold configurations that nobody here knows, and they
-must have a way out.
+A deletion is accepted for any name. A log that Kafka wrote may hold configurations that heirlog does not know, and an
+operator must be able to delete them.
 
 Source: KIP-966, "Other behaviors"; KAFKA-16540.
 """
@@ -35,11 +35,11 @@ from heirlog.protocol.types import BrokerId
 _NOT_HERE = (8, 16)
 """Loggers belong to their nodes, and client metrics do not exist yet. Other types are unknown to Apache Kafka too."""
 CLUSTER_DEFAULT = ""
-"""Name of the broker resource that stands for all brokers."""
+"""Name of the broker resource that means all brokers."""
 
 
 def config_records(image: Image, kind: int, name: str, changes: Mapping[str, str | None]) -> list[Any]:
-    """The records that make `changes` (None deletes), unchecked; ClearElr behind them where it belongs."""
+    """The records of `changes` (None deletes), unchecked, followed by a ClearElr if they change the min ISR."""
     records: list[Any] = [
         ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value) for key, value in changes.items()
     ]
@@ -52,7 +52,7 @@ def config_records(image: Image, kind: int, name: str, changes: Mapping[str, str
 def alter_configs(
     image: Image, static: StaticConfig, kind: int, name: str, changes: Mapping[str, str | None]
 ) -> list[Any]:
-    """Check and make the changes of one resource. Raises KafkaError; nothing is changed then."""
+    """Check the changes of one resource and return their records. Raises KafkaError, and then nothing is changed."""
     if kind == TOPIC_RESOURCE:
         return _alter_topic(image, name, changes)
     if kind == BROKER_RESOURCE:
@@ -89,7 +89,7 @@ def _alter_broker(image: Image, broker: str, changes: Mapping[str, str | None]) 
     if broker != CLUSTER_DEFAULT:
         _check_node(image, broker)
     check_server_values(broker, changes)
-    # also what repeats the stored value, as Kafka does: a repeated cluster-wide min ISR clears every ELR
+    # a repeated value is written again, as on Kafka: a repeated cluster-wide min ISR clears every ELR
     return config_records(image, BROKER_RESOURCE, broker, changes)
 
 
@@ -113,9 +113,10 @@ def _alter_group(image: Image, static: StaticConfig, group: str, changes: Mappin
 
 
 def check_server_values(broker: str, changes: Mapping[str, str | None]) -> None:
-    """Raises KafkaError for what a broker could not take: INVALID_REQUEST; only a topic's value is INVALID_CONFIG.
+    """Raises KafkaError INVALID_REQUEST for a value that a broker cannot use (a topic's bad value is INVALID_CONFIG).
 
-    Brokers check this before they ask the controller, as on Kafka; the controller does too, for clients that ask it.
+    Brokers check this before they forward the request, as on Kafka. The controller checks it again, for clients that
+    send their request to it.
     """
     for key, value in changes.items():
         if value is not None:

@@ -1,27 +1,27 @@
-"""The controller role of a node: one image, the records on their way, and the answers that wait for them.
+"""The controller role of a node: the image, the records that are not committed yet, and the answers that wait for them.
 
     inactive   committed batches are applied to the image; every request is refused with NOT_CONTROLLER
     active     a handler reads the image and returns records; they are appended and applied *at once* (the image is
-               speculative: it runs ahead of what is committed), with a journal to undo them; the answer waits until
+               speculative: it is ahead of what is committed), with a journal to undo them; the answer waits until
                the last of them is committed
 
     losing leadership: journals are undone, newest first, down to the last commit; every waiting answer becomes
-    NOT_CONTROLLER (which does not say that nothing happened: another leader may still commit the records)
+    NOT_CONTROLLER (which does not mean that nothing happened: another leader may still commit the records)
 
-Rules that hold it together:
+The rules:
 
-* An answer that read the image waits for everything the image contained, also if it appended nothing itself: nobody is
-  told of a state that a failover could take back. A heartbeat on an idle controller therefore answers at once.
-* A batch is atomic and holds at most 10,000 records and 8 MiB. A larger change is several batches, so handlers order
-  records such that every prefix is safe, or put a metadata transaction around them (`outcome.all_or_none`). A record
-  that is too large alone is refused before anything is appended.
-* Nothing that matters lives only here. Sessions and recoveries are derived again at activation; elections are the
-  image's state.
-* After each change the recovery manager looks at what changed, in the same turn (recovery/manager.py).
+* An answer that read the image waits until everything in that image is committed, even if it appended nothing itself.
+  So no client ever sees a state that a failover could undo. A heartbeat on an idle controller is answered at once.
+* A batch is atomic and holds at most 10,000 records and 8 MiB. A larger change is several batches. So handlers order
+  records such that every prefix is safe, or put a metadata transaction around them (`all_or_none`). A single record
+  that is too large is refused before anything is appended.
+* No state that matters is only here. Sessions and recoveries are derived again at activation; the results of elections
+  are in the image.
+* After each change the recovery manager looks at what changed, in the same event (recovery/manager.py).
 
 `heirlog.apis` names the handler of each request.
 
-The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, never inside a call to it.
+The quorum calls `on_snapshot`, `on_commit` and `on_leader_change`, and never while the controller is calling it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class MetadataBatch(Protocol):
 
 @dataclass(slots=True)
 class _Appended:
-    """A batch on its way to being committed."""
+    """A batch that is appended and not yet committed."""
 
     base_offset: int
     last_offset: int
@@ -105,7 +105,7 @@ class _Appended:
     records: Sequence[Any]
     journal: ImageJournal
     elections: Sequence[Basis] = ()
-    """Held by the request whose last batch this is."""
+    """The elections of the request whose last batch this is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Controller:
         cluster_id: str,
         bootstrap: Sequence[Any] = (),
     ) -> None:
-        """bootstrap: the records that `storage format` left for the first active controller; () for the defaults."""
+        """bootstrap: the records that `storage format` wrote for the first active controller; () for the defaults."""
         self.env = env
         self.static = static
         self.cluster_id = cluster_id
@@ -138,11 +138,11 @@ class Controller:
         self.is_active = False
         self.epoch = -1
         self.elections: dict[Basis, int] = dict.fromkeys(Basis, 0)
-        """How many leaders were elected on which basis since this process started."""
+        """Leaders elected since this process started, by basis."""
         self.losses: dict[Certainty, int] = dict.fromkeys(Certainty, 0)
-        """Of the elections on a lossy basis among them: how many gave records up."""
+        """Those of them on a lossy basis, by whether they lost records."""
         self.timed_out_heartbeats = 0
-        """Brokers that were fenced for their silence, since this process started."""
+        """Brokers fenced since this process started because their heartbeats stopped."""
         self.sessions = Sessions(
             static.int("broker.session.timeout.ms"), static.int("heirlog.broker.disconnect.grace.ms")
         )
@@ -150,14 +150,14 @@ class Controller:
         self._waiting: deque[_Waiting] = deque()
         self.recovery = RecoveryManager(env, static, self._elect_recovered)
         self._has_compared_manager = False
-        """The log has said that this node's configuration and the cluster differ."""
+        """The node's log has said already that its configuration differs from the cluster's."""
         self._timers: dict[str, Cancel] = {}
         self._committed_offset = -1
 
     # -- requests -----------------------------------------------------------------------------------------------
 
     def recovery_counts(self) -> Survey[Counts]:
-        """KIP-966's gauges, of this controller while it is active."""
+        """The values of KIP-966's gauges, while this controller is active."""
         return count(self.image, self.static, self.recovery)
 
     def broker_connection_closed(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, connection: object) -> None:
@@ -170,8 +170,8 @@ class Controller:
     def submit(self, handler: Callable[[], ControllerResult[R]], refuse: Callable[[ErrorCode], R]) -> R | Pending[R]:
         """Run a handler against the image, append its records, and answer once they are committed.
 
-        The response itself if nothing has to be waited for, else a Pending. `refuse(code)` makes the API's answer for a
-        request that this node cannot serve.
+        Returns the response itself if there is nothing to wait for, else a Pending. `refuse(code)` makes the API's
+        answer to a request that this node cannot serve.
         """
         if not self.is_active:
             return refuse(ErrorCode.NOT_CONTROLLER)
@@ -198,7 +198,7 @@ class Controller:
     # -- the quorum's listener ----------------------------------------------------------------------------------
 
     def on_snapshot(self, records: Sequence[Any], offset: int, epoch: int) -> None:
-        """Start again from a snapshot; only an inactive controller gets one."""
+        """Replace the image by a snapshot; only an inactive controller gets one."""
         assert not self.is_active, "an active controller has the newest state there is"
         self.image = image_of_snapshot(records, offset, epoch)
         self._committed_offset = offset
@@ -207,7 +207,7 @@ class Controller:
         for batch in batches:
             if batch.last_offset > self.image.offset:
                 apply_all(self.image, batch.records, batch.base_offset, batch.epoch)
-                # control records say nothing to an image, and still take offsets
+                # control records do not change the image, but they have offsets
                 self.image.offset, self.image.epoch = batch.last_offset, batch.epoch
             while self._appended and self._appended[0].last_offset <= batch.last_offset:
                 self._count(self._appended.popleft())
@@ -222,17 +222,18 @@ class Controller:
             self._activate(epoch)
 
     def shutdown(self) -> None:
-        """The node stops: no more records, no more answers."""
+        """The node stops: append and answer nothing from now on."""
         if self.is_active:
             self._deactivate()
 
-    # -- becoming active, and ceasing to be ---------------------------------------------------------------------
+    # -- becoming active and inactive ----------------------------------------------------------------------------
 
     def _activate(self, epoch: int) -> None:
         self.is_active, self.epoch = True, epoch
         self.env.log("info", "controller-active", epoch=epoch, offset=self.image.offset)
         if self.image.open_transaction is not None:
-            # its controller died before the end: nothing of it counts, and whatever came next would be held with it
+            # its controller stopped before its end, so nothing of it takes effect; records after it would be held back
+            # too
             self._append([AbortTransactionRecord(reason="its controller stopped before the transaction ended")])
         if self.image.metadata_version == 0:
             self._append(bootstrap_records(self.static, self._bootstrap))
@@ -255,10 +256,11 @@ class Controller:
         self._run_elections("elect-unclean", self.static.int("unclean.leader.election.interval.ms"), elect_unclean)
 
     def _append_first_recovery_level(self) -> None:
-        """Of a log from before there was one.
+        """Write the first level of the recovery feature to a log that is older than the feature.
 
-        Nobody knows by whose rules its lists were written: the file may have been changed with the upgrade. So they are
-        rewritten as by a switch, which can only make a recovery wait for more replicas, or for an operator.
+        It is unknown whether its lists were written with the recovery manager on or off: the configuration file may
+        have been changed with the upgrade. So the lists are rewritten as by a switch. At worst a recovery then waits
+        for more replicas, or for an operator.
         """
         level = first_recovery_level(self.static)
         changes = switched(self.image, self.static, bool(level.feature_level))
@@ -287,19 +289,20 @@ class Controller:
             elif not broker.fenced:
                 session = self.sessions.start(broker.id, broker.epoch, now_ms)
                 if broker.in_controlled_shutdown:
-                    # when it began nobody knows any more; by now all of it is in the image
+                    # the offset at which its shutdown began is lost; the image contains everything up to it
                     session.shutdown_offset = self.image.offset
 
     def _is_predecessor(self, broker: BrokerRegistration) -> bool:
-        """Whether this broker registration was made by an earlier process of this very node, which is dead.
+        """Whether an earlier process of this very node, which is dead, made this broker registration.
 
-        A node with both roles that was killed would otherwise wait for its own session to end. Only a voter on its own
-        can tell: nobody else was active while this process ran, and it takes no registrations before it is active.
+        Otherwise a node with both roles that was killed would wait for its own session to end. Only the single voter
+        of a quorum knows this: no other controller was active while this process ran, and it accepts no registration
+        before it is active.
         """
         return broker.id == self.static.node_id and len(self._quorum.voters) == 1
 
     def _hold_elections(self) -> None:
-        """Those that a change of several batches still owed when its controller died."""
+        """Hold the elections that were still missing when a controller stopped in a change of several batches."""
         changes = Leadership(self.image, self.static).broker_joins(None)
         self._spontaneously(ControllerResult(_no_answer, [*changes.records], changes.elections))
 
@@ -307,11 +310,11 @@ class Controller:
 
     @property
     def next_offset(self) -> int:
-        """Of the next record that is appended: what a handler's first record will have."""
+        """Offset of the next record that is appended: a handler's first record gets it."""
         return self._quorum.log_end_offset
 
     def _append(self, records: Sequence[Any]) -> int:
-        """Append, apply, journal; the offset of the first record. Raises the quorum's KafkaError."""
+        """Append, apply and journal the records; returns the first one's offset. Raises the quorum's KafkaError."""
         first = self.next_offset
         check_sizes(records)
         self._look_over(records)
@@ -325,7 +328,7 @@ class Controller:
         except KafkaError as error:
             if error.code is not ErrorCode.RECORD_LIST_TOO_LARGE or len(batch) == 1:
                 raise
-            # only the quorum knows the bytes, and it encodes for nothing only where they are too many
+            # only the quorum knows the size in bytes; it encodes in vain only if the batch is too large
             half = len(batch) // 2
             self._append_batch(batch[:half], first)
             self._append_batch(batch[half:], first + half)
@@ -337,8 +340,10 @@ class Controller:
         self.recovery.noticed(journal)
 
     def _look_over(self, records: Iterable[Any]) -> None:
-        """What the node's log says of records. And each election that may lose some says who held it, and when: a
-        snapshot keeps no batch headers."""
+        """Log what operators should know about these records.
+
+        Also write the controller epoch and the time into each election that may lose records: a snapshot keeps no
+        batch headers."""
         for record in records:
             if type(record) is PartitionChangeRecord and record.election_basis is not None:
                 record.election_basis.controller_epoch = self.epoch
@@ -349,7 +354,7 @@ class Controller:
                 self.env.log("info", "broker-unfenced", broker=record.broker_id)
 
     def _warn_of_deprecated(self, name: str, where: str) -> None:
-        """It was set; where: the topic, "" for the cluster."""
+        """Log that a deprecated configuration was set; where: the topic, or "" for the cluster."""
         deprecated = DEPRECATED[name]
         self.env.log(
             "warning",
@@ -361,7 +366,7 @@ class Controller:
         )
 
     def _compare_manager(self) -> None:
-        """Say once that this node's configuration of the recovery manager is not what the cluster runs with."""
+        """Log once that this node's configuration of the recovery manager differs from the cluster's level."""
         level = self.image.features.get(RECOVERY_VERSION)
         if self._has_compared_manager or level is None or MANAGER_ENABLED not in self.static.given:
             return
@@ -379,7 +384,7 @@ class Controller:
             wait.pending.complete(wait.response)
 
     def _count(self, committed: _Appended) -> None:
-        """An election that was only appended may never have happened."""
+        """Count elections once they are committed: one that is only appended may still be undone."""
         for basis in committed.elections:
             self.elections[basis] += 1
         for record in committed.records:
@@ -387,7 +392,7 @@ class Controller:
                 election = read_basis(record.election_basis)
                 self.losses[loss_of(election.leader, election.replicas).certainty] += 1
 
-    # -- what happens by itself ---------------------------------------------------------------------------------
+    # -- periodic tasks -----------------------------------------------------------------------------------------
 
     def _every(self, name: str, interval_ms: int, task: Callable[[], None]) -> None:
         """Run `task` every `interval_ms` while active; 0 means never."""
@@ -401,7 +406,7 @@ class Controller:
         self._timers[name] = self.env.call_later(interval_ms, run)
 
     def _write_no_op(self) -> None:
-        """So that followers see a live leader, and waiting fetches and lag figures move."""
+        """Write a no-op record, so that followers see a live leader, and waiting fetches and lag metrics advance."""
         self._spontaneously(ControllerResult(_no_answer, [NoOpRecord()]))
 
     def _spontaneously(self, outcome: ControllerResult[None]) -> None:
@@ -417,7 +422,7 @@ class Controller:
         if now_ms - due_ms > self.sessions.check_interval_ms:
             self.sessions.forgive(now_ms - due_ms)
         stale = self.sessions.longest_silent(now_ms)
-        # where one is stale others may be too
+        # if one session is stale, others may be too
         self._expect_session_check(self.sessions.check_interval_ms if stale is None else 0)
         if stale is not None:
             self.timed_out_heartbeats += 1
@@ -428,7 +433,7 @@ class Controller:
             self.expire_session(broker_id, "its connection closed")
 
     def expire_session(self, broker_id: BrokerId, reason: str) -> None:
-        """The broker counts as gone: its session ends, and it is fenced if it is not."""
+        """Treat the broker as dead: end its session, and fence it if it is not fenced yet."""
         self.sessions.end(broker_id)
         broker = self.image.brokers.get(broker_id)
         if broker is not None and not broker.fenced:
@@ -442,7 +447,7 @@ class Controller:
         task: Callable[[Image, StaticConfig], tuple[Changes, bool]],
         delay_ms: int | None = None,
     ) -> None:
-        """Run an election task every `interval_ms`, and soon again where its limit cut it short."""
+        """Run an election task every `interval_ms`, and again soon if it stopped at its limit."""
 
         def run() -> None:
             changes, cut_short = task(self.image, self.static)
@@ -454,4 +459,4 @@ class Controller:
 
 
 def _no_answer(_: object) -> None:
-    """Nobody asked."""
+    """The answer to a change that no client requested."""

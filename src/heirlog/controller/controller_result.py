@@ -1,4 +1,4 @@
-"""What a handler hands back: the records to append, and how to answer once they are committed."""
+"""What a handler returns: the records to append, and how to answer once they are committed."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, batch_by
 
 R = TypeVar("R")
 _OF_ANY_SIZE: Final = frozenset((AccessControlEntryRecord, ConfigRecord, RegisterBrokerRecord))
-"""What a request sets in them has no bound but the request's own."""
+"""Records whose size is limited only by the size of the request."""
 
 
 @dataclass(slots=True)
 class ControllerResult(Generic[R]):
-    """`respond` gets the offset of the first record (or, without records, the offset after the last one appended)."""
+    """`respond` gets the offset of the first record; without records, the offset after the last appended record."""
 
     respond: Callable[[int], R]
     records: list[Any] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
-    """One entry per leader elected by `records`: what gets counted."""
+    """The basis of each election in `records`, for the metrics."""
     refusal: str = ""
-    """Why the request was refused, where the answer has no room for a sentence: it is logged."""
+    """Why the request was refused. It is logged, for answers that have no field for an error message."""
 
 
 def answer(response: R, refusal: str = "") -> ControllerResult[R]:
-    """An outcome that changes nothing."""
+    """A result that changes nothing."""
     return ControllerResult(lambda base_offset: response, refusal=refusal)
 
 
 def all_or_none(name: str, records: Sequence[Any], max_records: int = MAX_RECORDS_PER_BATCH) -> list[Any]:
-    """Records that are worth nothing by halves: where one batch is too small, a metadata transaction (KIP-868)."""
+    """Records that must all be applied or none: in a metadata transaction if one batch is too small (KIP-868)."""
     if len(records) <= max_records and batch_bytes_max(records) <= MAX_BATCH_BYTES:
         return list(records)
     return [BeginTransactionRecord(name=name), *records, EndTransactionRecord()]
 
 
 def check_sizes(records: Sequence[Any]) -> None:
-    """Raises KafkaError RECORD_LIST_TOO_LARGE where a record alone is more than a batch may hold, as Apache Kafka."""
+    """Raises KafkaError RECORD_LIST_TOO_LARGE if one record is larger than a batch may be, as on Apache Kafka."""
     for record in records:
         if type(record) in _OF_ANY_SIZE and batch_bytes_max((record,)) > MAX_BATCH_BYTES:
             raise KafkaError(

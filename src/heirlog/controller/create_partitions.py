@@ -1,12 +1,13 @@
 """CreatePartitions: a topic gets more partitions, never fewer.
 
-The new ones have as many replicas as partition 0, placed like those of a new topic or as the request assigns them (one
-assignment per new partition). Topics of one request stand or fall alone; a name given twice is refused once.
+A new partition has as many replicas as partition 0. They are placed like those of a new topic, or as the request
+assigns them (one assignment per new partition). The topics of one request succeed or fail independently of each other;
+a name that comes twice is refused, with one result.
 
-Records that are in the topic stay where they are: keys that a producer spreads by hash go elsewhere from now on. That
-is the operator's decision; nothing here can see it.
+Existing records stay in their partitions. Keys that a producer distributes by hash go to other partitions from now on.
+The operator has to consider that; the controller cannot see it.
 
-One request makes at most 10,000 records, because a topic must not get half of the partitions asked for.
+One request creates at most 10,000 records, because a topic must not get only half of the requested partitions.
 
 Source: KIP-195.
 """
@@ -37,7 +38,7 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 def create_partitions(
     image: Image, static: StaticConfig, request: CreatePartitionsRequest, random: Random
 ) -> ControllerResult[CreatePartitionsResponse]:
-    """Records of all topics that can grow, and a result per topic asked for; names given twice come first."""
+    """Records of all accepted topics, and a result per requested topic; names that come twice are first."""
     times = Counter(topic.name for topic in request.topics)
     results = [
         Result(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")

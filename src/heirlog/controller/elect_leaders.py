@@ -1,31 +1,34 @@
-"""Elections that nobody's coming or going caused: by an operator, and by the controller's own tasks.
+"""ElectLeaders and the controller's own election tasks: elections that no broker's registration or failure caused.
 
     type 0, preferred    not needed if the first replica leads; else a PREFERRED election, and
-                         PREFERRED_LEADER_NOT_AVAILABLE if that changes nothing. Where nobody led it may put another
-                         replica in charge, which is an answer without an error, as on Apache Kafka
-    type 1, unclean      not needed if anyone leads; else an UNCLEAN election whatever the topic allows (KIP-460), and
-                         ELIGIBLE_LEADERS_NOT_AVAILABLE if that changes nothing. A live ISR or ELR member goes first
-                         and then the election is clean. Never starts a recovery
-    type 2, longest log  a recovery under Balanced, whatever the topic says; `SkipWait`: without the wait for replicas
-       balanced          outside the quorum
-    type 3, longest log  the same under Aggressive
+                         PREFERRED_LEADER_NOT_AVAILABLE if that changes nothing. If the partition had no leader,
+                         another replica may become leader; that is no error, as on Apache Kafka
+    type 1, unclean      not needed if the partition has a leader; else an UNCLEAN election whatever the topic allows
+                         (KIP-460), and ELIGIBLE_LEADERS_NOT_AVAILABLE if that changes nothing. A live member of ISR
+                         or ELR is preferred, and then the election is clean. Never starts a recovery
+    type 2, longest log  a recovery with the strategy Balanced, whatever the topic says; `SkipWait`: do not wait for
+       balanced          replicas outside the quorum
+    type 3, longest log  the same with the strategy Aggressive
        aggressive
-    type 4, designation  the desired leader, and nobody else: INVALID_REQUEST if it is no replica, none was named or
-                         several, ELIGIBLE_LEADERS_NOT_AVAILABLE if it is fenced, shutting down or without its directory
+    type 4, designation  the desired leader and no other replica. INVALID_REQUEST if it is not a replica, or if the
+                         request names no leader or several. ELIGIBLE_LEADERS_NOT_AVAILABLE if it is fenced, shuts
+                         down, or its log directory is offline
 
-Types 2 to 4 need version 3 and the recovery manager; else, and for any other number, INVALID_REQUEST for the whole
-request. They are not needed if anyone leads. A recovery takes its time: where it does not end at once the answer is
-ELIGIBLE_LEADERS_NOT_AVAILABLE with a sentence that says for whom it waits, and it goes on; DescribeRecovery tells how.
+Types 2 to 4 need version 3 and the recovery manager; otherwise, and for any other number, the whole request gets
+INVALID_REQUEST. They are not needed if the partition has a leader. A recovery takes time. If it does not end at once,
+the answer is ELIGIBLE_LEADERS_NOT_AVAILABLE with a message that names the brokers it waits for. The recovery continues,
+and DescribeRecovery shows its state.
 
-A null list asks for every partition and leaves out those that need no election; an empty one asks for nothing, of
-whatever type. Every topic is in the answer, also without a partition, as on Apache Kafka. One request of version 3
-serves 1000 partitions; what comes after them is REQUEST_LIMIT_REACHED, to be asked for again. No client of Apache Kafka
-knows that error, so versions 0 to 2 serve as many as they name. Each partition is its own change: records may span
-several batches.
+A null list means every partition; those that need no election are not in the answer. An empty list means no partition,
+for every type. Every topic is in the answer, even without a partition, as on Apache Kafka. A request of version 3
+serves 1000 partitions. The others get REQUEST_LIMIT_REACHED, and the client asks for them again. No client of Apache
+Kafka knows that error, so versions 0 to 2 have no limit. Each partition is its own change: the records may span several
+batches.
 
-The tasks: the balancer gives partitions back to their first replica; the unclean task elects for leaderless partitions
-of topics that allow it, because turning the flag on elects nobody by itself (C091); with the recovery manager on it has
-nothing to do. Both stop at a number of elections per run and say so.
+The tasks: the balancer makes the first replica of each partition its leader. The unclean task elects leaders for
+leaderless partitions of topics that allow it, because switching the flag on elects no leader on its own (case C091 of
+docs/internals/kafka-behaviour.md). With the recovery manager on, the unclean task does nothing. Both tasks stop at a
+number of elections per run, and report that they did.
 
 Source: KIP-460; KIP-966, "ElectLeadersRequest" (the numbers of types 2 to 4 are ours: the KIP names none).
 """
@@ -60,7 +63,7 @@ DESIGNATION_TYPE: Final = 4
 RECOVERY_TYPES_VERSION: Final = 3
 """The first version that knows types 2 to 4."""
 MAX_PARTITIONS: Final = 1000
-"""KIP-966: of one request, from RECOVERY_TYPES_VERSION on."""
+"""Limit of one request from RECOVERY_TYPES_VERSION on (KIP-966)."""
 MAX_ELECTIONS_PER_RUN = 1000
 
 Result = ElectLeadersResponse.PartitionResult
@@ -89,17 +92,17 @@ class _Asked(NamedTuple):
     topic: str
     partition: int
     desired: BrokerId | None
-    """For a designation."""
+    """The leader that a designation names."""
 
 
 class _Answered(NamedTuple):
     code: ErrorCode
     sentence: str | None = None
-    """None: the usual one of the code."""
+    """None: the default message of the error code."""
 
 
 def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersResponse:
-    """The whole request. Also per partition: version 0 has no error for the whole request."""
+    """Refuse the whole request. Every partition gets the error too: version 0 has no error for the whole request."""
     return ElectLeadersResponse(
         error_code=code,
         replica_election_results=[
@@ -118,7 +121,7 @@ def refused(request: ElectLeadersRequest, code: ErrorCode) -> ElectLeadersRespon
 def elect_leaders(
     image: Image, static: StaticConfig, request: ElectLeadersRequest, version: int, recovery: RecoveryManager
 ) -> ControllerResult[ElectLeadersResponse]:
-    """Records and results of one request."""
+    """Returns the records and results of one request."""
     known = request.election_type in _KINDS or (
         request.election_type in (*_STRATEGIES, DESIGNATION_TYPE)
         and version >= RECOVERY_TYPES_VERSION
@@ -157,7 +160,7 @@ def _asked(image: Image, request: ElectLeadersRequest) -> Iterator[_Asked]:
 
 
 class _Handling:
-    """One request at work."""
+    """The state of one request while it is handled."""
 
     def __init__(
         self,
@@ -179,7 +182,7 @@ class _Handling:
         self.changes = Changes()
 
     def partition(self, asked: _Asked, desired: Collection[BrokerId | None]) -> _Answered:
-        """desired: all leaders that the request names for it."""
+        """desired: all leaders that the request names for this partition."""
         topic_id = self._image.topic_ids.get(asked.topic)
         state = None if topic_id is None else self._image.partitions[topic_id].get(asked.partition)
         needed = state is not None and self._is_needed(state)
@@ -240,7 +243,7 @@ class _Handling:
 
 
 def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
-    """Give partitions back to their first replicas; whether the limit was reached."""
+    """Make the first replicas leaders again. Returns the changes, and whether the limit was reached."""
     leadership, changes = Leadership(image, static), Changes()
     for topic_id, partition in _imbalanced(image):
         if len(changes.records) >= limit:
@@ -250,7 +253,7 @@ def balance(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_R
 
 
 def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS_PER_RUN) -> tuple[Changes, bool]:
-    """Elect for leaderless partitions of topics that allow it; whether the limit was reached."""
+    """Elect leaders for leaderless partitions of topics that allow it, and return whether the limit was reached."""
     leadership, changes = Leadership(image, static), Changes()
     if leadership.manager_enabled:
         return changes, False
@@ -263,7 +266,7 @@ def elect_unclean(image: Image, static: StaticConfig, limit: int = MAX_ELECTIONS
 
 
 def _imbalanced(image: Image) -> Iterator[tuple[Uuid, int]]:
-    """Whoever does not have its first replica for a leader, those without any among them."""
+    """Partitions whose leader is not their first replica, leaderless ones included."""
     for topic_id in sorted(image.partitions):
         partitions = image.partitions[topic_id]
         for partition in sorted(partitions):

@@ -1,17 +1,19 @@
-"""Who may lead a partition, and on what basis.
+"""Which replica may lead a partition, and on what basis.
 
-A candidate is *valid* if it is in the ISR to be, or that ISR is empty and it is in the ELR to be, and it is acceptable
-(its broker is active and its directory online). Then, first hit wins:
+A candidate is *valid* if it is acceptable (its broker is active and its log directory is online), and it is in the new
+ISR, or the new ISR is empty and it is in the new ELR. *New* means: as the lists are once the change is applied. The
+election then takes the first candidate of its row that exists:
 
-    ONLINE      the current leader | the first valid replica in assignment order | the last known leader | nobody
-    PREFERRED   the first replica | the current leader | the other valid replicas | the last known leader | nobody
+    ONLINE      the current leader | the first valid replica in assignment order | the last known leader | no leader
+    PREFERRED   the first replica | the current leader | the other valid replicas | the last known leader | no leader
     UNCLEAN     as ONLINE, then the first acceptable replica in assignment order
 
-The last known leader is taken only where nothing clean is left to wait for: no ISR, no ELR, exactly one name in
-LastKnownELR, and that broker acceptable. It may be taken although unclean elections are forbidden: it was the last one
-to lead, so with a log that survived it has everything. Whether it did survive nobody checks; hence *lossy*.
+The last known leader is elected only if there is no clean candidate to wait for: ISR and ELR are empty, LastKnownELR
+names exactly one broker, and that broker is acceptable. This is allowed even where unclean elections are forbidden.
+That replica was the last leader, so it has every record if its log survived. Nothing checks whether the log did
+survive; hence this basis is *lossy*.
 
-What a basis does to the partition (the builder acts on it):
+What the builder does to the partition on each basis:
 
     from the ISR (ISR, PREFERRED)   ISR and recovery state stay
     ELR                             ISR = [leader], it leaves the ELR; clean: recovery state stays
@@ -35,7 +37,7 @@ Acceptable = Callable[[BrokerId], bool]
 
 
 class Election(Enum):
-    """What kind of election an event asks for."""
+    """The kinds of election."""
 
     ONLINE = "online"
     PREFERRED = "preferred"
@@ -45,7 +47,7 @@ class Election(Enum):
 class ElectionResult(NamedTuple):
     leader: BrokerId
     basis: Basis | None
-    """None if nobody was chosen, or the current leader simply goes on."""
+    """None if no leader was elected, or the current leader stays."""
 
 
 NOBODY = ElectionResult(NO_LEADER, None)
@@ -53,18 +55,18 @@ NOBODY = ElectionResult(NO_LEADER, None)
 
 @dataclass(slots=True)
 class Candidates:
-    """What an election looks at: the assignment and the lists as they will be once the change is applied."""
+    """Input of an election: the assignment, and the lists as they are once the change is applied."""
 
     replicas: Sequence[BrokerId]
     leader: BrokerId
-    """The current one."""
+    """The current leader."""
     isr: Ids
     elr: Ids
     last_known: Ids
     acceptable: Acceptable
 
     def basis(self, replica: BrokerId) -> Basis | None:
-        """The clean ground on which the replica may lead, if there is one."""
+        """The clean basis on which the replica may lead, or None."""
         if self.isr:
             ground = Basis.ISR if replica in self.isr else None
         else:
@@ -73,7 +75,7 @@ class Candidates:
 
 
 def elect(kind: Election, candidates: Candidates) -> ElectionResult:
-    """The outcome of one election."""
+    """Hold one election."""
     clean = _preferred(candidates) if kind is Election.PREFERRED else _online(candidates)
     if clean is not None:
         return clean
@@ -88,7 +90,7 @@ def elect(kind: Election, candidates: Candidates) -> ElectionResult:
 
 
 def last_known_leader(candidates: Candidates) -> BrokerId | None:
-    """The one last known leader, if nothing clean is left and it is there."""
+    """The last known leader, if no clean candidate can come back and it is acceptable."""
     if candidates.isr or candidates.elr or len(candidates.last_known) != 1:
         return None
     (leader,) = candidates.last_known

@@ -1,25 +1,26 @@
 """Eligible leader replicas: members that left the ISR and still hold every committed record.
 
-A record is committed only while the ISR has at least M members (M: effective min ISR). So whoever leaves an ISR that
-falls below M misses nothing: nothing commits until the ISR is back at M. Such a replica may lead later without loss.
+A record is committed only while the ISR has at least M members (M: effective min ISR). While the ISR has fewer, nothing
+is committed. So a replica that leaves the ISR when the ISR falls below M misses no committed record until the ISR is
+back at M. Until then it may become leader without loss.
 
-    |ISR| >= M    nobody to remember: the next commit may pass every outsider by
-    |ISR| <  M    who leaves the ISR enters the ELR, and stays until it
+    |ISR| >= M    the ELR is empty: the next committed record may be missing on every replica outside the ISR
+    |ISR| <  M    a replica that leaves the ISR enters the ELR. It stays until it
                   joins the ISR | stops uncleanly | loses its directory | leaves the assignment | is elected
 
-Two traps. Fencing is no reason to leave: a fenced member's log is as complete as before, it only cannot lead *now*. An
-unclean stop is one: what was not flushed may be gone, and no later answer can prove otherwise.
+Two traps. A fenced member stays: its log is as complete as before, it only cannot lead *now*. A replica that stopped
+uncleanly leaves: records that were not flushed may be gone, and no later answer can prove that they are not.
 
-LastKnownELR is what remains when even the ELR is gone. It has two forms:
+LastKnownELR is what remains when the ELR is empty too. It has two forms:
 
-    recovery manager off    one last known leader, as shipped: a record that takes the leader away while the list is
-                            empty writes that leader; a record that names a leader while it is not empty empties it. So
-                            it is neither rewritten by later losses nor cleared by a growing ISR
-    recovery manager on     everyone lost: members of ISR and ELR whose data may be gone, in the order in which they
+    recovery manager off    one last known leader, as in Apache Kafka. A record that removes the leader while the list
+                            is empty writes that leader. A record that names a leader while the list is not empty
+                            empties it. So later losses do not change the list, and a growing ISR does not clear it
+    recovery manager on     all lost replicas: members of ISR and ELR whose data may be gone, in the order in which they
                             were lost (a leader lost by the same record before the others). Emptied when the ISR reaches
                             M or a leader is elected on a lossy basis; a fenced leader is not added
 
-Neither form names a replica outside the assignment, nor a broker that was unregistered.
+Neither form names a replica outside the assignment, or a broker that was unregistered.
 
 Source: KIP-966, "ELR invariants", "Unclean shutdown".
 """
@@ -39,9 +40,9 @@ def eligible_after(
     min_isr: int,
     lost: Collection[BrokerId] = (),
 ) -> Ids:
-    """Who is eligible once `isr` is the ISR and `replicas` the assignment, ascending.
+    """The ELR once `isr` is the ISR and `replicas` the assignment, ascending.
 
-    lost: replicas whose data this very change must count as gone (unclean stop, failed directory).
+    lost: replicas whose data may be gone because of this very change (unclean stop, failed directory).
     """
     held_everything = {*before.elr, *before.isr}
     if len(isr) >= min_isr or not held_everything:
@@ -56,8 +57,8 @@ def eligible_after(
 def last_known_after(
     before: PartitionRegistration, named_leader: BrokerId | None, replicas: Collection[BrokerId]
 ) -> Ids:
-    """The shipped list after a record that names `named_leader` (-1: takes the leader away; None: says nothing)."""
-    # a name outside the assignment would wait for a broker that has no replica any more
+    """Apache Kafka's list after a record that names `named_leader` (-1: no leader; None: the leader stays)."""
+    # otherwise the partition would wait for a broker that has no replica any more
     known = before.last_known_elr
     if known:
         known = tuple(replica for replica in known if replica in replicas)
@@ -78,7 +79,7 @@ def all_lost_after(
     min_isr: int,
     lost: Collection[BrokerId] = (),
 ) -> Ids:
-    """The full list once `isr` and `elr` are the lists and `replicas` the assignment, oldest loss first."""
+    """All lost replicas once `isr` and `elr` are the lists and `replicas` the assignment, oldest loss first."""
     if len(isr) >= min_isr:
         return ()
     members = [before.leader, *before.isr, *before.elr]

@@ -1,4 +1,4 @@
-"""Why nothing was done, as a sentence for the answer: by error code."""
+"""The default error message of each error code."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ _SENTENCES: Final = {
 
 
 def sentence(code: ErrorCode) -> str:
-    """Why nothing was done."""
+    """The default error message of the code."""
     return _SENTENCES.get(code, f"The controller refused the request with {code.name}.")

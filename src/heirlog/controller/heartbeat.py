@@ -1,28 +1,29 @@
-"""BrokerHeartbeat: what a broker wants, what it is, and what it becomes.
+"""BrokerHeartbeat: the state that a broker wants, its current state, and its next state.
 
     FENCED               wants to shut down                                    -> SHUTDOWN_NOW
                          does not want to be fenced, has applied its own
                          registration, and has a log directory                 -> UNFENCED
     UNFENCED             wants to be fenced and to shut down                   -> SHUTDOWN_NOW
                          wants to be fenced, or has no log directory left      -> FENCED
-                         wants to shut down, leads something                   -> CONTROLLED_SHUTDOWN
-                         wants to shut down, leads nothing                     -> SHUTDOWN_NOW
-    CONTROLLED_SHUTDOWN  leads nothing, and every active broker has applied
+                         wants to shut down, leads a partition                 -> CONTROLLED_SHUTDOWN
+                         wants to shut down, leads none                        -> SHUTDOWN_NOW
+    CONTROLLED_SHUTDOWN  leads none, and every active broker has applied
                          the offset at which it began                          -> SHUTDOWN_NOW
     (otherwise the state stays)
 
-The wait in CONTROLLED_SHUTDOWN is for the *new* leaders: a broker that goes before they know that they lead leaves
-partitions without service. A broker is in that state while its session remembers where the wait ends: a registration
-that says so and no such memory is one of an UNFENCED broker, whose wish to shut down begins the state anew.
+A broker waits in CONTROLLED_SHUTDOWN for the *new* leaders: if it stopped before they know that they lead, its
+partitions would be unavailable. A broker is in this state while its session knows the offset at which the wait ends. If
+the registration says so and the session does not know the offset, the broker counts as UNFENCED; its next request to
+shut down enters the state again.
 
-FENCED and SHUTDOWN_NOW run the fence handling, also for a broker that is fenced already.
+FENCED and SHUTDOWN_NOW run the fence handling, even if the broker is fenced already.
 
-Newly offline log directories: their replicas leave ISR and ELR, and the registration lists what is left. The replicas
-never enter an ELR: what a failed disk still holds nobody can prove. That goes together with a fence or a shutdown in
-one batch; a broker that asks to be unfenced stays fenced for this heartbeat, or it would be elected for replicas that
-it has just lost.
+If log directories went offline, their replicas leave ISR and ELR, and the registration lists the remaining directories.
+The replicas never enter an ELR: nothing can prove what a failed disk still holds. One batch does this together with a
+fence or a shutdown. A broker that asks to be unfenced stays fenced for this heartbeat; otherwise it would be elected
+for replicas that it has just lost.
 
-A heartbeat that changes nothing costs nothing: no partition is looked at.
+A heartbeat that changes nothing looks at no partition.
 
 Source: KIP-631.
 """
@@ -88,7 +89,7 @@ def next_state(
 def heartbeat(
     image: Image, static: StaticConfig, sessions: Sessions, request: BrokerHeartbeatRequest, now_ms: int, peer: object
 ) -> ControllerResult[BrokerHeartbeatResponse]:
-    """Records and answer of one heartbeat; `peer` is the connection it came on."""
+    """Returns records and answer of one heartbeat; `peer` is its connection."""
     broker = image.brokers.get(BrokerId(request.broker_id))
     if broker is None:
         return answer(BrokerHeartbeatResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED))
@@ -115,9 +116,9 @@ def heartbeat(
 def fence(
     image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid] = ()
 ) -> ControllerResult[None]:
-    """The broker is gone or asked to be: partitions first, so that no prefix leaves a fenced broker in an ISR.
+    """Fence a broker that is dead or wants to be fenced: partitions first, so that no prefix leaves it in an ISR.
 
-    failed: directories that it has just lost, so that their replicas must not become eligible.
+    failed: directories that it has just lost; their replicas must not become eligible.
     """
     leadership = Leadership(image, static)
     if failed and not _others(broker, failed):
@@ -155,7 +156,7 @@ def _outcome(first: Sequence[Any], changes: Changes, then: Sequence[Any]) -> Con
 def _change_record(
     broker: BrokerRegistration, failed: Collection[Uuid], fenced: int = 0, in_controlled_shutdown: int = 0
 ) -> BrokerRegistrationChangeRecord:
-    """The directories are named only where some are lost and some are left."""
+    """The record names the directories only if some are lost and some remain."""
     return BrokerRegistrationChangeRecord(
         broker_id=broker.id,
         broker_epoch=broker.epoch,
@@ -177,16 +178,16 @@ def _newly_offline(broker: BrokerRegistration, request: BrokerHeartbeatRequest) 
 def _note(
     sessions: Sessions, session: Session, broker: BrokerRegistration, upcoming: BrokerControlState, last_offset: int
 ) -> None:
-    """What the session must remember about the transition."""
+    """Update the session after the transition."""
     if upcoming is BrokerControlState.CONTROLLED_SHUTDOWN:
         session.shutdown_offset = last_offset
     elif upcoming is BrokerControlState.FENCED:
         session.shutdown_offset = None
     elif upcoming is BrokerControlState.UNFENCED:
-        # as on Apache Kafka: what it has applied counts from its next heartbeat on, as an unfenced broker
+        # as on Apache Kafka: its applied offset counts from its next heartbeat on, when it is unfenced
         session.metadata_offset = -1
     elif upcoming is BrokerControlState.SHUTDOWN_NOW:
-        # it goes with our blessing: its next process must not be taken for a second one
+        # it stops with permission: its next process must not be refused as a duplicate
         sessions.end(broker.id)
 
 
@@ -195,7 +196,7 @@ def _caught_up(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> b
 
 
 def _has_directory(broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> bool:
-    """A registration without directories (metadata.version before they had ids) says nothing either way."""
+    """True also for a registration without directory ids (an old metadata.version): its directories are unknown."""
     offline = request.offline_log_dirs
     return not offline or not broker.directories or any(known not in offline for known in broker.directories)
 
@@ -212,7 +213,7 @@ def _others_know(image: Image, sessions: Sessions, broker: BrokerRegistration) -
 def _directories(
     image: Image, static: StaticConfig, broker: BrokerRegistration, failed: Collection[Uuid]
 ) -> ControllerResult[None]:
-    """Lost directories of a broker whose state stays."""
+    """Handle lost directories of a broker whose state stays."""
     if not failed or not _others(broker, failed):
         return answer(None)
     leadership = Leadership(image, static)

@@ -1,11 +1,11 @@
-"""What happens to many partitions at once when a broker goes or comes.
+"""Changes of many partitions at once, when a broker leaves or joins.
 
-    goes    it leaves every ISR (and, if its data may be gone, every ELR); where it led, someone else is elected
-    comes   each leaderless partition of the cluster holds one election; the broker counts as acceptable already
+    leaves  it leaves every ISR (and, if its data may be gone, every ELR). Partitions that it led elect another leader
+    joins   each leaderless partition of the cluster holds one election; the broker counts as acceptable already
 
-Which replicas can lead: those of active brokers (registered, unfenced, not in controlled shutdown) whose directory is
-online, except the one that is going and including the one that is coming, because the record that says so comes before
-or after these in the same batch.
+A replica can lead if its broker is active (registered, unfenced, not in controlled shutdown) and its log directory is
+online. The broker that leaves counts as not active and the one that joins as active, because the record that says so is
+in the same batch, before or after these records.
 
 Source: KIP-631, KIP-841, KIP-966.
 """
@@ -41,7 +41,7 @@ from heirlog.protocol.types import BrokerId, Uuid
 
 @dataclass(slots=True)
 class Changes:
-    """Records made so far, with the elections they hold."""
+    """The records made so far, and the basis of each election in them."""
 
     records: list[PartitionChangeRecord] = field(default_factory=list)
     elections: list[Basis] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Changes:
 
 
 class Leadership:
-    """Makes partition changes against one image. Cheap to create, and only good until records are applied."""
+    """Makes partition changes for one image. Cheap to create; valid only until records are applied to the image."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Leadership:
         manager_enabled: bool | None = None,
         elr_enabled: bool | None = None,
     ) -> None:
-        """manager_enabled, elr_enabled: by whose rules, where these are about to change; None: as the image says."""
+        """manager_enabled, elr_enabled: the rules to use while a feature level changes; None: as in the image."""
         self._image = image
         self._static = static
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
@@ -94,9 +94,10 @@ class Leadership:
         return found
 
     def usual_election(self, topic_id: Uuid) -> Election:
-        """What every state change holds, unless an operator asked for something else.
+        """The election that every state change holds, unless an operator requests another one.
 
-        With the recovery manager on nobody is elected blindly: it asks the replicas first, also where loss is allowed.
+        With the recovery manager on, no replica is elected without knowing its log: the manager asks the replicas
+        first, even where loss is allowed.
         """
         if self.manager_enabled:
             return Election.ONLINE
@@ -127,7 +128,7 @@ class Leadership:
         return is_acceptable
 
     def acceptable_replicas(self, state: PartitionRegistration) -> Ids:
-        """Which of its replicas can lead as things are, in assignment order."""
+        """The replicas that can lead now, in assignment order."""
         place = (state.replicas, state.directories)
         found = self._acceptable.get(place)
         if found is None:
@@ -173,24 +174,24 @@ class Leadership:
         return found
 
     def default_directory(self, broker_id: BrokerId) -> Uuid:
-        """The broker's only directory; where it has several it chooses, and reports (assign_directories.py)."""
+        """The broker's directory if it has only one; else the broker chooses and reports it (assign_directories.py)."""
         broker = self._image.brokers.get(broker_id)
         if broker is None or len(broker.directories) != 1:
             return UNASSIGNED_DIRECTORY
         return broker.directories[0]
 
     def home(self, broker_id: BrokerId, directory: Uuid) -> Uuid:
-        """Where a replica belongs that is in `directory` and may begin with nothing."""
+        """The directory of a replica that is in `directory` now and may start with an empty log."""
         broker = self._image.brokers.get(broker_id)
         return directory if broker is None or broker.has_online(directory) else self.default_directory(broker_id)
 
     def broker_leaves(
         self, broker: BrokerId, failed: Collection[Uuid] = (), skipped: Collection[tuple[Uuid, int]] = ()
     ) -> Changes:
-        """Fenced, in controlled shutdown, or back after a clean stop: its log is whole, so it may become eligible.
+        """The broker is fenced, in controlled shutdown, or back after a clean stop.
 
-        failed: directories that it has just lost; what lies there becomes eligible nowhere. skipped: partitions that
-        the caller changes itself.
+        Its log is complete, so it may become eligible. failed: directories that it has just lost; replicas in them do
+        not become eligible. skipped: partitions that the caller changes itself.
         """
         changes = self.broker_lost_data(broker, self.partitions_in(broker, failed)) if failed else Changes()
         cause = ChangeCause(leaving=broker)
@@ -201,7 +202,7 @@ class Leadership:
         return changes
 
     def partitions_in(self, broker: BrokerId, directories: Collection[Uuid]) -> list[tuple[Uuid, int]]:
-        """Where it is in the ISR or ELR with a replica in one of these directories."""
+        """Partitions whose ISR or ELR names the broker and whose replica is in one of these directories."""
         return [
             (topic_id, partition)
             for topic_id, partition in self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
@@ -209,7 +210,7 @@ class Leadership:
         ]
 
     def broker_lost_data(self, broker: BrokerId, partitions: Iterable[tuple[Uuid, int]] | None = None) -> Changes:
-        """Its log may have holes: it leaves the ISR and the ELR of `partitions` (all, by default), and enters none."""
+        """Its log may lack records: it leaves ISR and ELR of `partitions` (default: all), and enters none."""
         if partitions is None:
             partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
         changes = Changes()
@@ -220,9 +221,9 @@ class Leadership:
         return changes
 
     def broker_unregistered(self, broker: BrokerId) -> Changes:
-        """It is no member of the cluster any more: it leaves every ISR, ELR and LastKnownELR, and enters none.
+        """The broker was unregistered: it leaves every ISR, ELR and LastKnownELR, and enters none.
 
-        Looks at every partition: no index leads from a broker to the LastKnownELRs that name it.
+        Looks at every partition: there is no index from a broker to the LastKnownELRs that name it.
         """
         changes = Changes()
         partitions = self._image.in_isr.of(broker) + self._image.in_elr.of(broker)
@@ -239,12 +240,12 @@ class Leadership:
         return changes
 
     def broker_joins(self, broker: BrokerId | None) -> Changes:
-        """It is being unfenced: may it, or anyone, now lead what nobody leads? None: nobody joins, ask all the same."""
+        """Hold elections for leaderless partitions while `broker` is unfenced (None: no broker joins)."""
         changes = Changes()
         cause = ChangeCause(joining=broker)
         for topic_id, partition in self._image.leaderless():
             state = self._image.partitions[topic_id][partition]
-            # with the manager on only members are elected here, and of those only the new one can be news
+            # with the manager on, only members of ISR or ELR are elected here, and only the joining one is new
             if broker is None or not self.manager_enabled or broker in state.isr or broker in state.elr:
                 changes.add(self.change(topic_id, partition, cause=cause))
         return changes

@@ -1,32 +1,33 @@
-"""The one builder of partition changes: every PartitionChangeBuilder record is made here.
+"""The one builder of partition changes: every PartitionChange record is made here.
 
-A caller says what should become of the partition (`isr`, `replicas`, who was `lost`) and which kind of election to
-hold; the builder answers with one record, or with none if nothing would change. Order inside one build:
+A caller says what the partition should become (`isr`, `replicas`, which replicas were `lost`) and which kind of
+election to hold. The builder returns one record, or none if nothing would change. Its steps, in order:
 
     1  a reassignment that can complete replaces the target ISR and the target replicas
-    2  who stays eligible (eligible.py)
+    2  which replicas stay eligible (eligible.py)
     3  the election (election.py), which may replace the ISR and empty the lists
-    4  a replica that left the assignment bumps the leader epoch: the record names the leader again; below
-       metadata.version 3.6-IV0 one that left the ISR does too
-    5  the lists, where they differ from the stored ones
-    6  the ISR, where it differs, or a lossy election has made it. With ELR off an empty one is not written: the last
-       member stays, as the only way back
-    7  LastKnownELR: the last known leader, or with the recovery manager everyone lost
+    4  a replica that left the assignment bumps the leader epoch: the record names the leader again. Below
+       metadata.version 3.6-IV0 a replica that left the ISR does so too
+    5  the lists, if they differ from the stored ones
+    6  the ISR, if it differs or comes from a lossy election. With ELR off an empty ISR is not written: the last member
+       stays, because only it may become leader without loss
+    7  LastKnownELR: the last known leader, or with the recovery manager on all lost replicas
     8  replicas, adding, removing, directories
-    9  the recovery state that was asked for; of a lossy election also what is known of the loss (metadata/basis.py)
+    9  the requested recovery state; for a lossy election also what is known about the loss (metadata/basis.py)
 
-A replica whose directory was replaced keeps its place while it may be waited for (registration.py). Every election
-places it anew, and so does the change that takes it off LastKnownELR: nobody waits for it any more. Without that a
-partition that needs all its replicas for min ISR would never reach it again.
+A replica whose log directory was replaced keeps its old directory while the partition may be waiting for it
+(registration.py). Every election, and every change that takes the replica off LastKnownELR, moves it to a directory
+that exists: the partition does not wait for its old data any more. Without that step a partition that needs all its
+replicas for min ISR would never reach it again.
 
-Epochs follow from the record: the partition epoch grows with every record, the leader epoch exactly if a leader is
-named.
+Epochs follow from the record. The partition epoch grows with every record; the leader epoch grows exactly if the record
+names a leader.
 
-A reassignment completes if its final ISR (the target ISR without removed replicas) holds every final replica, at least
-min ISR of them, and someone who can lead. Without the last two a completion could leave a partition that cannot commit,
-or with no leader at all. With the recovery manager it waits for the adding replicas only, unless fewer are added than
-removed (KAFKA-19975): a replica that stays and is sick would hold it up for ever. Cancelling one asks for its original
-replicas as targets and nothing adding or removing: then there is nothing to complete.
+A reassignment completes if its final ISR (the target ISR without removed replicas) contains every final replica, at
+least min ISR of them, and one that can lead. Without the last two conditions the partition could end up unable to
+commit, or without a leader. With the recovery manager on, it waits only for the adding replicas, unless fewer are added
+than removed (KAFKA-19975); otherwise a slow or dead replica that stays would block it for ever. A cancellation sets the
+original replicas as targets and adds and removes none, so there is nothing to complete.
 
 Source: KIP-966; KIP-455; KAFKA-19975.
 """
@@ -58,30 +59,30 @@ class BuiltChange(NamedTuple):
     record: PartitionChangeRecord | None
     """None: nothing would change."""
     basis: Basis | None
-    """Set if somebody was elected."""
+    """Set if a leader was elected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRules:
-    """What the image says of every change of a topic's partitions."""
+    """The rules of the image for every change of a topic's partitions."""
 
     usual_election: Election
     min_isr: int
     """`min.insync.replicas` as configured; the builder caps it by the assignment."""
     elr_enabled: bool
     keeps_all_lost: bool = False
-    """The recovery manager is on: LastKnownELR is the full list, and elects nobody by itself."""
+    """The recovery manager is on: LastKnownELR names all lost replicas, and no leader is elected from it alone."""
     bumps_on_shrink: bool = False
-    """metadata.version below 3.6-IV0: a replica that leaves the ISR costs a leader epoch (KAFKA-15021)."""
+    """metadata.version below 3.6-IV0: a replica that leaves the ISR bumps the leader epoch (KAFKA-15021)."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
-    """Of a new replica."""
+    """The directory of a new replica."""
     home: Callable[[BrokerId, Uuid], Uuid] = _as_it_is
-    """Of a replica that nobody waits for any more: another directory than its own where that is gone."""
+    """The directory of a replica whose data is not waited for any more: another one if its own is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetState:
-    """What shall become of the partition. None: as it is."""
+    """The state that the partition should get. None: no change."""
 
     isr: Ids | None = None
     replicas: Ids | None = None
@@ -90,22 +91,22 @@ class TargetState:
     directories: tuple[Uuid, ...] | None = None
     """Log directories of the present replicas, in their order."""
     last_known: Ids | None = None
-    """What LastKnownELR says from now on, where its meaning changes (recovery/switch.py)."""
+    """The new LastKnownELR, when its meaning changes (recovery/switch.py)."""
     recovery_state: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeCause:
-    """The brokers because of which the partition changes."""
+    """The brokers that cause the change."""
 
     lost: Collection[BrokerId] = ()
-    """Replicas whose data may be gone: they never enter the ELR by this change."""
+    """Replicas whose data may be gone: this change never adds them to the ELR."""
     leaving: BrokerId | None = None
     """A broker that can no longer lead once the batch of this change is applied."""
     joining: BrokerId | None = None
     """A broker that can lead from then on."""
     unregistered: BrokerId | None = None
-    """A broker that is no member of the cluster any more: no list names it."""
+    """A broker that is not a member of the cluster any more: no list names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +114,13 @@ class Ballot:
     """How the leader is elected."""
 
     election: Election | None = None
-    """None: as the rules say."""
+    """None: the usual election of the rules."""
     chosen: ElectionResult | None = None
-    """The replica that the recovery manager or an operator has chosen, and on what basis. Acceptable; its basis is
-    clean if it has a clean one."""
+    """The replica that the recovery manager or an operator chose, and its basis. It must be acceptable. If it is a
+    clean candidate, its clean basis is used instead.
+    """
     answers: Collection[ReplicaAnswer] = ()
-    """What replicas said of their logs: an election that may lose records writes it down."""
+    """What the replicas answered about their logs: an election that may lose records stores it."""
 
 
 AS_IT_IS = TargetState()
@@ -130,7 +132,7 @@ USUAL = Ballot()
 class PartitionChangeBuilder:
     """One change of one partition.
 
-    Not frozen only because building ten thousand of these is what fencing a broker costs.
+    Not frozen, only to save time: fencing a broker builds ten thousand of these.
     """
 
     topic_id: Uuid
@@ -160,7 +162,7 @@ class _Build:
         self.removing = before.removing if target.removing is None else target.removing
         self.directories = before.directories if target.directories is None else target.directories
         self.remembered = before if target.last_known is None else before._replace(last_known_elr=target.last_known)
-        """The state before, with the LastKnownELR that this change begins with."""
+        """The state before the change, with the target's LastKnownELR if it has one."""
         self.elr: Ids = ()
         self.last_known: Ids = ()
         self.record = PartitionChangeRecord(partition_id=change.partition, topic_id=change.topic_id)
@@ -172,7 +174,7 @@ class _Build:
         self._write_lists(elected)
         awaited = self._no_longer_awaited(elected)
         if awaited:
-            # records of before KIP-858 name no directories
+            # records older than KIP-858 name no directories
             places = zip(self.before.replicas, self.directories, strict=False)
             self.directories = tuple([self.rules.home(*place) if place[0] in awaited else place[1] for place in places])
         self._write_assignment()
@@ -200,7 +202,7 @@ class _Build:
         self.replicas, self.isr, self.adding, self.removing = final, final_isr, (), ()
 
     def _elect(self) -> ElectionResult:
-        """The election, and what its basis does to ISR and lists."""
+        """Hold the election, and change ISR and lists as its basis requires."""
         change, before = self.change, self.before
         if self.rules.elr_enabled:
             self.elr = eligible_after(before, self.isr, self.replicas, self.min_isr, change.cause.lost)
@@ -229,7 +231,7 @@ class _Build:
         replica_left = self.replicas is not before.replicas and any(
             replica not in self.replicas for replica in before.replicas
         )
-        # an empty ISR is not written: then nobody leaves it
+        # an empty ISR is not written, so no replica leaves it
         shrinks = self.rules.bumps_on_shrink and bool(self.isr) and any(each not in self.isr for each in before.isr)
         if elected.leader != before.leader or elected.basis is not None or replica_left or shrinks:
             self.record.leader = elected.leader
@@ -238,7 +240,7 @@ class _Build:
             self.last_known = tuple(replica for replica in self.last_known if replica != self.change.cause.unregistered)
 
     def _last_known_leader(self) -> Ids:
-        """Who may be elected as the last known leader."""
+        """The LastKnownELR from which the last known leader may be elected."""
         if not self.rules.elr_enabled or self.rules.keeps_all_lost:
             return ()
         return last_known_after(self.remembered, None, self.replicas)
@@ -283,7 +285,7 @@ class _Build:
         return self.rules.default_directory(replica)
 
     def _no_longer_awaited(self, elected: ElectionResult) -> Ids:
-        """Who may be placed anew: what they had is given up, or others have it."""
+        """Replicas that may get another directory: their old data is given up, or other replicas have it."""
         before = self.before
         if elected.basis is not None and elected.basis.is_lossy:
             return before.replicas
@@ -303,7 +305,7 @@ class _Build:
             self.record.leader_recovery_state = wanted
 
     def _election_basis(self, leader: BrokerId, basis: Basis) -> PartitionChangeRecord.ElectionBasis:
-        """What is known of the loss. Controller epoch and time are added where the record is appended."""
+        """What is known about the loss. The controller adds its epoch and the time when it appends the record."""
         known = {answer.broker: answer for answer in self.change.ballot.answers}
         answers = [known.get(replica) or ReplicaAnswer(replica) for replica in self.replicas]
         return PartitionChangeRecord.ElectionBasis(

@@ -8,12 +8,12 @@ Three goals; an earlier one outranks a later one:
     balance     each active broker leads as many partitions as any other (one more at most). Of the brokers that the
                 first two goals leave, the one with the fewest replicas gets the next one; equal ones are drawn
 
-The first replica is the first leader, hence active. The goals and their order are those of Kafka's striped
-placer (StripedReplicaPlacer). The algorithm is not: Kafka's takes racks in turn, so that the brokers of a small rack
+The first replica is the first leader, so it is active. The goals and their order are those of Kafka's
+StripedReplicaPlacer. The algorithm is different: Kafka's takes the racks in rotation, so the brokers of a small rack
 lead more partitions.
 
-Only the partitions of one call are balanced. A trap: a small rack limits the balance. With 10 brokers in a, 10 in b and
-1 in c, replication factor 3 puts a replica of every partition on the one in c.
+Only the partitions of one call are balanced. A trap: a small rack limits the balance. With 10 brokers in rack a, 10 in
+b and 1 in c, replication factor 3 puts a replica of every partition on the broker in c.
 
 Source: KIP-36; `make interop` compares with Kafka's class.
 """
@@ -51,14 +51,14 @@ def place(brokers: Iterable[BrokerRegistration], partitions: int, replication_fa
 
 
 class _Spread:
-    """What the partitions placed so far have put on each broker."""
+    """The load of each broker from the partitions placed so far."""
 
     def __init__(self, brokers: list[BrokerRegistration], random: Random) -> None:
         self._random = random
         self._rack_of = {broker.id: broker.rack for broker in brokers}
         self._active = [broker.id for broker in brokers if broker.is_active]
         self._load = {broker.id: (0.0 if broker.is_active else _LAST) + random.random() for broker in brokers}
-        """Replicas, and the partition that a broker has still to lead; the fraction is drawn and orders equal ones."""
+        """Replicas, plus the partition that a broker has still to lead; a random fraction orders equal brokers."""
         self._to_lead: set[BrokerId] = set()
         """Active brokers that have led one partition less than the others."""
 
@@ -66,7 +66,7 @@ class _Spread:
         """The replicas of one more partition, its leader first."""
         if not self._to_lead:
             self._to_lead = set(self._active)
-            # before they lead: the last one would otherwise have to lead with as many replicas as the others will have
+            # counted before they lead: otherwise the last one would get a partition to lead in addition to a full load
             for broker in self._active:
                 self._count(broker)
         leader = min(self._to_lead, key=self._load.__getitem__)

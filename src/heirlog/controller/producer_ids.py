@@ -1,6 +1,6 @@
-"""AllocateProducerIds: blocks of ids for idempotent producers, never given out twice (KIP-730).
+"""AllocateProducerIds: blocks of ids for idempotent producers. No id is ever given out twice (KIP-730).
 
-The next free id is metadata: a block that was promised and whose record never committed was never handed out.
+The next free id is metadata. A block is given out only after its record is committed.
 """
 
 from __future__ import annotations

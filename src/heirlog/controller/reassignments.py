@@ -1,25 +1,26 @@
-"""Partitions on their way to other replicas: AlterPartitionReassignments and ListPartitionReassignments.
+"""Reassignment of partitions to other replicas: AlterPartitionReassignments and ListPartitionReassignments.
 
-    start     the replicas are the targets and behind them, ascending, those that leave; `adding` are the targets that
-              the partition does not have yet, `removing` the others that it has. Where nothing needs to be copied the
-              same record completes it
+    start     the replicas are the targets, followed by those that leave, ascending; `adding` are the targets that the
+              partition does not have yet, `removing` the replicas that are not targets. If nothing has to be copied,
+              the same record completes it
     run       the leader takes adding replicas into the ISR; any change of the partition may complete the reassignment
               (`partition_change.py` has the conditions)
-    replace   another start while one runs: what was being added and is no target any more is being removed
-    cancel    the adding replicas go, from the ISR and from the ELR too
+    replace   another start while one runs: replicas that were being added and are not targets any more are removed
+    cancel    the adding replicas leave the assignment, the ISR and the ELR
 
-A cancellation needs an ISR that reaches min ISR without the adding replicas, as a completion does. If nothing is left
-of the ISR then, what remains is an election among the original replicas: a clean one from the ELR, or an unclean one
-where the topic allows it (with the recovery manager: where its strategy is Aggressive), which counts as unclean
-(RECOVERING) and must reach min ISR like any other. Not so where the partition has no leader and the recovery manager is
-on: it compares logs before a leader is elected, and a way back waits for that.
+Like a completion, a cancellation needs an ISR that reaches min ISR without the adding replicas. If no member of the ISR
+would be left, an election among the original replicas decides. It may be a clean one from the ELR. It may be an unclean
+one if the topic allows it (with the recovery manager on: if its strategy is Aggressive); the partition is then
+RECOVERING, and the ISR must reach min ISR as always. If the partition has no leader and the recovery manager is on,
+there is no such election: the manager compares logs before a leader is elected, and the cancellation waits for that.
 
-Without a leader a cancellation is also possible below min ISR where it gives nothing up: ISR, ELR or LastKnownELR name
-somebody, and none of the adding replicas. Then an adding replica holds no committed record that the original ones
-lacked, and the partition waits for fewer. Nothing is elected by it that could not have been elected before.
+A partition without a leader can also cancel below min ISR if that gives no record up: ISR, ELR or LastKnownELR name at
+least one replica, and none of the adding ones. Then an adding replica holds no committed record that the original
+replicas lack, and the partition waits for fewer replicas. This cannot elect a leader that could not have been elected
+before.
 
-Each partition stands or falls alone. A list of null asks for all reassignments that run; topics and partitions that
-are unknown or rest are left out, without an error.
+Each partition succeeds or fails independently of the others. A null list means all running reassignments. Topics and
+partitions that are unknown or have no reassignment are left out, without an error.
 
 Source: KIP-455; KIP-860 (a fixed replication factor); KIP-966, "Other behaviors".
 """
@@ -55,10 +56,10 @@ Answered = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 def alter_reassignments(
     image: Image, static: StaticConfig, request: AlterPartitionReassignmentsRequest
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
-    """Records of every partition whose reassignment can be started or cancelled, and an answer for each."""
+    """Records of every reassignment that can be started or cancelled, and a result for each requested partition."""
     handling = _Handling(image, static, request.allow_replication_factor_change)
     response = AlterPartitionReassignmentsResponse(
-        # which an answer about nothing does not repeat
+        # an answer without topics does not repeat the request's value
         allow_replication_factor_change=request.allow_replication_factor_change or not request.topics,
         error_message=None if request.topics else "",
         responses=[
@@ -73,7 +74,7 @@ def alter_reassignments(
 
 
 class _Handling:
-    """One request at work."""
+    """The state of one request while it is handled."""
 
     def __init__(self, image: Image, static: StaticConfig, may_change_factor: bool) -> None:
         self._image = image
@@ -134,7 +135,7 @@ class _Handling:
             ballot=Ballot(election=Election.UNCLEAN if self._may_lose(topic_id, state) else Election.ONLINE),
         )
         after = state if built.record is None else merged(self._image, state, built.record)
-        # without ELR an empty ISR is not written: what stays there are the replicas that would go
+        # without ELR an empty ISR is not written: the ISR may still name replicas that leave
         members = [member for member in after.isr if member in original]
         required = min(self._leadership.min_isr(topic_id), len(original))
         if len(members) >= required:
@@ -157,14 +158,14 @@ class _Handling:
         )
 
     def _may_lose(self, topic_id: Uuid, state: PartitionRegistration) -> bool:
-        """Whether the way back may hold an election that compares nothing."""
+        """Whether a cancellation may hold an election that does not compare logs."""
         if self._leadership.manager_enabled and not state.has_leader:
             return False
         return self._leadership.may_lose(topic_id)
 
 
 def _gives_nothing_up(state: PartitionRegistration) -> bool:
-    """Whether it is known who was a member of the ISR, and that no adding replica was."""
+    """Whether the lists name the members of the ISR, and no adding replica among them."""
     named = (*state.isr, *state.elr, *state.last_known_elr)
     return bool(named) and not any(replica in state.adding for replica in named)
 

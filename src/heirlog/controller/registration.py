@@ -1,37 +1,39 @@
-"""Registration: how a broker process becomes known, and what its restart means for the replicas it had.
+"""BrokerRegistration: how a broker process joins the cluster, and what its restart means for its replicas.
 
     same incarnation again     its epoch, fencing and shutdown state stay; no partition changes
-    new incarnation, clean     like a fencing: it leaves ISRs, may become eligible, keeps its ELR seats
+    new incarnation, clean     like a fencing: it leaves ISRs, may become eligible, and stays in its ELRs
     new incarnation, unclean   it leaves every ISR and every ELR *before* its registration record, in the same batch
 
-Clean means proven: the request can carry the proof (version 3+) and the epoch from the clean-shutdown file is exactly
-the epoch of the stored registration. Everything else - no file, an older epoch, an old request, a first registration -
-is unclean. The records are not one atom: partitions come first, so that a prefix of the batch leaves a broker without
-seats rather than an unproven broker with seats.
+A stop counts as clean only if it is proven: the request can carry the proof (version 3+), and the epoch from the
+clean-shutdown file is exactly the epoch of the stored registration. Everything else - no file, an older epoch, an old
+request, a first registration - is unclean. The records are not atomic. Partition changes come first, so that a prefix
+of the batch leaves a broker out of ISR and ELR rather than an unproven broker in them.
 
 One older epoch is a proof, too. A process may give up, or be killed, after the controller has stored its registration
 and before the answer arrives. Its clean-shutdown file then still names the epoch before. So a registration stores the
 epoch with which it proved a clean stop, until the broker is unfenced, and the same proof counts once more. This is
-safe: a process removes the file durably before it changes a log, and while it is fenced no record needs its log to be
-committed.
+safe: a process durably removes the file before it changes a log, and while the broker is fenced no record needs its log
+to be committed.
 
-A new incarnation may come without a log directory that it had (a replaced disk). Then its stop was no clean one, and
-replicas in such a directory are placed anew, or the broker could be in every ISR and lead nothing: an acceptable leader
-is one whose directory is online. What it has then is empty. So not where that would be elected by itself, or taken for
-what a partition without a leader waits for:
+A new incarnation may lack a log directory that the broker had (a replaced disk). Then its stop was not clean, and
+replicas in such a directory must move to another one. Otherwise the broker could be in every ISR and lead nothing,
+because an acceptable leader needs an online directory. The moved replica is empty. So a replica is not moved if it
+could then be elected with its empty log, or be taken for the replica that a partition without a leader waits for:
 
-    the partition has a leader                                                        placed anew, and off the list:
-                                                                                      it copies the leader's log
-    it is the last of an ISR without ELR, or the last known leader (manager off)      it stays where it was
-    it is on LastKnownELR (manager on), others are in ISR, ELR or on the list, and    placed anew, and off the list:
-    the broker has at least as many new directories as it lacks                       others may have what was lost
-    else on LastKnownELR: nobody else may have what was lost, or the directory has    it stays where it was, and is
-    failed and may come back                                                          waited for, or an operator decides
+    the partition has a leader                                                        moved, and off the list: it
+                                                                                      copies the leader's log
+    it is the last of an ISR without ELR, or the last known leader (manager off)      it stays in its directory
+    it is on LastKnownELR (manager on), others are in ISR, ELR or on the list, and    moved, and off the list: others
+    the broker has at least as many new directories as it lacks                       may have the lost records
+    else on LastKnownELR: no other replica may have the lost records, or the          it stays in its directory; the
+    directory has failed and may come back                                            partition waits for it, or for an
+                                                                                      operator
 
 A broker that accepted metadata older than its own says so (`NewestLeaderEpoch`), and its stop counts as unclean. The
-metadata may name an ISR that was replaced long ago, other brokers in it included. So each partition of the broker loses
-all seats (`unseated.py`), and every assigned replica is asked. Each such broker causes that again: no state tells which
-seats were given since. A replica whose directory is gone stays where it was: nothing says what others have.
+metadata may name an ISR that was replaced long ago, including other brokers in it. So in each partition of the broker
+ISR, ELR and LastKnownELR are emptied (`unseated.py`), and every assigned replica is asked. Each such broker causes this
+again: no state says which of the lists are newer. A replica whose directory is gone then stays in it: nothing says what
+other replicas have.
 
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
@@ -71,7 +73,7 @@ _CLEAN_STOP_VERSION = 3
 def stopped_cleanly(registered: BrokerRegistration | None, version: int, previous_epoch: int) -> bool:
     """Guard 9: an unclean registration leaves ISR and ELR before it can be unfenced.
 
-    Without it a replica whose unflushed tail is gone would keep a seat that promises every committed record.
+    Without it a replica that lost records before they were flushed would stay in a list of complete replicas.
     """
     if registered is None or version < _CLEAN_STOP_VERSION or previous_epoch == NO_BROKER_EPOCH:
         return False
@@ -87,7 +89,7 @@ def register_broker(
     cluster_id: str,
     next_offset: int,
 ) -> ControllerResult[BrokerRegistrationResponse]:
-    """Records of one registration; the answer is the broker's epoch."""
+    """Returns the records of one registration; the answer is the broker's epoch."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)
     try:
@@ -124,7 +126,7 @@ def register_broker(
 def _unseated(
     image: Image, broker_id: BrokerId, newest_leader_epoch: int
 ) -> dict[tuple[Uuid, int], PartitionRegistration]:
-    """What becomes of the partitions of a broker that knew newer metadata. Raises ValueError."""
+    """New states for the partitions of a broker that knew newer metadata. Raises ValueError."""
     if newest_leader_epoch < 0:
         return {}
     return {
@@ -136,7 +138,7 @@ def _unseated(
 def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequest) -> list[_Replica]:
     """The broker's replicas in directories that it no longer has.
 
-    Looks at every partition: an earlier heartbeat may have taken the directory out of the registration already.
+    Looks at every partition: an earlier heartbeat may have removed the directory from the registration already.
     """
     usable = (*(request.log_dirs or ()), UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
     return [replica for replica in image.replicas_on(broker_id) if replica[2].directory_of(broker_id) not in usable]
@@ -145,10 +147,10 @@ def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequ
 def _brings_other_disks(
     registered: BrokerRegistration | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
 ) -> bool:
-    """Whether what it lacks was replaced, and has not just failed: new directories instead of those that are gone.
+    """Whether the missing directories were replaced by new ones, and have not just failed.
 
-    Directories that an earlier registration lacked count, too. A new one may stand for any of them, and another that
-    has just failed may come back with the only copy. Where nothing tells them apart, an operator decides.
+    Directories that an earlier registration lacked count, too. A new directory may replace any of them, and one that
+    has just failed may come back with the only copy. If that cannot be distinguished, an operator decides.
     """
     known = () if registered is None else registered.directories
     new = [directory for directory in request.log_dirs or () if directory not in known]
@@ -164,9 +166,9 @@ def _placed_anew(
     changes: Changes,
     forgets: bool,
 ) -> Iterator[PartitionChangeRecord]:
-    """In the directories there are, in turn. To be applied after `changes`.
+    """Move the replicas to the broker's directories, in rotation. Apply these records after `changes`.
 
-    forgets: it need not stay on LastKnownELR.
+    forgets: the replica need not stay on LastKnownELR.
     """
     there = sorted(Uuid(directory) for directory in request.log_dirs or ())
     changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
@@ -271,7 +273,7 @@ def _check_features(image: Image, request: BrokerRegistrationRequest) -> None:
     supported = {feature.name: feature for feature in request.features}
     if METADATA_VERSION not in supported:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "the broker names no range for metadata.version")
-    # a broker that cannot answer a recovery may join: it counts as one that has not answered
+    # a broker that does not serve recovery requests may join: it counts as one that has not answered
     for name in sorted(image.features.keys() - {RECOVERY_VERSION}):
         level, feature = image.features[name], supported.get(name)
         if feature is None or not feature.min_supported_version <= level <= feature.max_supported_version:

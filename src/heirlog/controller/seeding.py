@@ -1,19 +1,18 @@
-"""A lost controller restarts from a broker's copy of the metadata log.
+"""Restarts a lost controller from a broker's copy of the metadata log.
 
-    copy the log -> drop half a metadata transaction -> this controller is the only voter, in a new epoch
-                 -> what the copy may say wrongly is replaced, in records at its end
+    copy the log -> drop an unfinished metadata transaction -> this controller is the only voter, in a new epoch
+                 -> append records that replace what may be wrong in the copy
 
-A copy may lag behind what was committed, and even a complete one is older than the brokers' logs. So nothing of it is
-believed that could make a replica leader which lacks records:
+A copy may lag behind what was committed, and even a complete copy is older than the brokers' logs. So nothing in it is
+trusted that could make a replica leader which lacks records:
 
-    partitions               without leader, ISR and ELR, in a leader epoch above those of all logs: `unseated.py`
-    registrations            new broker epochs: no clean-shutdown file of before proves anything
+    partitions               no leader, ISR and ELR, in a leader epoch above those of all logs: `unseated.py`
+    registrations            new broker epochs: no older clean-shutdown file proves anything
     producer ids             blocks that the copy does not know may be in use
-    the recovery manager     on: without it the first replica that comes would lead, or none
+    the recovery manager     on: otherwise the first replica that comes back would lead, or none
 
-The log stays a continuation of the copy. So brokers whose copies are as old or older follow, and one whose copy is
-newer refuses (`raft/observer.py`) instead of losing what it knows. Logs of topics that the copy does not know are set
-aside.
+The log continues the copy. So brokers whose copies are as old or older follow it. A broker whose copy is newer refuses
+(`raft/observer.py`) instead of losing what it knows. Logs of topics that the copy does not know are moved aside.
 """
 
 from __future__ import annotations
@@ -52,18 +51,18 @@ from heirlog.storage.identity import PartitionMetadataFile
 from heirlog.storage.log_directory import parse_directory_name
 
 EPOCH_MARGIN: Final = 1_000
-"""Elections of controllers that no copy at hand may know of."""
+"""Controller elections that may be missing in all available copies."""
 PRODUCER_ID_MARGIN: Final = BLOCK_SIZE << 20
 RECORDS_PER_BATCH: Final = 1_000
 _COPIED_BYTES: Final = 1 << 20
 _OF_THE_NODE: Final = (quorum_state.NAME, COMMITTED_OFFSET)
-"""Files of the quorum's directory that say something about the node, and nothing about the log."""
+"""Files of the quorum's directory that describe the node and not the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seeded:
     copied_to_offset: int
-    """Exclusive: the end of the copy."""
+    """End offset of the copy, exclusive."""
     end_offset: int
     topics: int
     partitions: int
@@ -76,13 +75,13 @@ class MetadataLogCopy(NamedTuple):
     end: tuple[int, int]
     """Epoch and end offset."""
     seen_epoch: int
-    """The newest one of the quorum that its broker has seen."""
+    """The newest quorum epoch that its broker has seen."""
     committed: tuple[int, bytes] | None
-    """Base offset and bytes of the last batch that the broker knew to be committed."""
+    """Base offset and bytes of the last batch that the broker knew to be committed, if any."""
 
 
 def copy_files(source: Files, source_directory: str, target: Files, target_directory: str) -> None:
-    """The log, its snapshots and what belongs to them. Raises OSError."""
+    """Copy the log, its snapshots and the files that belong to them. Raises OSError."""
     target.mkdirs(target_directory)
     for name in source.list(source_directory):
         if name in _OF_THE_NODE or source.is_dir(f"{source_directory}/{name}"):
@@ -96,7 +95,7 @@ def copy_files(source: Files, source_directory: str, target: Files, target_direc
 
 
 def read_copy(env: Env, directory: str) -> MetadataLogCopy:
-    """Raises what opening and reading the log and `quorum-state` raise. Opening may cut a torn tail off."""
+    """Raises what opening and reading the log and `quorum-state` raise. Opening may cut off an incomplete batch."""
     log = open_log(env, directory, MetadataLogConfig())
     last = log.last_committed_batch()
     seen_epoch = max(log.end.epoch, quorum_state.QuorumStateFile(env.files, directory).stored.leader_epoch)
@@ -106,7 +105,7 @@ def read_copy(env: Env, directory: str) -> MetadataLogCopy:
 
 
 def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[PartitionKey, int]]:
-    """Of each log in it. Raises StorageFormatError and OSError."""
+    """The newest leader epoch of each log in the directory. Raises StorageFormatError and OSError."""
     for name in files.list(log_directory):
         path, parsed = f"{log_directory}/{name}", parse_directory_name(name)
         if parsed is None or not files.is_dir(path):
@@ -118,7 +117,7 @@ def newest_leader_epochs(files: Files, log_directory: str) -> Iterator[tuple[Par
 
 
 def image_of(log: MetadataLog) -> Image:
-    """What the snapshot and the whole log describe. Raises what reading and decoding raise."""
+    """The image that the snapshot and the whole log describe. Raises what reading and decoding raise."""
     loaded = log.loaded
     image = Image()
     if loaded is not None:
@@ -139,10 +138,10 @@ def image_of(log: MetadataLog) -> Image:
 def seed(
     log: MetadataLog, voter: Voter, seen_epoch: int, leader_epochs: Mapping[PartitionKey, int], wall_ms: int
 ) -> Seeded:
-    """Append to a copy what makes it the log of a new controller; the caller flushes it.
+    """Append the records that make a copy the log of a new controller; the caller flushes it.
 
-    seen_epoch: the newest epoch of the quorum that any node at hand has seen. leader_epochs: the newest epoch that the
-    logs at hand hold. Raises ValueError where the copy describes no cluster, and what reading it raises.
+    seen_epoch: the newest quorum epoch that any available node has seen. leader_epochs: the newest epoch in the
+    available logs. Raises ValueError if the copy describes no cluster, and what reading it raises.
     """
     image = image_of(log)
     if not image.metadata_version:

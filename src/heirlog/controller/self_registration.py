@@ -11,7 +11,7 @@ from heirlog.protocol.types import Uuid
 
 
 def own_registration(image: Image, static: StaticConfig, incarnation_id: Uuid) -> RegisterControllerRecord | None:
-    """None if this process is registered already, as it is now."""
+    """None if this process is registered already and nothing has changed."""
     listeners = tuple(
         ListenerState(listener.name, listener.endpoint) for listener in static.advertised_controller_listeners
     )

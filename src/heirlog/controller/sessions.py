@@ -1,20 +1,21 @@
 """Which brokers are alive: the controller's memory of heartbeats.
 
-A session lives in memory only, on the active controller. It belongs to one registration (broker id and epoch):
+A session is only in memory, on the active controller. It belongs to one registration (broker id and epoch):
 
-    none --heartbeat--> live --silence for broker.session.timeout.ms--> stale: fenced (if unfenced), session gone
+    none --heartbeat--> live --no heartbeat for broker.session.timeout.ms--> stale: fenced (if unfenced), session ends
                         live --its connection closes, and the grace passes--> the same, at once
-                        live --told to shut down--> gone: a restart need not wait for a timeout
+                        live --answered SHUTDOWN_NOW--> ended: a restart need not wait for a timeout
 
-* A new active controller knows nobody's last heartbeat. Every *unfenced* broker gets a fresh session, so that one that
-  died at the failover is fenced in the end (KAFKA-18138); a fenced one gets none, so that its restart is not refused as
-  a duplicate for a whole session time (KAFKA-19130).
-* The grace stands for "the process is dead": its kernel closed the connection. Silence alone never shortens a session.
-  -1 switches the grace off (Kafka's rule).
-* A pass finds at most one stale broker, the one silent for longest, and the next pass follows at once: each fencing
-  sees the elections of the one before, and a rack that went silent does not take a pass per broker to be noticed.
-* A pass that comes late by more than its own period says that this process was not running, so heartbeats may wait
-  unread in its sockets: everybody's contact is moved by the delay instead of fencing healthy brokers (KAFKA-17793).
+* A new active controller does not know when the last heartbeats came. Every *unfenced* broker gets a new session, so
+  that one that died at the failover is fenced in the end (KAFKA-18138). A fenced broker gets none, so that its restart
+  is not refused as a duplicate for a whole session time (KAFKA-19130).
+* A closed connection followed by the grace period means "the process is dead": its kernel closed the connection.
+  Missing heartbeats alone never shorten a session. -1 switches the grace period off (Kafka's rule).
+* A check finds at most one stale broker, the one without a heartbeat for the longest time, and the next check follows
+  at once. So each fencing sees the elections of the one before, and a failed rack does not need a period per broker.
+* A check that is late by more than its own period shows that this process was not running. Heartbeats may wait unread
+  in its sockets. So the last contact of every broker is moved by the delay, and no healthy broker is fenced
+  (KAFKA-17793).
 
 Source: KIP-631.
 """
@@ -31,11 +32,11 @@ class Session:
     epoch: BrokerEpoch
     contact_ms: int
     connection: object = None
-    """The one the newest heartbeat came on; None after a failover."""
+    """The connection of the newest heartbeat; None after a failover."""
     closed_at_ms: int | None = None
-    """When that connection closed, if nothing has come on another one since."""
+    """When that connection closed, if no heartbeat has come on another one since."""
     metadata_offset: int = -1
-    """The newest offset it said it had applied."""
+    """The newest metadata offset that the broker has reported as applied."""
     shutdown_offset: int | None = None
     """Set while it is in controlled shutdown: every active broker must have applied this offset before it may go."""
 
@@ -63,7 +64,7 @@ class Sessions:
     def touch(
         self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int, connection: object, metadata_offset: int
     ) -> Session:
-        """A heartbeat of this registration came."""
+        """Note a heartbeat of this registration."""
         session = self.get(broker, epoch) or self.start(broker, epoch, now_ms)
         session.contact_ms = now_ms
         session.connection = connection
@@ -78,7 +79,7 @@ class Sessions:
         self._sessions.clear()
 
     def connection_closed(self, broker: BrokerId, epoch: BrokerEpoch, connection: object, now_ms: int) -> bool:
-        """Whether this was the session's connection, so that the grace begins now."""
+        """Whether this was the session's connection, so that the grace period begins now."""
         session = self.get(broker, epoch)
         if session is None or session.connection is not connection or self.disconnect_grace_ms < 0:
             return False
@@ -86,19 +87,19 @@ class Sessions:
         return True
 
     def grace_is_over(self, broker: BrokerId, epoch: BrokerEpoch, now_ms: int) -> bool:
-        """Whether the connection closed long enough ago and nothing has come since."""
+        """Whether the connection closed long enough ago and no heartbeat has come since."""
         session = self.get(broker, epoch)
         if session is None or session.closed_at_ms is None:
             return False
         return now_ms - session.closed_at_ms >= self.disconnect_grace_ms
 
     def silent_ms(self, broker: BrokerId, now_ms: int) -> int | None:
-        """How long ago its last heartbeat came; None without a session."""
+        """Time since its last heartbeat; None without a session."""
         session = self._sessions.get(broker)
         return None if session is None else now_ms - session.contact_ms
 
     def longest_silent(self, now_ms: int) -> BrokerId | None:
-        """The broker silent for longest, if that is the session timeout or more."""
+        """The broker whose last heartbeat is the oldest, if it is at least the session timeout old."""
         stale = [
             (session.contact_ms, broker)
             for broker, session in self._sessions.items()
@@ -107,18 +108,18 @@ class Sessions:
         return min(stale)[1] if stale else None
 
     def forgive(self, delay_ms: int) -> None:
-        """This process did not run for `delay_ms`: nobody's silence during it counts."""
+        """This process did not run for `delay_ms`: that time does not count as missing heartbeats."""
         for session in self._sessions.values():
             session.contact_ms += delay_ms
             if session.closed_at_ms is not None:
                 session.closed_at_ms += delay_ms
 
     def metadata_offset(self, broker: BrokerId, epoch: BrokerEpoch) -> int:
-        """What it said last; -1 if it said nothing yet."""
+        """The offset that it reported last; -1 if none yet."""
         session = self.get(broker, epoch)
         return -1 if session is None else session.metadata_offset
 
     def shutdown_offset(self, broker: BrokerId, epoch: BrokerEpoch) -> int | None:
-        """What every active broker must have applied before it may go; None: it is not in controlled shutdown."""
+        """The offset that every active broker must apply before it may stop; None: not in controlled shutdown."""
         session = self.get(broker, epoch)
         return None if session is None else session.shutdown_offset

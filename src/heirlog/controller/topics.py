@@ -1,15 +1,17 @@
 """CreateTopics and DeleteTopics.
 
-A topic is created in one batch: Topic, its Configs (with ClearElr behind a min.insync.replicas, as behind every record
-of that name), then one Partition record each. The ISR of a new partition is the active part of its assignment; a member
-missing at birth is not eligible, because it never had anything. Topics of one request stand or fall alone.
+A topic is created in one batch: a Topic record, its Config records (with ClearElr after min.insync.replicas, as after
+every record of that name), then one Partition record each. The ISR of a new partition is the active part of its
+assignment. A replica that is not active at creation is not eligible, because it never had any record. The topics of one
+request succeed or fail independently of each other.
 
-Refusals, in this order: a name given twice in the request; a bad name; a name that is taken; a name that differs from
-another one only in '.' and '_'; a bad configuration; a bad number of partitions, replication factor or assignment.
+Reasons to refuse a topic, in this order: a name that comes twice in the request; a bad name; a name that exists; a name
+that differs from another one only in '.' and '_'; a bad configuration; a bad number of partitions, replication factor
+or assignment.
 
-A request that is only to be validated is answered in full, with a topic id that nothing will have, as by Apache Kafka.
+A request with validateOnly gets a full answer, with a topic id that no topic will have, as on Apache Kafka.
 
-One request makes at most 10,000 records, because a topic must not exist with half of its partitions.
+One request creates at most 10,000 records, because a topic must not exist with only half of its partitions.
 
 Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids).
 """
@@ -64,7 +66,7 @@ class _Creation:
 def create_topics(
     image: Image, static: StaticConfig, request: CreateTopicsRequest, random: Random
 ) -> ControllerResult[CreateTopicsResponse]:
-    """Records of all topics that can be created, and a result per name asked for."""
+    """Returns records of all topics that can be created, and a result per requested name."""
     times = Counter(topic.name for topic in request.topics)
     twice = {name for name, count in times.items() if count > 1}
     taken = {collision_key(name): name for name in image.topic_ids}
@@ -92,7 +94,7 @@ def create_topics(
 
 
 def _check_room(static: StaticConfig, asked: Asked, made: int) -> None:
-    """Before anything is placed: a request of a thousand large topics would take minutes to be refused."""
+    """Check before any replica is placed: otherwise refusing a thousand large topics would take minutes."""
     partitions = len(asked.assignments) or asked.num_partitions
     if made + (static.int("num.partitions") if partitions == _DEFAULT else partitions) > MAX_RECORDS:
         raise _too_many()
@@ -109,7 +111,7 @@ def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, st
     if name in twice:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name {name} in the request.")
     if name == METADATA_TOPIC:
-        # it exists on every node without being a topic, and its directory is the metadata log's
+        # every node has it as the directory of its metadata log, although it is not a topic
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
     wrong = topic_name_error(name)
     if wrong is not None:
@@ -126,7 +128,7 @@ def _check_name(image: Image, name: str, twice: set[str], taken: Mapping[str, st
 
 def _create(image: Image, static: StaticConfig, asked: Asked, random: Random) -> _Creation:
     """Raises KafkaError."""
-    # also where the same name comes again with a value
+    # even if the same name comes again with a value
     validate_topic_configs({config.name: None for config in asked.configs if config.value is None})
     given = {config.name: config.value for config in asked.configs}
     validate_topic_configs(given)
@@ -182,7 +184,7 @@ def _manual(image: Image, asked: Asked) -> list[Ids]:
 def _new_topic_id(image: Image, random: Random) -> Uuid:
     while True:
         topic_id = Uuid(random.randbytes(16))
-        # a text form that begins with '-' reads as an option on every command line
+        # a command line would take an id that begins with '-' for an option
         if topic_id not in image.topics and topic_id not in (ZERO_UUID, METADATA_TOPIC_ID) and topic_id[0] >> 2 != 62:
             return topic_id
 
@@ -213,9 +215,10 @@ def _created(image: Image, static: StaticConfig, asked: Asked, creation: _Creati
 def delete_topics(
     image: Image, static: StaticConfig, request: DeleteTopicsRequest
 ) -> ControllerResult[DeleteTopicsResponse]:
-    """By name or by id (v6), each answered once. A name or id given twice, or both, or neither: INVALID_REQUEST.
+    """Delete topics by name or by id (v6); each gets one result.
 
-    What has both or neither is answered as often as it is there.
+    INVALID_REQUEST: a name or id that comes twice, and an entry with both or neither. Each entry with both or neither
+    gets its own result.
     """
     given = [(topic.name, Uuid(topic.topic_id)) for topic in request.topics]
     asked = Counter(given + [(name, ZERO_UUID) for name in request.topic_names])

@@ -1,8 +1,8 @@
-"""UnregisterBroker: the cluster forgets a broker that is not coming back.
+"""UnregisterBroker: removes a broker that is not coming back from the cluster.
 
-It leaves every ISR, ELR and LastKnownELR before its registration goes, in the same batch: an eligible replica on a
-broker that nobody waits for any more would be waited for. Its replicas stay in the assignments until someone reassigns
-them. A broker that still runs may register again, as a new one.
+The broker leaves every ISR, ELR and LastKnownELR before its registration is removed, in the same batch. Otherwise
+partitions would wait for an eligible replica that never comes back. Its replicas stay in the assignments until an
+operator reassigns them. A broker that still runs may register again, as a new one.
 
 Source: KIP-631; KIP-966 (lists name only brokers that can come back).
 """
@@ -23,7 +23,7 @@ from heirlog.protocol.types import BrokerId
 def unregister_broker(
     image: Image, static: StaticConfig, sessions: Sessions, request: UnregisterBrokerRequest
 ) -> ControllerResult[UnregisterBrokerResponse]:
-    """Records of one request: partitions first, so that no prefix leaves an unknown broker in a list."""
+    """Returns the records of one request: partitions first, so that no prefix leaves an unknown broker in a list."""
     broker_id = BrokerId(request.broker_id)
     registered = image.brokers.get(broker_id)
     if registered is None:

@@ -1,29 +1,30 @@
-"""UpdateFeatures: the levels of the cluster's features, all of one request or none.
+"""UpdateFeatures: sets the levels of the cluster's features, all of one request or none.
 
     upgrade type    1 upgrade | 2 safe downgrade | 3 unsafe downgrade; a downgrade needs 2 or 3, a raise needs 1
     a level         must be one that this version and every registered broker and controller supports
-    the ELR         needs metadata.version 23 (4.0-IV1), also the one asked for in the same request
+    the ELR         needs metadata.version 23 (4.0-IV1), which the same request may set
     validate only   the same answer, and no records
 
-Any breach is INVALID_UPDATE_VERSION. A level that is there already is written again, as on Apache Kafka, with what goes
-up with it; that of metadata.version and of kraft.version writes nothing. Below metadata.version 23 there is
-no way down, neither safe nor unsafe: records that this version writes could not be read there.
+A request that breaks a rule gets INVALID_UPDATE_VERSION. A level that is set already is written again, as on Apache
+Kafka, together with the records that belong to an upgrade. For metadata.version and kraft.version nothing is written.
+There is no downgrade below metadata.version 23, neither safe nor unsafe: an older version could not read the records
+that this version writes.
 
 The ELR changes more than its level, in one batch:
 
-    up      a cluster-wide min.insync.replicas where there is none, and no broker's own value any more: from now on
-            controller and brokers must resolve the same number. Then the level; then, with the manager on,
+    up      a cluster-wide min.insync.replicas if there is none, and the values of single brokers are deleted: from now
+            on controller and brokers must resolve the same number. Then the level; then, with the manager on,
             LastKnownELR where a replica that is being added may have been lost (recovery/switch.py)
     down    partitions without ISR get their ELR as ISR: its members hold every committed record, and afterwards no
             election reads the ELR. Then the level; then ClearElr for all topics, so that no list outlives the feature:
             a member that stops uncleanly while it is off would be eligible again after the next upgrade
 
-heirlog.recovery.version switches the recovery manager: in one batch its level and, behind it, every LastKnownELR in its
-new meaning (recovery/switch.py). A broker need not support the level: without it, it counts as one that has not
-answered. Every controller must, since one of them may lead next.
+heirlog.recovery.version switches the recovery manager. One batch has its level, followed by every LastKnownELR in its
+new meaning (recovery/switch.py). A broker need not support the level: a broker that does not counts as one that has not
+answered. Every controller must support it, because each may become active next.
 
-Where a downgrade leaves a partition without a replica known to be complete, dry run and answer name it, and say who
-decides there: the recovery manager, by the strategy of the topic, or an operator.
+If a downgrade leaves a partition without a replica known to be complete, the answer names the partition, also for
+validate only. It also says who decides there: the recovery manager, by the strategy of the topic, or an operator.
 
 Source: KIP-584, KIP-778, KIP-1022; KIP-966.
 """
@@ -62,13 +63,13 @@ UNSAFE_DOWNGRADE: Final = 3
 
 _NAME: Final = "Feature levels"
 _NAMED_AT_MOST: Final = 20
-"""Partitions in one list."""
+"""Partitions that one message names."""
 
 
 def update_features(
     image: Image, static: StaticConfig, request: UpdateFeaturesRequest, version: int
 ) -> ControllerResult[UpdateFeaturesResponse]:
-    """Records and answer of one request."""
+    """Returns the records and the answer of one request."""
     names = [update.feature for update in request.feature_updates]
     try:
         levels = _checked(image, request, version)
@@ -84,7 +85,7 @@ def update_features(
 
 
 def update_features_answer(names: list[str], code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
-    """Versions 0 and 1 name the features, where all of them were changed: an error is the whole request's."""
+    """Versions 0 and 1 name the features if all of them were changed; an error is always the whole request's."""
     return UpdateFeaturesResponse(
         error_code=code,
         error_message=message,
@@ -97,7 +98,7 @@ def update_features_answer(names: list[str], code: ErrorCode, message: str | Non
 
 
 def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict[str, int]:
-    """The levels asked for. Raises KafkaError with the first reason to refuse."""
+    """The requested levels. Raises KafkaError with the first reason to refuse."""
     levels = {update.feature: update.max_version_level for update in request.feature_updates}
     if len(levels) < len(request.feature_updates):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A feature was named twice; name each feature once.")
@@ -123,9 +124,9 @@ def _checked(image: Image, request: UpdateFeaturesRequest, version: int) -> dict
 
 
 def finalized_level(image: Image, feature: str) -> int:
-    """0: off, or unknown."""
+    """The finalized level; 0 if the feature is off or unknown."""
     if feature == KRAFT_VERSION:
-        # decided when the quorum is formatted, in its control records
+        # set when the quorum is formatted, in its control records
         return SUPPORTED_FEATURES[KRAFT_VERSION].max_version
     return image.features.get(feature, 0)
 
@@ -158,7 +159,7 @@ def _reason_against(image: Image, feature: str, level: int, kind: int) -> str | 
 
 
 def _nodes(image: Image, feature: str) -> Iterator[tuple[str, tuple[SupportedFeature, ...]]]:
-    """Who has to support a level of the feature."""
+    """The nodes that have to support a level of the feature."""
     for broker_id in sorted(image.brokers) if feature != RECOVERY_VERSION else ():
         yield f"Broker {broker_id}", image.brokers[broker_id].features
     for controller_id in sorted(image.controllers):
@@ -166,7 +167,7 @@ def _nodes(image: Image, feature: str) -> Iterator[tuple[str, tuple[SupportedFea
 
 
 def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]:
-    """What is not registered is supported at level 0, that is: off."""
+    """The supported levels; a feature that is not registered is supported at level 0 (off)."""
     for feature in features:
         if feature.name == name:
             return feature.min_version, feature.max_version
@@ -174,7 +175,7 @@ def _range(features: tuple[SupportedFeature, ...], name: str) -> tuple[int, int]
 
 
 class _Change:
-    """The records of one request that was not refused, and what its answer has to say of them."""
+    """The records of an accepted request, and the warning for its answer."""
 
     def __init__(self, image: Image, static: StaticConfig, levels: Mapping[str, int]) -> None:
         self._image = image
@@ -216,7 +217,7 @@ class _Change:
         return changes.records
 
     def warning(self) -> str | None:
-        """Which partitions are left without a replica known to be complete, and who decides there."""
+        """The partitions left without a replica known to be complete, and who decides there."""
         image = self._image
         if image.elr_enabled and not self._elr_after:
             why, stuck = f"Without {ELR_VERSION}", _without_members(image)

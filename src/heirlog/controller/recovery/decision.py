@@ -1,36 +1,40 @@
-"""One partition without a leader: what it waits for, and who wins. Pure.
+"""One partition without a leader: which replicas it waits for, and which one wins. Pure.
 
-    clean candidate (acceptable member of the ISR, or of the ELR where the ISR is empty)    a clean election, always
+    clean candidate (acceptable member of the ISR, or of the ELR if the ISR is empty)       a clean election, always
     members of ISR or ELR, none of them acceptable    Balanced, None: wait for one    Aggressive: recover
     no members left                                   None: an operator decides       Aggressive: recover
-                                                      Balanced: recover once its whole quorum is there
+                                                      Balanced: recover once its whole quorum is acceptable
 
-    Balanced     elects when the whole quorum has answered, and every other assigned replica too, or the time limit
-                 has passed since the recovery began (an operator may skip the wait for the others)
-    Aggressive   elects when every replica has answered, or the window is over; if nobody has answered by then, the
-                 first answer decides. A fenced replica may be back within the window, so it is waited for so long
+    Balanced     elects when the whole quorum has answered, and either every other assigned replica has answered too or
+                 the time limit has passed since the recovery began (an operator may skip the wait for the others)
+    Aggressive   elects when every replica has answered, or the window is over; if no replica has answered by then, the
+                 first answer decides. A fenced replica may come back within the window, so the window is waited for
 
-The quorum of Balanced is LastKnownELR if that names at least min ISR replicas: a committed record was on that many
-members, and everybody who left them is on the list, so one of them has it unless they have all lost it. A shorter list
-was cleared, or begun late, and proves nothing: then every assigned replica must answer. Whoever never answers blocks,
-and the status says who; the way out is an operator. An adding replica is different: where losses have been listed, and
-it is not on the list, it has not been a member since the ISR was last at min ISR, and holds no committed record that
-the members lacked. It counts among the others, or a reassignment to a dead broker would block for ever.
+The quorum of Balanced is LastKnownELR if that list names at least min ISR replicas. A committed record was on that many
+members, and every member that was lost is on the list. So at least one of them has the record, unless they all lost it.
+A shorter list was cleared, or was started late, and proves nothing: then every assigned replica must answer. A replica
+that never answers blocks the election; the status names it, and an operator can decide. An adding replica is an
+exception. If losses were listed and the replica is not on the list, it has not been in the ISR since the ISR was last
+at min ISR. So it holds no committed record that the members lack. It does not belong to the quorum; otherwise a
+reassignment to a dead broker would block the partition for ever.
 
-The others are waited for because the quorum only proves who held every committed record. After a power cut all of its
-members may have lost their unflushed tails, while a replica outside it lost nothing and boots last: elected without it,
-the quorum would have it truncated. So a fenced replica counts, and one whose directory is offline, or whose broker is
-not registered. One that never comes back delays the election by the time limit, and no longer.
+Balanced also waits for the replicas outside the quorum, because the quorum only proves which replicas held every
+committed record. After a power cut all of its members may have lost records that were not flushed, while a replica
+outside it lost nothing and starts last. A leader elected without that replica would make it truncate its log. So a
+fenced replica is waited for, and one whose directory is offline or whose broker is not registered. A replica that never
+comes back delays the election by the time limit, and not longer.
 
-A recovery begins when its quorum is first acceptable as a whole, on this controller: before that there is nothing to
-decide, and a new controller does not know how long its predecessor has waited. A quorum member that goes while the
-others are asked does not end the recovery, and the time limit runs on: an election may follow its return at once.
+A recovery begins on this controller when all members of its quorum are acceptable for the first time. Before that there
+is nothing to decide, and a new controller does not know how long its predecessor has waited. If a quorum member leaves
+while the others are asked, the recovery does not end and its time limit continues; so an election may follow at once
+when the member is back.
 
-Acceptable: unfenced, not shutting down, its directory online. Only acceptable replicas may win. A quorum member that is
-not acceptable is waited for, also with an answer on file: its log may be the best one. Any other replica with an answer
-on file is waited for only if that answer beats the winner.
+Acceptable means: unfenced, not shutting down, log directory online. Only acceptable replicas may win. A quorum member
+that is not acceptable is waited for even if it has answered: its log may be the best one. Any other replica that has
+answered is waited for only if its answer beats the winner's.
 
-With the ELR feature off the last in-sync member keeps its seat, fenced: it counts as a fenced ELR member does.
+With the ELR feature off, the last in-sync member stays in the ISR while it is fenced. It counts like a fenced ELR
+member.
 
 Source: KIP-966, "Unclean recovery".
 """
@@ -49,11 +53,11 @@ from heirlog.protocol.types import BrokerId
 
 
 class Phase(Enum):
-    """What a partition is in; the names are what DescribeRecovery tells."""
+    """The state of a partition; DescribeRecovery returns these names."""
 
     LED = "Led"
     CLEAN_CANDIDATE = "CleanElection"
-    """Never for long: the election follows at once."""
+    """Only for a moment: the election follows at once."""
     WAITING_FOR_ELIGIBLE = "WaitingForEligible"
     WAITING_FOR_QUORUM = "WaitingForQuorum"
     RECOVERING = "Recovering"
@@ -73,38 +77,38 @@ class RecoveryDecision(NamedTuple):
     phase: Phase
     waits_for: Ids = ()
     wait_ends_ms: int | None = None
-    """Controller's clock; None: no limit."""
+    """Time on the controller's clock; None: no limit."""
     winner: BrokerId | None = None
     any_decides: bool = False
-    """The next answer may decide; else nothing changes before all of `waits_for` have answered, or the wait ends."""
+    """The next answer may decide. Otherwise nothing changes until all of `waits_for` have answered or the wait ends."""
 
 
 @dataclass(slots=True)
 class Case:
-    """What is to be judged."""
+    """Input of a decision."""
 
     state: PartitionRegistration
     strategy: Strategy
     min_isr: int
-    """Effective."""
+    """Effective min ISR."""
     acceptable: Ids
-    """Which replicas may lead now."""
+    """Replicas that may lead now."""
     answers: Mapping[BrokerId, ReplicaLogInfo]
-    """Those that count, also of replicas that have gone since."""
+    """Answers that count, including those of replicas that have left since."""
     now_ms: int
     began_ms: int
-    """When the recovery began; now, if it would begin now."""
+    """When the recovery began; the current time if it has not begun."""
     window_ms: int
     timeout_ms: int
     skips_wait: bool = False
 
     def valid(self) -> dict[BrokerId, ReplicaLogInfo]:
-        """Answers that count, of replicas that may lead."""
+        """Answers that count from replicas that may lead."""
         return {replica: answer for replica, answer in self.answers.items() if replica in self.acceptable}
 
 
 def quorum_members(state: PartitionRegistration, min_isr: int) -> Ids:
-    """Who must answer before Balanced elects."""
+    """Replicas that must answer before Balanced elects a leader."""
     known = state.last_known_elr
     if len(known) >= min_isr:
         return known
@@ -114,7 +118,7 @@ def quorum_members(state: PartitionRegistration, min_isr: int) -> Ids:
 
 
 def quorum_of(state: PartitionRegistration, min_isr: int) -> RecoveryQuorum:
-    """The same, and why they."""
+    """The quorum members, and why they are the quorum."""
     known, members = state.last_known_elr, quorum_members(state, min_isr)
     if len(known) >= min_isr:
         return RecoveryQuorum(members, f"LastKnownELR names {len(known)} replicas, min.insync.replicas is {min_isr}")
@@ -129,13 +133,13 @@ def quorum_of(state: PartitionRegistration, min_isr: int) -> RecoveryQuorum:
 def quorum_is_complete(members: Ids, there: Collection[BrokerId]) -> bool:
     """Guard 13: Balanced waits for all members of its quorum.
 
-    Without it the one member that still has the lost records may be the one that was not waited for.
+    Without it the recovery may not wait for the one member that still has the lost records.
     """
     return all(map(there.__contains__, members))
 
 
 def judge(case: Case) -> RecoveryDecision:
-    """With the manager on."""
+    """The decision with the manager on."""
     state = case.state
     if state.has_leader:
         return RecoveryDecision(Phase.LED)
@@ -154,7 +158,7 @@ def judge(case: Case) -> RecoveryDecision:
 def judge_without_manager(
     state: PartitionRegistration, acceptable: Ids, allows_unclean: bool, elr: bool
 ) -> RecoveryDecision:
-    """What the shipped rules wait for."""
+    """The decision by Apache Kafka's rules, with the manager off."""
     if state.has_leader:
         return RecoveryDecision(Phase.LED)
     members = state.isr or state.elr
@@ -188,13 +192,13 @@ def _balanced(case: Case) -> RecoveryDecision:
 def wait_is_over(others: Ids, skips_wait: bool, now_ms: int, ends_ms: int) -> bool:
     """Guard 15: Balanced waits for every assigned replica that may hold more than the winner, up to its time limit.
 
-    Without it the one replica that lost nothing in a power cut is truncated, if it boots last.
+    Without it the one replica that lost nothing in a power cut is truncated if it starts last.
     """
     return not others or skips_wait or now_ms >= ends_ms
 
 
 def may_hold_more(replica: BrokerId, answers: Mapping[BrokerId, ReplicaLogInfo], winner: ReplicaLogInfo) -> bool:
-    """Whether the replica is worth waiting for. The winner beats every present replica that has answered."""
+    """Whether to wait for the replica. The winner beats every acceptable replica that has answered."""
     return replica not in answers or is_better(answers[replica], winner)
 
 

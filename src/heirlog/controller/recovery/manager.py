@@ -1,22 +1,23 @@
-"""The partitions that recover, and what moves them on.
+"""Starts, continues and ends the recoveries of partitions.
 
-    records applied   what they touched is judged again: partitions without a leader begin, go on or end their recovery
-    answers, failures the partitions they are about are judged again
-    time              the earliest window or time limit of all recoveries
-    heartbeats        every partition without a leader is judged again, so that a recovery that got lost is begun anew
-    an operator       a strategy for this one election, without the wait for non-members if he says so; until the
-                      strategy of the topic is configured anew
+    records applied   the partitions that they changed are judged again: those without a leader start, continue or end
+                      their recovery
+    answers, failures the partitions that they are about are judged again
+    time              the earliest end of a window or time limit of all recoveries
+    heartbeats        every partition without a leader is judged again, so that a recovery that was lost restarts
+    an operator       a strategy for this one election, without the wait for replicas outside the quorum if requested.
+                      It is valid until the configured strategy of the topic changes
 
-Everything follows from the image and the answers in memory. Nothing is written down: a new controller asks again. A
-recovery belongs to one partition (by topic id) and one leader epoch; whatever changes either has ended it, so no answer
-can elect a leader that it was not given for. Judging reads the image as it is then, and what is elected is appended in
-the same turn: between check and record nothing can change.
+Everything is derived from the image and from the answers in memory. Nothing is stored: a new controller asks the
+replicas again. A recovery belongs to one partition (by topic id) and one leader epoch. A change of either ends it, so
+an answer can only elect a leader in the epoch for which it was given. A decision reads the current image, and its
+record is appended in the same event: nothing can change between the check and the record.
 
-All partitions of one turn are judged first and elected in one list of records. Where there are very many, a turn takes
-some of them and the next one follows.
+All partitions of one turn are judged first; then all their elections are appended as one list of records. If there are
+very many partitions, a turn takes some of them and another turn follows.
 
-With the manager off (level 0 of the feature `heirlog.recovery.version`) nothing recovers and no leader is elected here;
-replicas are still asked when an operator wants to know what they hold.
+With the manager off (level 0 of the feature `heirlog.recovery.version`) there are no recoveries, and no leader is
+elected here. Replicas are still asked when an operator wants to know what they hold.
 
 Source: KIP-966, "Unclean recovery".
 """
@@ -50,17 +51,18 @@ from heirlog.protocol.types import NO_LEADER, BrokerId, Endpoint, PartitionKey
 AGGRESSIVE_WINDOW_MS: Final = 5000
 """KIP-966: how long Aggressive collects answers."""
 SWEEP_INTERVAL_MS: Final = 2000
-"""At most so often a heartbeat has everything judged again."""
+"""Minimum interval between two heartbeats that have every partition judged again."""
 LOGGED_MAX: Final = 20
-"""Elections of one turn, and waits, that get a line of their own in the log."""
+"""Elections and waits of one turn that are logged one by one."""
 TURN_MAX: Final = PARTITIONS_MAX
-"""Partitions that are judged at once: as many as one question holds. The others follow after what else the node has to
-do: brokers take over what was elected meanwhile, and heartbeats are answered."""
+"""Partitions judged in one turn: as many as one request holds. Before the next turn the node does its other work: it
+answers heartbeats, and brokers take over the partitions that were elected.
+"""
 MANY_ELECTIONS: Final = 100
 MANY_ELECTIONS_MS: Final = 200
-"""So long after a turn with so many elections others are likely to follow."""
+"""For this time after a turn with many elections, more are likely to follow."""
 SURVEY_MS: Final = 5000
-"""How long a question is repeated that only an operator wants answered."""
+"""How long replicas are asked again when only an operator wants the answer."""
 _CONFIGS: Final = (STRATEGY, UNCLEAN_ELECTION_ENABLE, MIN_ISR, TIMEOUT)
 
 
@@ -73,20 +75,20 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """What one turn has done so far."""
+    """The results of one turn so far."""
 
     leadership: Leadership
     changes: Changes = field(default_factory=Changes)
     lossy: list[tuple[PartitionKey, BuiltChange]] = field(default_factory=list)
     waiting: list[tuple[PartitionKey, RecoveryDecision]] = field(default_factory=list)
-    """Whose wait has an end since this turn."""
+    """Partitions for which this turn set the end of a wait."""
     began: int = 0
     cancelled: int = 0
 
 
 class RecoveryManager:
     def __init__(self, env: Env, static: StaticConfig, elect: Callable[[Changes], None]) -> None:
-        """elect: append these records of elections."""
+        """elect: appends the records of elections."""
         self._env = env
         self._static = static
         self._elect = elect
@@ -96,7 +98,7 @@ class RecoveryManager:
         self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
         self.book = OpenRecoveries()
         self.failures: dict[BrokerId, Failure] = {}
-        """Of the last request to each broker, if it had no answer."""
+        """The failure of the last request to each broker, if it had no answer."""
         self._unjudged: dict[PartitionKey, None] = {}
         self._settling = False
         self._cancel_pause: Cancel | None = None
@@ -110,14 +112,14 @@ class RecoveryManager:
     # -- life -----------------------------------------------------------------------------------------------------
 
     def start(self, image: Image) -> None:
-        """The controller is active: begin what the image says must recover."""
+        """The controller is active: start the recoveries that the image requires."""
         self._image = self.book.image = image
         self._runs = True
         self.judge_all()
         self.settle()
 
     def stop(self) -> None:
-        """The controller is not active any more: another one begins anew."""
+        """The controller is not active any more: forget everything. The next controller starts from its image."""
         self._runs = False
         self.sender.stop()
         self.book.recoveries.clear()
@@ -136,10 +138,10 @@ class RecoveryManager:
 
     @property
     def elects_many(self) -> bool:
-        """Many partitions get a leader one after another; what can wait should."""
+        """Whether many elections are in progress, so that other work should wait."""
         return self._env.now_ms() < self._elects_many_until_ms
 
-    # -- what moves it ----------------------------------------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------------------------------
 
     def noticed(self, changed: ImageJournal) -> None:
         """Records were applied. `settle` acts on it."""
@@ -152,17 +154,17 @@ class RecoveryManager:
                 self.sender.broker_changed(broker)
             self._judge_replicas_of(set(changed.brokers))
         if not self.enabled and RECOVERY_VERSION in changed.features:
-            # what operators asked of it, and what it was doing, ends with it
+            # operators' requests and running recoveries end with the manager
             self.book.recoveries.clear()
         if changed.features or any(key in _CONFIGS for _, _, key in changed.configs):
             self._judge_configured(changed)
 
     def heartbeat(self) -> None:
-        """A broker lives. What should be under way and is not, is begun again."""
+        """A heartbeat came: restart recoveries that should be running and are not."""
         if not self._runs or not self.enabled or not self._image.leaders.any(NO_LEADER):
             return
         if self._cancel_pause is not None:
-            return  # very much is under way
+            return  # another turn follows anyway
         now_ms = self._env.now_ms()
         if now_ms >= self._next_sweep_ms:
             self._next_sweep_ms = now_ms + SWEEP_INTERVAL_MS
@@ -173,7 +175,7 @@ class RecoveryManager:
         self._unjudged |= dict.fromkeys(self._image.leaderless())
 
     def settle(self) -> None:
-        """Judge what has changed, elect and ask, until nothing is left to do or a full turn is done."""
+        """Judge changed partitions, elect and ask, until nothing is left to do or a full turn is done."""
         if self._settling or self._cancel_pause is not None or not self._runs:
             return
         self._settling = True
@@ -210,9 +212,9 @@ class RecoveryManager:
     # -- judging ----------------------------------------------------------------------------------------------------
 
     def judge(self, key: PartitionKey, state: PartitionRegistration, leadership: Leadership) -> RecoveryDecision:
-        """Whom the partition waits for, or who wins it, as things are now."""
+        """Decide which replicas the partition waits for, or which one wins, in the current state."""
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
-            # what an earlier level of the feature has left behind: nobody keeps it true any more
+            # lists from the time when ELR was on: nothing has kept them correct since
             state = state._replace(elr=(), last_known_elr=())
         recovery, acceptable = self.book.recoveries.get(key), leadership.acceptable_replicas(state)
         if not self.enabled:
@@ -237,7 +239,7 @@ class RecoveryManager:
         return judge(case)
 
     def strategy(self, key: PartitionKey, leadership: Leadership) -> Strategy:
-        """An operator's for this election, else the configured one."""
+        """The strategy that an operator requested for this election, else the configured one."""
         recovery = self.book.recoveries.get(key)
         if recovery is not None and recovery.requested is not None:
             return recovery.requested
@@ -265,13 +267,13 @@ class RecoveryManager:
             self.sender.ask(broker, asked[broker])
 
     def _act(self, key: PartitionKey, state: PartitionRegistration, turn: _Turn) -> bool:
-        """Begin, go on, end or decide; whether somebody was elected."""
+        """Start, continue, end or decide the recovery; returns whether a leader was elected."""
         recovery = self.book.recoveries.get(key)
         if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
             recovery.requested, recovery.overrules, recovery.skips_wait = None, None, False
         strategy = self.strategy(key, turn.leadership)
         if recovery is not None and recovery.strategy is not strategy:
-            # another strategy, another beginning
+            # a recovery with another strategy starts from its beginning
             recovery.rest()
         verdict = self.judge(key, state, turn.leadership)
         if verdict.phase is Phase.RECOVERING:
@@ -280,7 +282,7 @@ class RecoveryManager:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
                 turn.began += 1
         elif recovery is not None and recovery.began_ms is not None and verdict.phase is not Phase.WAITING_FOR_QUORUM:
-            # answers stay: without a leader no log changes
+            # the answers stay valid: without a leader no log changes
             recovery.rest()
             turn.cancelled += 1
         if verdict.phase is Phase.CLEAN_CANDIDATE or verdict.winner is not None:
@@ -347,10 +349,10 @@ class RecoveryManager:
                 ],
             )
 
-    # -- what an operator wants -------------------------------------------------------------------------------------
+    # -- operators' requests ----------------------------------------------------------------------------------------
 
     def survey(self, keys: Iterable[PartitionKey]) -> None:
-        """An operator wants to know what the replicas of these partitions hold; `settle` asks them."""
+        """Note that an operator wants to know what the replicas of these partitions hold; `settle` asks them."""
         until_ms = self._env.now_ms() + SURVEY_MS
         for key in keys:
             state = self._image.partition(*key)
@@ -361,10 +363,10 @@ class RecoveryManager:
     def request(
         self, key: PartitionKey, strategy: Strategy, skips_wait: bool, leadership: Leadership, changes: Changes
     ) -> RecoveryDecision:
-        """An operator wants this leaderless partition recovered; a leader elected at once is in `changes`.
+        """Recover this leaderless partition for an operator; a leader that is elected at once is in `changes`.
 
-        The wish holds until the partition has a leader, its strategy is configured anew, or another controller takes
-        over.
+        The request is valid until the partition has a leader, its configured strategy changes, or another controller
+        becomes active.
         """
         state = self._image.partitions[key[0]][key[1]]
         recovery = self.book.opened(key, state)
@@ -393,7 +395,7 @@ class RecoveryManager:
     # -- the sender's listener --------------------------------------------------------------------------------------
 
     def endpoint_of(self, broker: BrokerId) -> Endpoint | None:
-        """Brokers that answer GetReplicaLogInfo register the feature; another one counts as not answering."""
+        """None for a broker that did not register the recovery feature: it does not serve GetReplicaLogInfo."""
         registered = self._image.brokers.get(broker)
         if registered is None or not any(
             feature.name == RECOVERY_VERSION and feature.max_version >= 1 for feature in registered.features
@@ -401,7 +403,7 @@ class RecoveryManager:
             return None
         named = registered.endpoint(self._static.inter_broker_listener_name)
         if named is None and registered.listeners:
-            # the controllers' configuration need not say how the brokers call theirs
+            # the controller's configuration need not name the brokers' listener
             return registered.listeners[0].endpoint
         return named
 
@@ -417,10 +419,10 @@ class RecoveryManager:
         self.failures.pop(broker, None)
         for key, answer in answers:
             recovery, state = self.book.recoveries.get(key), self._image.partition(*key)
-            # the partition may have gone, or gone on, and the replica with it
+            # meanwhile the partition may be deleted or have a leader, and its replicas may have changed
             if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer
-                # not before the last of those that the partition waits for: of three answers one is worth a look
+                # judge only after the last answer that the partition waits for: once instead of once per answer
                 recovery.awaited.discard(broker)
                 if not recovery.awaited:
                     self._unjudged[key] = None
@@ -433,7 +435,7 @@ class RecoveryManager:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def _set_timer(self) -> None:
-        """One timer, at the earliest end of a wait; ends that nobody waits for any more are judged in vain."""
+        """Set the one timer to the earliest end of a wait; if that wait is over already, judging changes nothing."""
         if not self._due or (self._cancel_timer is not None and self._timer_ms <= self._due[0][0]):
             return
         if self._cancel_timer is not None:

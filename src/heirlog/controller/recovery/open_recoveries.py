@@ -1,7 +1,7 @@
-"""What is known of each partition without a leader: what its replicas have said, and what an operator wants.
+"""What is known about each partition without a leader: the replicas' answers, and an operator's request.
 
-A page of the book belongs to one partition (by topic id) and one leader epoch: while nobody leads no log can change, so
-answers stay good until the epoch goes on. Nothing is written down: a new controller begins with an empty book.
+An entry belongs to one partition (by topic id) and one leader epoch. Without a leader no log can change, so answers
+stay valid until the epoch changes. Nothing is stored: a new controller starts with no entries.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from heirlog.protocol.types import BrokerId, LeaderEpoch, PartitionKey
 
 @dataclass(slots=True)
 class OpenRecovery:
-    """What is known of one partition in one leader epoch."""
+    """What is known about one partition in one leader epoch."""
 
     leader_epoch: LeaderEpoch
     answers: dict[BrokerId, ReplicaLogInfo] = field(default_factory=dict)
-    """The last one of each, also those that do not count."""
+    """The last answer of each replica, even if it does not count."""
     began_ms: int | None = None
-    """None: nothing recovers; answers are kept, the logs cannot change."""
+    """None: no recovery runs. The answers are kept, because the logs cannot change."""
     strategy: Strategy | None = None
-    """The one it began with."""
+    """The strategy with which the recovery began."""
     requested: Strategy | None = None
-    """An operator's, for this election."""
+    """The strategy that an operator requested for this election."""
     overrules: Strategy | None = None
-    """The configured one when he asked: if that is changed, the configuration is the newer word."""
+    """The configured strategy at the time of that request. Once the configuration changes, it is newer and wins."""
     skips_wait: bool = False
     surveyed_until_ms: int = -1
     due_ms: int | None = None
-    """When its wait ends."""
+    """When the wait ends."""
     awaited: set[BrokerId] = field(default_factory=set)
-    """Nothing can be decided before all of these have answered; empty where any answer may decide."""
+    """Replicas that must all answer before a decision is possible; empty if any answer may decide."""
 
     def rest(self) -> None:
-        """Nothing recovers any more, or not yet; what is known stays."""
+        """Stop the recovery; the answers and the operator's request stay."""
         self.began_ms = self.due_ms = None
 
 
 class OpenRecoveries:
     def __init__(self) -> None:
         self.image = Image()
-        """Whose registrations say which answers count."""
+        """The image whose registrations decide which answers count."""
         self.recoveries: dict[PartitionKey, OpenRecovery] = {}
 
     def opened(self, key: PartitionKey, state: PartitionRegistration) -> OpenRecovery:
-        """The page of this leader epoch, a new one if need be."""
+        """The entry of this leader epoch; a new one if there is none."""
         self.drop_if_stale(key, state)
         return self.recoveries.setdefault(key, OpenRecovery(state.leader_epoch))
 
@@ -60,7 +60,7 @@ class OpenRecoveries:
             del self.recoveries[key]
 
     def answers_that_count(self, key: PartitionKey, state: PartitionRegistration) -> dict[BrokerId, ReplicaLogInfo]:
-        """In assignment order."""
+        """The answers that count, in assignment order."""
         recovery = self.recoveries.get(key)
         if recovery is None or not recovery.answers or recovery.leader_epoch != state.leader_epoch:
             return {}
@@ -72,9 +72,9 @@ class OpenRecoveries:
         return found
 
     def recorded_answers(self, key: PartitionKey, state: PartitionRegistration) -> list[ReplicaAnswer]:
-        """What an election that may lose records writes down: also what a replica said in an earlier life.
+        """The answers that an election which may lose records stores, including those from before a broker's restart.
 
-        That bounds what it can still hold, and it counts as not having answered.
+        Such an old answer limits what the replica can still hold, but the replica counts as not having answered.
         """
         recovery, counting = self.recoveries.get(key), self.answers_that_count(key, state)
         if recovery is None or recovery.leader_epoch != state.leader_epoch:

@@ -1,11 +1,11 @@
-"""What replicas say of their logs, which answers count, and whose log is best.
+"""The replicas' answers about their logs, which answers count, and which log is best.
 
-An answer is a snapshot of a log that must not change any more, so it has to be of the incarnation that is registered
-now, and that incarnation must know the controller's leader epoch: only then does it neither fetch from an old leader
-nor append as one. An answer that fails a check is worth nothing, however recent; the replica is asked again.
+An answer describes a log that must not change any more. So it has to come from the incarnation that is registered now,
+and that incarnation must know the controller's leader epoch. Only then does it neither fetch from an old leader nor
+append as one. An answer that fails a check is worth nothing, however recent; the replica is asked again.
 
-Rank: the leader epoch of the last record first, the length second, the place in the assignment last. A longer log of an
-earlier leader is a tail that its successor never had (KIP-101): not more data, other data.
+Logs are compared by the leader epoch of the last record, then by length, then by position in the assignment. A longer
+log of an earlier leader has a tail that its successor never had (KIP-101): that is not more data, it is different data.
 
 Source: KIP-966, "Unclean recovery", verification and election rule.
 """
@@ -29,7 +29,7 @@ class ReplicaLogInfo(NamedTuple):
     last_written_epoch: int
     end_offset: int
     at_ms: int
-    """Controller's clock."""
+    """Time on the controller's clock."""
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
 
@@ -37,7 +37,7 @@ class ReplicaLogInfo(NamedTuple):
 def is_of_this_registration(answer: ReplicaLogInfo, registered_epoch: int) -> bool:
     """Guard 10: the answer carries the registered broker epoch.
 
-    Without it a replica that answered, rebooted and lost its tail wins with the log that it had.
+    Without it a replica that answered, restarted and lost its last records wins with the log that it had before.
     """
     return answer.broker_epoch == registered_epoch
 
@@ -45,13 +45,13 @@ def is_of_this_registration(answer: ReplicaLogInfo, registered_epoch: int) -> bo
 def knows_the_leader_epoch(answer: ReplicaLogInfo, leader_epoch: int) -> bool:
     """Guard 11: the answer carries the controller's current leader epoch.
 
-    Without it a replica that still follows an old leader is judged by a log that grows or shrinks after the answer.
+    Without it the log of a replica that still follows an old leader may grow or shrink after its answer.
     """
     return answer.current_leader_epoch == leader_epoch
 
 
 def counts(answer: ReplicaLogInfo | None, registered_epoch: int, leader_epoch: int) -> bool:
-    """Whether the answer may decide anything."""
+    """Whether the answer may be used in a decision."""
     return (
         answer is not None
         and answer.error is ErrorCode.NONE
@@ -61,8 +61,9 @@ def counts(answer: ReplicaLogInfo | None, registered_epoch: int, leader_epoch: i
 
 
 def bounds(answer: ReplicaLogInfo, leader_epoch: int) -> bool:
-    """Whether it tells how much the replica can hold at most: true also of an earlier incarnation, whose log was not
-    shorter.
+    """Whether the answer limits what the replica can hold.
+
+    That is also true for an answer of an earlier incarnation, whose log was not shorter.
     """
     return answer.error is ErrorCode.NONE and knows_the_leader_epoch(answer, leader_epoch)
 
@@ -82,7 +83,7 @@ def is_better(one: ReplicaLogInfo, other: ReplicaLogInfo) -> bool:
 
 
 def best(replicas: Ids, valid: Mapping[BrokerId, ReplicaLogInfo]) -> BrokerId:
-    """The winner among `valid` (not empty): of equal logs the one that comes first in the assignment."""
+    """The winner among `valid` (not empty); of equal logs the first one in the assignment."""
     candidates = [replica for replica in replicas if replica in valid]
     winner = candidates[0]
     for replica in candidates[1:]:
@@ -92,6 +93,6 @@ def best(replicas: Ids, valid: Mapping[BrokerId, ReplicaLogInfo]) -> BrokerId:
 
 
 def recorded(broker: BrokerId, answer: ReplicaLogInfo, it_counts: bool) -> ReplicaAnswer:
-    """As the record of an election keeps it. One that does not count keeps its figures without a broker epoch."""
+    """The answer as the record of an election stores it; without a broker epoch if it does not count."""
     epoch = BrokerEpoch(answer.broker_epoch) if it_counts else NO_BROKER_EPOCH
     return ReplicaAnswer(broker, epoch, answer.last_written_epoch, answer.end_offset)

@@ -1,20 +1,20 @@
-"""Questions to brokers: GetReplicaLogInfo, a thousand partitions in each.
+"""Requests to brokers: GetReplicaLogInfo, with up to a thousand partitions in each.
 
-    ask --> fresh --send--> in flight --answered, and nobody wants to ask again--> done
+    ask --> fresh --send--> in flight --answered, and not wanted again--> done
               ^                |
               |                +--refused, or still wanted--> refused --back-off--> fresh
               +--first thing-- +--REQUEST_LIMIT_REACHED
-                               +--no answer--> refused, and the whole broker rests until the back-off is over
+                               +--no answer--> refused, and no request to the broker until the back-off is over
 
-A broker has several requests in flight, and what is asked beyond them goes into the next one: ten thousand partitions
-cost ten requests per broker, all on their way before the first is answered. So all answers are there before the first
-new leaders ask for anything themselves, and the partitions that still have none do not wait behind that. Before
-something is sent its owner is asked whether the answer is still wanted; what is not is dropped.
+A broker has several requests in flight; partitions beyond them go into the next request. Ten thousand partitions need
+ten requests per broker, and all are sent before the first is answered. So all answers arrive before the first new
+leaders send requests of their own, and the partitions that still have no leader do not wait behind those. Before a
+request is sent, its listener says which of the answers are still wanted; the others are dropped.
 
-The first repetition follows at once, the next ones after 50 ms and more, doubled up to 3 s, spread by 30 %. News of a
-broker (it registered, was fenced or unfenced) end its rest: recovery usually waits for exactly that.
+The first retry follows at once. The next ones follow after 50 ms and more, doubled up to 3 s, with 30 % jitter. When a
+broker registers, or is fenced or unfenced, its back-off ends: recovery usually waits for exactly that.
 
-Nothing here sees the controller's state. Endpoints come in, answers and failures go out, as calls.
+This module does not see the controller's state. Endpoints come in and answers and failures go out through calls.
 
 Source: KIP-966, "Broker Request Sender".
 """
@@ -34,9 +34,9 @@ from heirlog.protocol.types import BrokerId, Endpoint, PartitionKey, Uuid
 
 CHANNEL: Final = "recovery"
 PARTITIONS_MAX: Final = 1000
-"""Of one request: what one answer holds."""
+"""Partitions in one request: as many as one answer holds."""
 REQUESTS_MAX: Final = 10
-"""Unanswered ones of a broker: what it reads while it is busy, and what is lost with its connection, has a bound."""
+"""Unanswered requests per broker. Limits what it reads while it is busy, and what is lost with a connection."""
 REQUEST_TIMEOUT_MS: Final = 5000
 FIRST_BACKOFF_MS: Final = 50
 MAX_BACKOFF_MS: Final = 3000
@@ -44,10 +44,10 @@ JITTER: Final = 0.3
 
 
 class ReplicaLogInfoListener(Protocol):
-    """Who wants to know."""
+    """The receiver of the answers."""
 
     def endpoint_of(self, broker: BrokerId) -> Endpoint | None:
-        """Where the broker answers; None: it cannot be asked now."""
+        """The broker's endpoint; None: it cannot be asked now."""
 
     def wants(self, broker: BrokerId, key: PartitionKey) -> bool:
         """Whether this answer of this broker is still of use."""
@@ -59,17 +59,17 @@ class ReplicaLogInfoListener(Protocol):
 
 @dataclass(slots=True)
 class _Queue:
-    """Of one broker. Dictionaries as ordered sets."""
+    """The queue of one broker. Its dictionaries are ordered sets."""
 
     fresh: dict[PartitionKey, None] = field(default_factory=dict)
     refused: dict[PartitionKey, None] = field(default_factory=dict)
     in_flight: dict[PartitionKey, None] = field(default_factory=dict)
-    """Of all unanswered requests."""
+    """The partitions of all unanswered requests."""
     requests: int = 0
-    """Unanswered."""
+    """Unanswered requests."""
     rests: bool = False
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     cancel_retry: Cancel | None = None
 
 
@@ -79,12 +79,12 @@ class RecoverySender:
         self._listener = listener
         self._queues: dict[BrokerId, _Queue] = {}
         self._run = 0
-        """Answers to an earlier run are nobody's."""
+        """Number of the current run; answers to an earlier run are dropped."""
         self.requests_sent = 0
-        """Since this process started."""
+        """Requests sent since this process started."""
 
     def stop(self) -> None:
-        """Forget everything; answers that still come are dropped."""
+        """Forget everything; drop answers that arrive later."""
         self._run += 1
         for queue in self._queues.values():
             if queue.cancel_retry is not None:
@@ -92,7 +92,7 @@ class RecoverySender:
         self._queues.clear()
 
     def ask(self, broker: BrokerId, keys: Iterable[PartitionKey]) -> None:
-        """Get answers of the broker about these partitions. What waits or is in flight already is not asked twice."""
+        """Ask the broker about these partitions, except those that are queued or in flight already."""
         queue = self._queues.setdefault(broker, _Queue())
         for key in keys:
             if key not in queue.in_flight and key not in queue.refused:
@@ -104,7 +104,7 @@ class RecoverySender:
         return queue is not None and (key in queue.fresh or key in queue.in_flight or key in queue.refused)
 
     def broker_changed(self, broker: BrokerId) -> None:
-        """It may answer now, or differently: no back-off keeps it waiting."""
+        """End the broker's back-off: it may answer now, or answer differently."""
         queue = self._queues.get(broker)
         if queue is not None:
             queue.failures = 0
@@ -116,7 +116,7 @@ class RecoverySender:
         while queue.fresh and queue.requests < REQUESTS_MAX and not queue.rests:
             endpoint = self._listener.endpoint_of(broker)
             if endpoint is None:
-                # news of the broker are what can change that, and then its partitions are asked for again
+                # only a change of the broker's registration can change that; then its partitions are asked for again
                 queue.fresh.clear()
                 queue.refused.clear()
                 return
@@ -135,7 +135,7 @@ class RecoverySender:
             )
 
     def _next(self, broker: BrokerId, queue: _Queue) -> dict[PartitionKey, None]:
-        """What the next request asks for."""
+        """The partitions of the next request."""
         asked: dict[PartitionKey, None] = {}
         looked_at: list[PartitionKey] = []
         for key in queue.fresh:
@@ -179,7 +179,7 @@ class RecoverySender:
     ) -> None:
         run = self._run
         answers, put_off = _read(result, asked, self._env.now_ms())
-        # in flight until it is settled which of them are asked for again
+        # they stay in flight until it is known which of them are asked for again
         self._listener.answered(broker, answers)
         if run != self._run:
             return
@@ -187,7 +187,8 @@ class RecoverySender:
             del queue.in_flight[key]
         if answers:
             queue.fresh = {**dict.fromkeys(put_off), **queue.fresh}
-        # what an answer leaves out, or puts off without answering anything, is asked for again, and not at once
+        # partitions that the answer leaves out, or postpones without answering any, are asked for again after a
+        # back-off
         answered = dict(answers)
         unanswered = [key for key in asked if key not in answered and key not in queue.fresh]
         again = [key for key in (*answered, *unanswered) if self._listener.wants(broker, key)]
@@ -237,7 +238,7 @@ def _request(broker: BrokerId, keys: Iterable[PartitionKey]) -> GetReplicaLogInf
 def _read(
     response: GetReplicaLogInfoResponse, asked: Iterable[PartitionKey], now_ms: int
 ) -> tuple[list[tuple[PartitionKey, ReplicaLogInfo]], list[PartitionKey]]:
-    """Answers to what was asked, and what the broker put off. Nobody asked for the rest."""
+    """The answers to the request, and the partitions that the broker postponed. Anything else is dropped."""
     expected = set(asked)
     answers: list[tuple[PartitionKey, ReplicaLogInfo]] = []
     put_off: list[PartitionKey] = []

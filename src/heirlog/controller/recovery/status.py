@@ -1,17 +1,17 @@
-"""DescribeRecovery (key 10094): what becomes of partitions without a leader, for people and tools to read.
+"""DescribeRecovery (key 10094): the state of partitions without a leader, for people and tools.
 
     Led                        nothing to recover
-    WaitingForEligible         a member of ISR or ELR has everything and is away: it leads as soon as it is back
+    WaitingForEligible         a member of ISR or ELR has every record and is away: it leads as soon as it is back
     WaitingForQuorum           Balanced: a replica that may hold the lost records is away
     Recovering                 replicas are asked; `WaitsFor` and `WaitEndsInMs` say whose answers are missing
-    ManualElectionRequired     the strategy is None, or no rule elects anybody: an operator decides
-    WaitingForLastKnownLeader  manager off: the shipped rule
-    WaitingForAnyReplica       manager off, unclean elections allowed: the first replica that is back
+    ManualElectionRequired     the strategy is None, or no rule elects a leader: an operator decides
+    WaitingForLastKnownLeader  manager off: Apache Kafka's rule
+    WaitingForAnyReplica       manager off, unclean elections allowed: the first replica that is back leads
 
-Topics go by name, ascending, in pages with a cursor as in DescribeTopicPartitions. Without topics in the request all
-partitions without a leader are described, with a topic and no partitions those of the topic; a partition that is named
-is described in any state. `AskReplicas` has those asked whose answers do not count yet; the answer does not wait for
-them: ask again while `IsBeingAsked`.
+Topics are in ascending order of their names, in pages with a cursor as in DescribeTopicPartitions. A request without
+topics describes all partitions without a leader. A topic without partitions describes those of the topic. A partition
+that is named is described in any state. With `AskReplicas`, replicas whose answers do not count yet are asked. The
+response does not wait for them: send the request again while `IsBeingAsked`.
 
 Reads the controller's image and the manager's memory; decides nothing.
 """
@@ -47,10 +47,10 @@ class _Wanted(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """KIP-966, "Metrics": of all partitions of the image, now."""
+    """Current counts over all partitions of the image (KIP-966, "Metrics")."""
 
     recovery_partitions: int
-    """Recovering, or Balanced and waiting for its quorum."""
+    """Partitions that are recovering, or that wait for the quorum of Balanced."""
     manual_election_required: int
 
 
@@ -62,7 +62,7 @@ def describe_recovery(
     now_ms: int,
     controller_epoch: int,
 ) -> DescribeRecoveryResponse:
-    """One page."""
+    """Describe one page of partitions."""
     try:
         page, rest = _page(image, static, request)
     except KafkaError as error:
@@ -85,7 +85,7 @@ def describe_recovery(
 def ask_replicas(
     image: Image, static: StaticConfig, manager: RecoveryManager, request: DescribeRecoveryRequest
 ) -> None:
-    """Before the page is described, so that it can say who is being asked."""
+    """Ask the page's replicas, before the page is described, so that it can say which are being asked."""
     try:
         page, _ = _page(image, static, request)
     except KafkaError:
@@ -95,7 +95,7 @@ def ask_replicas(
 
 
 def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Survey[Counts]:
-    """Looks at every partition without a leader."""
+    """Count over every partition without a leader."""
     recovering = manual = 0
     for group in in_groups(image.leaderless()):
         leadership = Leadership(image, static)  # records may have been applied since the last one
@@ -110,7 +110,7 @@ def count(image: Image, static: StaticConfig, manager: RecoveryManager) -> Surve
 
 
 def waiting_sentence(verdict: RecoveryDecision) -> str:
-    """For whom a recovery waits that was asked for and has not ended at once."""
+    """Which brokers a requested recovery waits for, if it has not ended at once."""
     brokers = ", ".join(str(broker) for broker in verdict.waits_for)
     match verdict.phase:
         case Phase.WAITING_FOR_ELIGIBLE:
@@ -126,14 +126,14 @@ def waiting_sentence(verdict: RecoveryDecision) -> str:
 
 
 def _page(image: Image, static: StaticConfig, request: DescribeRecoveryRequest) -> tuple[list[_Wanted], list[_Wanted]]:
-    """What this answer describes, and what is left for the next ones."""
+    """The partitions that this response describes, and those left for the next ones."""
     wanted = _from_cursor(_wanted(image, request), request.cursor)
     limit = max(1, min(static.int("max.request.partition.size.limit"), request.response_partition_limit))
     return wanted[:limit], wanted[limit:]
 
 
 def _wanted(image: Image, request: DescribeRecoveryRequest) -> list[_Wanted]:
-    """In order of topic and partition."""
+    """The requested partitions, in order of topic and partition."""
     if not request.topics:
         return sorted(_Wanted(image.topics[topic_id].name, partition) for topic_id, partition in image.leaderless())
     return sorted({wanted for asked in request.topics for wanted in _wanted_of(image, asked)})
@@ -160,7 +160,7 @@ def _from_cursor(wanted: list[_Wanted], cursor: DescribeRecoveryRequest.Cursor |
 
 
 class _Describing:
-    """One answer in the making."""
+    """Builds one response."""
 
     def __init__(self, image: Image, static: StaticConfig, manager: RecoveryManager, now_ms: int) -> None:
         self._image = image
@@ -209,7 +209,7 @@ class _Describing:
         )
 
     def _who_cannot_answer(self, members: Ids) -> str:
-        """Whom waiting does not help, and what does."""
+        """The members that cannot answer, and what to do about them."""
         mute = [str(member) for member in members if self._manager.endpoint_of(member) is None]
         if not mute:
             return ""

@@ -1,12 +1,12 @@
-"""What an operator wants of a partition that has lost every replica known to be complete.
+"""What should happen to a partition that has lost every replica known to be complete.
 
-    Aggressive   availability: the best log among those that answer within a few seconds
-    Balanced     the best log once everybody has answered who may hold the lost records (the default)
-    None         nobody, until an operator decides
+    Aggressive   availability: elect the best log among the replicas that answer within a few seconds
+    Balanced     elect the best log once every replica that may hold the lost records has answered (the default)
+    None         elect no leader until an operator decides
 
-`unclean.recovery.strategy` of the topic, else of the cluster. Where nobody has set it anywhere, the deprecated
-`unclean.leader.election.enable` speaks: true is Aggressive, false Balanced. A strategy that is set wins over the flag,
-whichever of them stands nearer to the topic: it is the newer word.
+The value is `unclean.recovery.strategy` of the topic, else of the cluster. If neither is set, the deprecated
+`unclean.leader.election.enable` decides: true means Aggressive, false means Balanced. A strategy that is set wins over
+the flag, even a cluster-wide strategy over a topic's flag, because it is the newer configuration.
 
 Source: KIP-966, "Unclean recovery" and "Config changes"; review of Kafka's PR 15603 (the strategy wins).
 """
@@ -32,7 +32,7 @@ class Strategy(Enum):
 
 
 def strategy_of(image: Image, static: StaticConfig, topic: str) -> Strategy:
-    """What counts for this topic."""
+    """The strategy of this topic."""
     explicit = topic_value_set(image, static, topic, STRATEGY)
     if explicit is not None:
         return Strategy(explicit)

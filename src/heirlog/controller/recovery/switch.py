@@ -1,24 +1,24 @@
-"""What a switch of the recovery manager does to LastKnownELR, whose meaning changes with it.
+"""What a switch of the recovery manager does to LastKnownELR, whose meaning changes with the switch.
 
 `heirlog.recovery.version` is 1 (on) or 0 (off) for the whole cluster. The list has a form for each (eligible.py):
 
-    off    the last known leader, which may be elected by itself
-    on     everyone lost, and a list that is long enough says whom Balanced must hear
+    off    the last known leader, which may be elected from this list alone
+    on     all lost replicas; if the list is long enough, they are the quorum of Balanced
 
-Read by the other rule a list is dangerous. A follower that was lost would be elected as if it had led last; and a list
-of one leader would hide the replicas that were lost before it.
+A list is dangerous if it is read by the other rule. A follower that was lost would be elected as if it had been the
+last leader. A list of one leader would hide the replicas that were lost before it.
 
-    on -> off    the last leader stays on the list, where the image knows it (PartitionRegistration.last_leader). Else
-                 the list is emptied. What the shipped rules elect then is elected in the same batch; a partition
-                 without ISR, ELR and last leader waits for an operator
-    off -> on    no record says who was lost. So wherever the ISR is below min ISR the list names every assigned replica
-                 outside ISR and ELR: each of them may have been lost, and has to answer. As ever, the list is emptied
-                 when the ISR reaches min ISR
+    on -> off    the last leader stays on the list, if the image knows it (PartitionRegistration.last_leader). Otherwise
+                 the list is emptied. Leaders that Apache Kafka's rules elect then are elected in the same batch; a
+                 partition without ISR, ELR and last leader waits for an operator
+    off -> on    no record says which replicas were lost. So if the ISR is below min ISR, the list names every assigned
+                 replica outside ISR and ELR: each of them may have been lost, and has to answer. As always, the list
+                 is emptied when the ISR reaches min ISR
 
-Without the ELR feature there are no lists, and nothing is rewritten. Once that is switched on, lists name only who is
-lost from then on. A short list proves nothing, and every member of the assignment must answer; but a replica that is
-being added and is not on a list counts as one that never was a member (verdict.py). It may have been one while there
-were no lists, so with the manager on `begun` names it.
+With the ELR feature off there are no lists, and nothing is rewritten. Once that feature is switched on, lists name only
+replicas that are lost from then on. A short list proves nothing, and every assigned replica must answer. But a replica
+that is being added and is not on a list counts as one that was never a member (decision.py). It may have been a member
+while there were no lists; so with the manager on, `begun` puts it on the list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from heirlog.protocol.types import PartitionKey, Uuid
 
 
 def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
-    """Every LastKnownELR in its new meaning. Looks at every partition; meant to be applied as one."""
+    """Rewrite every LastKnownELR in its new meaning. Looks at every partition; apply all changes together."""
     leadership, changes = Leadership(image, static, manager_enabled=on), Changes()
     for topic_id in sorted(image.partitions):
         for partition, state in sorted(image.partitions[topic_id].items()):
@@ -47,7 +47,7 @@ def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
 
 
 def begun(image: Image, static: StaticConfig) -> Changes:
-    """The ELR feature is being switched on, with the manager on: lists where an adding replica may have been lost."""
+    """Write lists where an adding replica may have been lost, when ELR is switched on with the manager on."""
     leadership, changes = Leadership(image, static, manager_enabled=True, elr_enabled=True), Changes()
     for topic_id in sorted(image.partitions):
         for partition, state in sorted(image.partitions[topic_id].items()):
@@ -58,7 +58,7 @@ def begun(image: Image, static: StaticConfig) -> Changes:
 
 
 def without_candidates(image: Image, changes: Changes) -> Iterator[PartitionKey]:
-    """The partitions which `changes` of a switch to off leave without a replica known to be complete."""
+    """The partitions that `changes` of a switch to off leave without a replica known to be complete."""
     changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
     for topic_id, partition in image.leaderless():
         state, record = image.partitions[topic_id][partition], changed.get((topic_id, partition))
@@ -72,7 +72,7 @@ def _last_leader(state: PartitionRegistration) -> Ids:
 
 
 def _who_may_be_lost(state: PartitionRegistration, min_isr: int) -> Ids:
-    """Those first of whom it is known."""
+    """Replicas that may be lost; those that are known to be lost are first."""
     if len(state.isr) >= min_isr:
         return ()
     members = {*state.isr, *state.elr}
