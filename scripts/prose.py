@@ -1,9 +1,9 @@
 """Check the words that users read: `.venv/bin/python scripts/prose.py`, as part of `make lint`.
 
 It reads README.md and the other pages at the root, docs/, the help of every command, and the texts in src/ that are not
-docstrings: errors, log events and hints. Of the packages in `PLAIN` it reads docstrings and comments too. It refuses phrases that slow a reader, cells of a table that should be prose,
-and codes that a page neither explains nor links. Exceptions are in `scripts/prose-allowed.txt`, each with its reason.
-codespell checks the spelling (`make lint`).
+docstrings: errors, log events and hints. Of the packages in `PLAIN` it reads docstrings and comments too. It refuses
+phrases that slow a reader, cells of a table that should be prose, and codes that a page neither explains nor links.
+Exceptions are in `scripts/prose-allowed.txt`, each with its reason. codespell checks the spelling (`make lint`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALLOWED = ROOT / "scripts" / "prose-allowed.txt"
 CELL_LIMIT = 300
 GIVEN = ("docs/internals/design.md", "docs/internals/kafka-behaviour.md", "docs/internals/kraft-facts.md")
 """Copies of documents that the project was given; they are mended where they come from."""
-PLAIN = ("controller",)
+PLAIN = ("broker", "controller")
 """Packages of heirlog whose docstrings and comments are free of `PHRASES`."""
 
 PHRASES = {

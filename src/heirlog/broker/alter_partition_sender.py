@@ -4,9 +4,10 @@
                   ^                     |
                   +---- failure, top-level error, missing from the answer: again after 50 ms
 
-One request is in flight per broker, and it carries everything that waits; one proposal per partition occupies its slot
-until it is answered, also when the partition has meanwhile forgotten it (a second one is refused: the controller could
-otherwise see them in either order). What an answer means for a partition is not decided here.
+One request is in flight per broker, and it carries every proposal that waits. A partition has one slot. Its proposal
+occupies the slot until it is answered, even if the partition has forgotten the proposal meanwhile. A second proposal is
+refused; otherwise the controller could see the two in either order. What an answer means for a partition is not decided
+here.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class AlterPartitionSender:
             if answer is None:
                 missing = True
                 continue
-            # the slot is free before the partition hears of it: it may propose again at once
+            # free the slot before the partition gets the answer: it may propose again at once
             del self._slots[key]
             self._on_answer(proposal, answer)
         self._in_flight = False

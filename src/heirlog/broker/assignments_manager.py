@@ -1,16 +1,16 @@
-"""Tells the controller in which log directory a replica lies: AssignReplicasToDirs (KIP-858).
+"""Reports to the controller in which log directory each replica is: AssignReplicasToDirs (KIP-858).
 
-    report --> waiting --request--> told --the image says so--> settled
+    report --> waiting --request--> sent --the image says so--> settled
                   ^                   |
                   +---- failure ------+   again after a pause
 
-The replica manager compares, at every change of a partition, where its log is with what the image says, and reports a
-difference: a new replica on a broker with several directories, or a log that was moved while the broker was stopped.
-That its directory has failed meanwhile is no reason to keep silent: without the report the controller would wait for a
-replica of which it cannot know that it is gone.
+At every change of a partition the replica manager compares the directory of its log with the image, and reports a
+difference. The replica may be new on a broker with several directories, or its log was moved while the broker was
+stopped. The report is sent even if the directory has failed meanwhile: without it the controller would wait for a
+replica that is gone.
 
-One request is in flight; an answer means that the change is committed. What the controller does not know (any more) is
-not reported again.
+One request is in flight. An answer means that the change is committed. A partition that the controller does not know
+(any more) is not reported again.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class AssignmentsManager:
         self._backoff_ms = RETRY_BACKOFF_MS
 
     def report(self, key: PartitionKey, directory: Uuid) -> None:
-        """The replica lies there, which the image does not say."""
+        """The replica is in this directory, and the image does not say so yet."""
         self._waiting[key] = directory
         if not self._in_flight:
-            # not before the turn is over: one request carries what one change of the image brought
+            # at the end of this event: one request carries all reports of one change of the image
             self._send_in(0)
 
     def settle(self, key: PartitionKey) -> None:
-        """There is nothing to report of this partition (any more)."""
+        """There is nothing (more) to report about this partition."""
         self._waiting.pop(key, None)
 
     def _send_in(self, delay_ms: int) -> None:
@@ -125,7 +125,7 @@ class AssignmentsManager:
 def _by_directory(
     replicas: Iterable[tuple[PartitionKey, Uuid]],
 ) -> list[AssignReplicasToDirsRequest.DirectoryData]:
-    """One entry per directory, in it one per topic."""
+    """One entry per directory, with one entry per topic in it."""
     directories: dict[Uuid, AssignReplicasToDirsRequest.DirectoryData] = {}
     topics: dict[tuple[Uuid, Uuid], AssignReplicasToDirsRequest.TopicData] = {}
     for (topic_id, index), directory_id in sorted(replicas):

@@ -1,14 +1,14 @@
-"""The broker role of a node: its parts, tied together.
+"""The broker role of a node: connects its parts.
 
     start      the clean-shutdown files are read, then the logs are loaded, then the broker registers
-    registered the clean-shutdown files are removed: from here on a crash must not pass for a clean stop. A start that
-               ends before, for whatever reason, leaves them as they are
-    caught up  the image holds our own registration, the files are gone from the disks, and logs that come back are
+        registered the clean-shutdown files are removed: from now on a crash must not look like a clean stop. If a start
+               ends earlier, for whatever reason, the files stay as they are
+    caught up  the image holds our own registration, the files are removed from the disks, and logs that come back are
                checked (`returning.py`): the node may publish metadata to us (`on_caught_up`)
     on_image   partitions are created, led, followed, deleted; then the groups whose partitions we lead are loaded, and
-               the others dropped; what elections gave up is reported
-    shutdown   controlled shutdown with the controller, then no more serving, then the logs are flushed and closed, last
-               the clean-shutdown files with this registration's epoch
+               the others dropped; the losses of elections are reported
+    shutdown   controlled shutdown with the controller, then stop serving, then the logs are flushed and closed, last
+               the clean-shutdown files are written with this registration's epoch
 
 Every request method returns a response or a `Pending`; `produce` may also return NO_ANSWER or CLOSE
 (`heirlog.context`). Requests that arrive before the first image find no partitions.
@@ -82,10 +82,10 @@ class Broker:
         create_topics: Callable[[list[str]], None],
         trusts_controller: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`image`: the committed one, current at every call. `on_caught_up`: from now on call `on_image`.
+        """`image`: the committed image, current at every call. `on_caught_up`: from now on call `on_image`.
 
         `create_topics`: asks the controller for internal topics that are missing; may be called again and again.
-        `trusts_controller`: False as long as its metadata may be older than our own copy; no registration before.
+        `trusts_controller`: False while its metadata may be older than our own copy; until then we do not register.
         """
         self._env = env
         self._static = static
@@ -164,13 +164,13 @@ class Broker:
 
     def _loaded(self, error: OSError | None) -> None:
         if error is not None:
-            # what is in that directory nobody vouches for
+            # nothing proves that the logs in that directory are complete
             self._previous_broker_epoch = NO_BROKER_EPOCH
         self._loading -= 1
         if self._loading == 0:
             self._tell_what_is_missing()
         if any(directory.clean_broker_epoch is None for directory in self._directories):
-            # also where only the loading has shown that records of the clean stop are missing
+            # even if only loading showed that records of the clean stop are missing
             self._previous_broker_epoch = NO_BROKER_EPOCH
         if self._loading == 0 and self._on_shut_down is None:
             self.lifecycle.start(
@@ -179,7 +179,7 @@ class Broker:
             )
 
     def _registered(self) -> None:
-        """From here on the logs may be changed, as soon as no clean-shutdown file says otherwise."""
+        """The logs may be changed once the clean-shutdown files are removed."""
         if self._claiming is not None:
             return
         self._periodic_tasks.start()
@@ -193,7 +193,7 @@ class Broker:
                 self._claimed(error)
 
     def _claimed(self, error: OSError | None) -> None:
-        """A directory where it failed is offline by now."""
+        """A directory in which the removal failed is offline by now."""
         assert self._claiming is not None
         self._claiming -= 1
         self._check_returning_logs()
@@ -203,7 +203,7 @@ class Broker:
         self._check_returning_logs()
 
     def _check_returning_logs(self) -> None:
-        """Once the logs may be changed, and the image says which of them are this broker's."""
+        """Called once the logs may be changed and the image says which of them belong to this broker."""
         if self._claiming != 0 or not self._is_caught_up or self._is_closing():
             return
         image = self._image()
@@ -243,14 +243,14 @@ class Broker:
                 )
 
     def on_metadata_applied(self) -> None:
-        """The image has grown, also while it is not yet published to us."""
+        """The image has new records; it may not be published to us yet."""
         self.lifecycle.metadata_applied()
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
-        """`changed`: what is different since the last call; None for everything.
+        """`changed`: what differs from the last call; None: anything may differ.
 
-        Nothing happens once the logs are being closed: a partition that served again would be written to behind the
-        flush that the clean-shutdown file stands for.
+        Nothing happens once the logs are being closed. Otherwise a partition could get records after the flush which
+        the clean-shutdown file certifies.
         """
         if self.state is BrokerState.SHUTTING_DOWN:
             return
@@ -264,7 +264,7 @@ class Broker:
         self.lifecycle.first_image_applied()
 
     def shutdown(self, on_done: Callable[[], None]) -> None:
-        """Stop cleanly: leaders move away, logs are flushed, the clean-shutdown files are written last."""
+        """Stop cleanly: move leaders to other brokers, flush the logs, and write the clean-shutdown files last."""
         if self._on_shut_down is not None:
             return
         self._on_shut_down = on_done
@@ -273,15 +273,15 @@ class Broker:
             self._stop_fetching_outside_isr()
 
     def stop_at_once(self, on_done: Callable[[], None]) -> None:
-        """Close the logs cleanly without asking the controller, also while a stop is under way."""
+        """Close the logs cleanly without asking the controller, even during a controlled shutdown."""
         self._on_shut_down = on_done
         self.lifecycle.shut_down_at_once()
 
     def accept_older_metadata(self, on_done: Callable[[OSError | None], None]) -> None:
-        """Before the registration: whatever the clean-shutdown files say, this start counts as after an unclean stop.
+        """Before the registration: treat the last stop as unclean, whatever the clean-shutdown files say.
 
         The older metadata may name the same broker epoch, with an ISR from before this broker fell behind. on_done:
-        that is durable.
+        called once this is durable.
         """
         left, first_error = len(self._directories), None
 
@@ -306,7 +306,7 @@ class Broker:
         self.fetchers.start_controlled_shutdown(list(self.replicas.all_partitions()))
 
     def _let_go(self) -> None:
-        """The controller has let go of us: serve no more, then close what is on disk."""
+        """The controller allows the shutdown: stop serving, then close the logs."""
         self._periodic_tasks.stop()
         watermarks = self._periodic_tasks.high_watermarks()
         self.replicas.stop_serving()
@@ -316,7 +316,7 @@ class Broker:
         self._closing = len(closing)
         for directory in closing:
             if directory.was_clean and not self.lifecycle.was_registered:
-                # this start changed nothing: the stop before it still counts
+                # this start changed nothing: the clean stop before it is still proven
                 directory.close()
                 self._env.call_later(0, lambda: self._closed(None))
                 continue
@@ -363,10 +363,10 @@ class Broker:
     def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
         return describe_producers(self.replicas, request)
 
-    # -- what others see ----------------------------------------------------------------------------------------
+    # -- state for metrics --------------------------------------------------------------------------------------
 
     def metrics(self) -> ReplicaManagerMetrics:
-        """All at once: looks at every partition. With many of them use `survey`."""
+        """All metrics at once; looks at every partition. With many partitions use `survey`."""
         return at_once(self.survey())
 
     def survey(self) -> Survey[ReplicaManagerMetrics]:

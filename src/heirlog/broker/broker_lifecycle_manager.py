@@ -1,23 +1,23 @@
-"""A broker's life as the controller sees it: registration, heartbeats, controlled shutdown.
+"""The broker's life cycle towards the controller: registration, heartbeats, controlled shutdown.
 
     STARTING ------> RECOVERY ------> RUNNING ------> PENDING_CONTROLLED_SHUTDOWN ------> SHUTTING_DOWN
-    registers;       our image has    unfenced        asks to leave; leaders move         the controller lets go,
+    registers;       our image has    unfenced        asks to stop; leaders move          the controller agrees,
     caught up?       our own                          away                                or cannot be reached
                      registration
 
 * The registration says with which broker epoch this broker last stopped cleanly (-1: it did not). It is sent again with
   the same incarnation id until it is answered or `initial.broker.registration.timeout.ms` have passed.
-* While STARTING a heartbeat follows 10 ms after the last answer, so that a start takes no longer than it must; later
-  one every `broker.heartbeat.interval.ms`. That is also the call's time limit, or a lost answer could eat a session;
-  but never less than a fifth of one: a call that is given up closes its connection, and a controller that is only busy
-  would take that for the death of the broker.
+* While STARTING, the next heartbeat follows 10 ms after the last answer, so that a start does not take longer than
+  necessary; later one every `broker.heartbeat.interval.ms`. That is also the call's timeout, or a lost answer could use
+  up a session. The timeout is at least a fifth of the session timeout: a call that times out closes its connection, and
+  a controller that is only busy would take that for the death of the broker.
 * `want_fence` stays true until the first image is applied: an unfenced broker is elected, and must know what it leads.
 * A broker whose registration the controller does not know (unregistered by an operator) registers again. By then its
   logs are in use, so it no longer claims to have stopped cleanly.
-* A stop while a registration is on its way waits for the answer: the controller may have written a new broker epoch,
-  and then the epoch of the clean stop before no longer proves anything.
-* If no controller answers during a controlled shutdown for as long as a session lasts, the broker stops all the same:
-  it is fenced by then, and the stop is still a clean one, because everything is flushed.
+* A stop while a registration request is in flight waits for the answer: the controller may have written a new broker
+  epoch, and then the epoch of the clean stop before no longer proves anything.
+* If no controller answers during a controlled shutdown for a whole session timeout, the broker stops anyway: it is
+  fenced by then, and the stop is still clean, because everything is flushed.
 
 Source: KIP-631, KIP-966 (previous broker epoch); kafka-behaviour 4.7, 2.9, 2.10.
 """
@@ -64,14 +64,16 @@ class BrokerState(Enum):
 class RegistrationProgress(Enum):
     NO = "no"
     ASKED = "asked"
-    """Until there is an answer; also again, where the controller does not know this broker any more."""
+    """Registration is requested and not answered yet, or the controller does not know this broker any more."""
     YES = "yes"
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleEvents:
-    """What the rest of the broker does. on_registered: the epoch is in `RegisteredBrokers`; on_caught_up: publish
-    metadata now; on_shut_down: the controller has let go, or cannot be reached."""
+    """Callbacks of the rest of the broker.
+
+    on_registered: the epoch is in `RegisteredBrokers`. on_caught_up: publish metadata now. on_shut_down: the controller
+    allows the shutdown, or cannot be reached."""
 
     on_registered: Callable[[], None]
     on_caught_up: Callable[[], None]
@@ -107,15 +109,15 @@ class BrokerLifecycleManager:
         self._directory_ids: list[Uuid] = []
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = -1
-        """Of the logs, while the controller has to learn that it knows less than they do."""
+        """Newest leader epoch of the logs, if the controller must learn that its metadata is older than they are."""
         self._registered = RegistrationProgress.NO
         self._registration_deadline_ms = 0
         self._registration_backoff_ms = REGISTRATION_BACKOFF_MS
         self._registration_error = _NO_CONTROLLER
         self._cancel_registration: Cancel | None = None
-        """Of the next attempt."""
+        """Cancels the next attempt."""
         self._registering = False
-        """A registration is on its way."""
+        """A registration request is in flight."""
         self._in_flight = False
         self._ready_to_unfence = False
         self._cancel_next: Cancel | None = None
@@ -131,7 +133,7 @@ class BrokerLifecycleManager:
         return self._registered_brokers.broker_epoch != NO_BROKER_EPOCH
 
     def start(self, directory_ids: list[Uuid], previous_broker_epoch: BrokerEpoch) -> None:
-        """Register. The logs are loaded."""
+        """Register, after the logs are loaded."""
         self._directory_ids = directory_ids
         self._previous_broker_epoch = previous_broker_epoch
         self.state = BrokerState.STARTING
@@ -202,7 +204,7 @@ class BrokerLifecycleManager:
             self._register_later()
             return
         self._registered = RegistrationProgress.YES
-        # from here on the logs may be written to
+        # from now on the logs may be written to
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = -1
         self._registered_brokers.broker_epoch = BrokerEpoch(result.broker_epoch)
@@ -235,7 +237,7 @@ class BrokerLifecycleManager:
             self._heartbeat_now()
 
     def metadata_applied(self) -> None:
-        """The image has grown. While starting that may be all the controller waits for, and shows that there is one."""
+        """The image has new records. While starting, the controller may wait for this; and a controller exists."""
         if self._cancel_registration is not None and self._registration_error == _NO_CONTROLLER:
             self._cancel_registration()
             self._register()
@@ -243,7 +245,7 @@ class BrokerLifecycleManager:
             self._heartbeat_now()
 
     def directory_failed(self) -> None:
-        """The controller should hear of it before the next interval is over."""
+        """Send a heartbeat now: the controller should not learn of it only after the next interval."""
         self._heartbeat_now()
 
     def _heartbeat_now(self) -> None:
@@ -326,7 +328,7 @@ class BrokerLifecycleManager:
         if self.state is BrokerState.RECOVERY and not result.is_fenced:
             self._change_state(BrokerState.RUNNING)
         if self._cancel_next is None and not self._in_flight:
-            # a directory may have failed while the heartbeat was on its way
+            # a directory may have failed while the heartbeat was in flight
             is_news = self._reported_offline != list(self._offline_directories())
             self._heartbeat_in(0 if is_news else self._interval_ms)
 
@@ -335,7 +337,7 @@ class BrokerLifecycleManager:
         if self.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN and self._is_abandoned():
             self._let_go()
             return
-        # a lost heartbeat costs the session's time, so the next one must not wait a whole interval
+        # a lost heartbeat uses up session time, so the next one must not wait a whole interval
         self._heartbeat_in(min(self._interval_ms, REGISTRATION_BACKOFF_MS))
 
     def _change_state(self, state: BrokerState) -> None:
@@ -345,7 +347,7 @@ class BrokerLifecycleManager:
     # -- controlled shutdown ------------------------------------------------------------------------------------
 
     def shut_down(self) -> None:
-        """Ask to leave; `on_shut_down` follows. At once where the controller never knew this broker."""
+        """Ask for a controlled shutdown; `on_shut_down` follows, at once if the controller never knew this broker."""
         if self.state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN) or self._shutdown_asked:
             return
         self._shutdown_asked = True
@@ -353,12 +355,12 @@ class BrokerLifecycleManager:
             self._begin_shutdown()
 
     def accept_older_metadata(self, newest_leader_epoch: int) -> None:
-        """The registration claims no clean stop, and says up to which leader epoch the logs know more."""
+        """Register without a clean stop, and report the newest leader epoch of the logs."""
         self._previous_broker_epoch = NO_BROKER_EPOCH
         self._newest_leader_epoch = newest_leader_epoch
 
     def shut_down_at_once(self) -> None:
-        """Ask nobody: the controllers are not to be trusted."""
+        """Stop without asking a controller: their metadata is not trusted."""
         if self.state is not BrokerState.SHUTTING_DOWN:
             self._let_go()
 

@@ -1,11 +1,11 @@
-"""What went through a broker's partitions, counted per topic: Kafka's BrokerTopicMetrics, as plain numbers.
+"""Traffic of a broker's partitions, counted per topic: Kafka's BrokerTopicMetrics, as plain numbers.
 
-Every partition of a topic shares one `BrokerTopicMetrics` and adds to it where the records pass; the sum over all
-topics is made when somebody asks. A topic that is no longer here leaves its counts in `BrokerTopicStats.gone`: sums
-never go back.
+Every partition of a topic shares one `BrokerTopicMetrics` and adds to it when records pass. The sum over all topics is
+computed on request. A topic that is no longer on this broker leaves its counts in `BrokerTopicStats.gone`, so that sums
+never decrease.
 
-Produce and fetch requests are counted per partition that they name, as on Apache Kafka; a fetch session's partitions
-only where they are looked at. Bytes are those of whole batches as they stand in the log; batches that a follower
+Produce and fetch requests are counted per partition that they name, as on Apache Kafka; partitions of a fetch session
+count only when they are looked at. Bytes are those of whole batches as they are in the log. Batches that a follower
 copies count for the broker and not for a topic.
 """
 
@@ -15,7 +15,7 @@ from heirlog.protocol.errors import ErrorCode
 
 
 class BrokerTopicMetrics:
-    """Since the topic came here. `messages` and `bytes` are of producers and consumers."""
+    """Counts since the topic came to this broker. `messages` and `bytes` are those of producers and consumers."""
 
     __slots__ = (
         "bytes_in",
@@ -34,12 +34,14 @@ class BrokerTopicMetrics:
         self.bytes_in = 0
         self.bytes_out = 0
         self.bytes_rejected = 0
-        """Of batches that are larger than max.message.bytes."""
+        """Bytes of batches that are larger than max.message.bytes."""
         self.corrupt = 0
-        """Partitions of produce requests that were refused as damaged."""
+        """Partitions of produce requests that were refused as corrupt."""
         self.produces = 0
         self.produces_failed = 0
-        """Not counted: what clients meet in the usual course of things (`_EXPECTED`); so for fetches."""
+        """Failed produce requests per partition, without errors of normal operation (`_EXPECTED`); the same for
+        fetches.
+        """
         self.fetches = 0
         self.fetches_failed = 0
 
@@ -77,7 +79,7 @@ _EXPECTED = frozenset(
 
 
 class BrokerTopicStats:
-    """Of one broker."""
+    """The metrics of one broker."""
 
     def __init__(self) -> None:
         self.topics: dict[str, BrokerTopicMetrics] = {}
@@ -87,13 +89,13 @@ class BrokerTopicStats:
         self.isr_expands = 0
         self.isr_shrinks = 0
         self.failed_isr_updates = 0
-        """The last three: of partitions that are no longer here."""
+        """This and the two before: counts of partitions that are no longer on this broker."""
 
     def of(self, topic: str) -> BrokerTopicMetrics:
         return self.topics.setdefault(topic, BrokerTopicMetrics())
 
     def retire(self, topic: str) -> None:
-        """The last partition of this topic has left."""
+        """The last partition of this topic has left this broker."""
         left = self.topics.pop(topic, None)
         if left is not None:
             self.gone.add(left)

@@ -1,17 +1,18 @@
-"""The log cleaner: which log with cleanup.policy=compact is next, and when there is time for it.
+"""The log cleaner: chooses the next log with cleanup.policy=compact, and compacts it in small slices.
 
     resting --log.cleaner.backoff.ms, the dirtiest log that is due--> working --pass done--> the next one, or resting
                                                                          |  ^
                                                      a slice of 2 ms ----+--+  a pause of 4 ms, or a flush to wait for
 
-One log at a time, in the loop that also serves requests: a slice ends after about two milliseconds, and the pause
-leaves two thirds of the time to everybody else. A thread would not: with the interpreter busy in one, the loop answers
-fifty requests a second. log.cleaner.io.max.bytes.per.second makes pauses longer.
+It compacts one log at a time, in the event loop that also serves requests. A slice ends after about two milliseconds,
+and the pause leaves two thirds of the time to other work. A thread would not do that: while a thread keeps the
+interpreter busy, the loop answers only fifty requests a second. log.cleaner.io.max.bytes.per.second makes pauses
+longer.
 
-A pass is given up when its log was cut, deleted, or went offline (`Log.cut_count`), and begins again later. A log with
-a damaged batch is left alone, and said so once: a pass over it could drop the only readable record of a key.
+If a log is truncated, deleted, or goes offline, its pass is abandoned (`Log.cut_count`) and starts again later. A log
+with a corrupt batch is skipped, and this is logged once: a pass could drop the only readable record of a key.
 
-Leaders and followers compact alike, each its own log, below its own high watermark.
+Leaders and followers compact in the same way, each its own log, below its own high watermark.
 
 Source: Kafka's LogCleaner and LogCleanerManager; KIP-354.
 """
@@ -37,11 +38,11 @@ from heirlog.storage.log_directory import LogDirectory
 SLICE_MS = 2
 PAUSE_MS = 4
 MAX_STEPS_PER_SLICE = 2000
-"""A second bound, for a clock that stands still while we work: the simulator's."""
+"""A second limit, for the simulator's clock, which does not move while we work."""
 
 
 class _Pass:
-    """A compaction under way."""
+    """A compaction in progress."""
 
     __slots__ = ("compaction", "cut_count", "partition", "started_ms", "steps")
 
@@ -69,7 +70,7 @@ class Cleaner:
         self._stopped = False
 
     def start(self) -> None:
-        """The logs are loaded."""
+        """Start; the logs are loaded."""
         if not self._static["log.cleaner.enable"]:
             return
         for directory in self._replicas.directories.online:
@@ -81,7 +82,7 @@ class Cleaner:
         self._rest()
 
     def stop(self) -> None:
-        """The logs are about to be closed: nothing of ours may touch their directories any more."""
+        """The logs are about to be closed: do not touch their directories any more."""
         self._stopped = True
         self._give_up()
         for checkpoint in self._checkpoints.values():
@@ -143,7 +144,7 @@ class Cleaner:
     # -- working ------------------------------------------------------------------------------------------------
 
     def _slice(self, failure: OSError | None = None) -> None:
-        """Work for a moment. `failure`: what the flush that was waited for came to."""
+        """Work for one slice. `failure`: the error of the flush that was waited for, if it failed."""
         running = self._running
         if running is None or self._stopped:
             return
@@ -179,7 +180,7 @@ class Cleaner:
         self._env.call_later(max(PAUSE_MS, self._pause_for(read)), lambda: self._resume(running, None))
 
     def _pause_for(self, bytes_read: int) -> int:
-        """What is read is written again, at most."""
+        """At most as many bytes are written as are read."""
         return int(min(2 * bytes_read * 1000 / self._setting("log.cleaner.io.max.bytes.per.second"), 60_000))
 
     def _resume(self, running: _Pass, failure: OSError | None) -> None:

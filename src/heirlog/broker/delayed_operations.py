@@ -1,13 +1,13 @@
-"""Who waits for a partition, and what wakes them.
+"""Requests that wait for a partition, and the events that wake them.
 
     the high watermark moved   produce (acks=all), consumer fetches
-    the log grew               follower fetches; once per turn of the loop, so that one answer carries what several
-                               requests brought
-    a follower fetched         DeleteRecords: its log start may have moved. Also when brokers come or go
+    the log grew               follower fetches; once per turn of the event loop, so that one response carries the
+                               records of several requests
+    a follower fetched         DeleteRecords: its log start may have moved. Also when brokers register or are removed
     role or leader changed     all of them
 
-Fetch sessions hear the same (`partition_listeners.py`), and besides of changes of the ISR, of the log start and of
-brokers, which end no wait.
+Fetch sessions get the same events (`partition_listeners.py`), and also changes of the ISR, of the log start and of
+brokers, which wake no request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DelayedOperations:
         self._grown: dict[PartitionKey, None] = {}
 
     def log_grew(self, partition: Partition, watermark_before: int) -> None:
-        # a fetch that comes before the turn is over has to look at it as well
+        # a fetch that comes before the end of this turn has to look at it as well
         self.partition_listeners.mark(partition.key)
         if not self._grown:
             self._env.call_later(0, self._notify_of_appends)
@@ -53,7 +53,7 @@ class DelayedOperations:
             self.partition_listeners.notify(key, PartitionEvent.HIGH_WATERMARK_MOVED)
 
     def watermarks_may_have_moved(self, moved: list[tuple[Partition, int]]) -> None:
-        """With the watermarks before."""
+        """moved: partitions, each with its high watermark before."""
         if len(moved) > 1:
             self.partition_listeners.mark_all(partition.key for partition, _ in moved)
         for partition, watermark_before in moved:
@@ -67,7 +67,7 @@ class DelayedOperations:
                 self.delete_records.wake(partition.key)
 
     def leadership_changed(self, key: PartitionKey) -> None:
-        """Whether and to whom the partition is served may have changed: whoever waits for it looks."""
+        """The partition's leader or role may have changed: every request that waits for it looks again."""
         self.produce.wake(key)
         self.consumer_fetch.wake(key)
         self.follower_fetch.wake(key)

@@ -1,16 +1,18 @@
 """DeleteRecords: the log start of a partition moves up, on its leader and then on its followers.
 
-    leader      log start := the offset asked for (-1: the high watermark); records below it can no longer be read, and
-                their segments go with the next retention pass
-    followers   take over the leader's log start with the answer of a fetch, and tell theirs with the next fetch
-    answer      once the low watermark has reached the offset asked for; it is the lowest log start among the leader and
-                those followers that are registered and not fenced, in sync or not: none of them will serve what is gone
+    leader      log start := the requested offset (-1: the high watermark). Records below it can no longer be read; the
+                next retention pass deletes their segments
+    followers   take over the leader's log start from a fetch response, and report theirs with the next fetch
+    answer      once the low watermark has reached the requested offset. The low watermark is the lowest log start among
+                the leader and those followers that are registered and not fenced, in sync or not: none of them will
+                serve the deleted records
 
-Refused: above the high watermark or below -1 (OFFSET_OUT_OF_RANGE), a topic that deletes nothing (POLICY_VIOLATION), a
-coordinator's topic (INVALID_TOPIC_EXCEPTION). An offset below the log start succeeds and moves nothing.
+Refused: an offset above the high watermark or below -1 (OFFSET_OUT_OF_RANGE), a topic whose cleanup.policy deletes
+nothing (POLICY_VIOLATION), a coordinator's topic (INVALID_TOPIC_EXCEPTION). An offset below the log start succeeds and
+moves nothing.
 
-Trap: a follower that has not fetched in this leader epoch has told no log start. It counts as -1, so the answer waits
-for it; when the time is up the answer is REQUEST_TIMED_OUT, although the leader has forgotten the records for good.
+Trap: a follower that has not fetched in this leader epoch has reported no log start. It counts as -1, so the answer
+waits for it. After the timeout the answer is REQUEST_TIMED_OUT, although the leader has deleted the records for good.
 
 Source: KIP-107.
 """
@@ -37,7 +39,7 @@ _Answer: TypeAlias = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 class _LowWatermarkWait:
-    """A request: for which of its partitions the low watermark has yet to come up."""
+    """A request, with the partitions whose low watermark has not reached the requested offset yet."""
 
     __slots__ = ("_left", "_registered_brokers", "_response", "number", "pending")
 
@@ -92,11 +94,11 @@ class DeleteRecordsHandler:
         self._registered_brokers = registered_brokers
 
     def delete_records(self, request: DeleteRecordsRequest) -> Any:
-        """A response, or `Pending` while followers have older records."""
+        """Returns a response, or `Pending` while followers still have older records."""
         response = DeleteRecordsResponse()
         waits = self._replicas.delayed.delete_records
         wait = _LowWatermarkWait(self._registered_brokers, response, waits)
-        # a partition that is named twice is cut once, where the last of its items says, as on Apache Kafka
+        # for a partition that is named twice the last item wins, as on Apache Kafka
         cuts: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
         for topic in request.topics:
             cuts.setdefault(topic.name, {}).update((asked.partition_index, asked) for asked in topic.partitions)
@@ -138,7 +140,7 @@ class DeleteRecordsHandler:
 
 
 def delete_on_leader(partition: Partition, offset: int) -> int:
-    """Move the log start; the offset that the low watermark has to reach. Raises KafkaError, OSError."""
+    """Move the log start; returns the offset that the low watermark has to reach. Raises KafkaError, OSError."""
     if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     name = f"{partition.topic}-{partition.index}"
@@ -160,7 +162,7 @@ def delete_on_leader(partition: Partition, offset: int) -> int:
 
 
 def low_watermark(partition: Partition, registered_brokers: RegisteredBrokers) -> int:
-    """The lowest log start among the leader and its living followers."""
+    """The lowest log start among the leader and its followers that are registered and unfenced."""
     lowest = partition.log.log_start_offset
     for broker_id, follower in partition.followers.items():
         known = registered_brokers.brokers.get(broker_id)

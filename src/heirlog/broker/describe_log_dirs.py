@@ -1,8 +1,8 @@
-"""DescribeLogDirs: which partitions lie in which log directory, and how much room they take.
+"""DescribeLogDirs: which partitions are in which log directory, and how much space they use.
 
 A directory that has failed is listed with KAFKA_STORAGE_ERROR and without partitions. Partitions that this broker does
-not have are left out, not refused. There is no moving of replicas between directories, so none is a future one, and the
-lag of a log is that to its own high watermark.
+not have are left out, without an error. Replicas are not moved between directories, so no replica is a future one, and
+the lag of a log is the distance to its own high watermark.
 
 Source: KIP-113, KIP-827 (total and usable bytes).
 """

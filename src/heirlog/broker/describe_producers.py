@@ -1,7 +1,7 @@
 """DescribeProducers: the producers that a partition remembers for idempotence.
 
-Any replica answers, because every one of them remembers. A producer of which only its epoch is known has last sequence
--1. There are no transactions, hence no coordinator epoch and no open transaction.
+Any replica answers, because each of them has the producers' state. If only the epoch of a producer is known, its last
+sequence is -1. There are no transactions, so there is no coordinator epoch and no open transaction.
 
 Source: KIP-664.
 """

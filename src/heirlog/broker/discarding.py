@@ -1,19 +1,20 @@
-"""Keeping what a recovery takes away: before a follower cuts records that a lossy election gave up, it copies them.
+"""Keeps what a recovery discards: a follower copies records that a lossy election gave up, before it truncates them.
 
     a leader elected on a lossy basis (metadata/basis.py) began leader epoch E
-    a follower whose last epoch is older than E has not followed that leader yet: what it has to cut, E gave up
-    cut in a later divergence under the same leader, or after a clean election: nothing to keep
+    a follower whose last epoch is older than E has not followed that leader yet: the records that it must truncate
+    are those that E gave up
+    a truncation in a later divergence under the same leader, or after a clean election: nothing to keep
 
-One copy per partition; `COPIES_AT_ONCE` are under way, the others wait. A copy takes turns with everything else on the
-loop (`storage/discarded.py` has its steps). Then the cut is made:
+There is one copy per partition; up to `COPIES_AT_ONCE` run at the same time, the others wait. A copy shares the event
+loop with all other work (`storage/discarded.py` has its steps). Then the log is truncated:
 
-    waiting --> copying --all there, no more room, or an OSError--> made durable --> cut
-       |           |                                                     |
-       +-----------+--------------------TIME_LIMIT_MS--------------------+--> cut at once; what was copied by then
-                                                                              becomes durable behind its back
+    waiting --> copying --complete, no more room, or an OSError--> flushed --> truncated
+       |           |                                                  |
+       +-----------+-------------------TIME_LIMIT_MS------------------+--> truncated at once; the records copied so far
+                                                                           are flushed afterwards
 
-So keeping something never stands in the way of the cut for longer than TIME_LIMIT_MS: a cluster that waits for its
-replicas is worse than a range that could not be saved. Whatever is not kept is logged with its offsets.
+So a copy never delays a truncation by more than TIME_LIMIT_MS: a cluster that waits for its replicas is worse than a
+range that was not saved. Records that are not kept are logged with their offsets.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from heirlog.storage.log_directory import LogDirectory
 
 COPIES_AT_ONCE = 4
 TIME_LIMIT_MS = 60_000
-"""From the moment a cut was asked for."""
+"""Limit from the request for a truncation, in ms."""
 
 
 class Discarding:
-    """directory_of: where the log of a partition lies; None if it is no longer here."""
+    """directory_of: the directory of a partition's log; None if the partition is no longer on this broker."""
 
     def __init__(
         self, env: Env, static: StaticConfig, directory_of: Callable[[Partition], LogDirectory | None]
@@ -50,34 +51,34 @@ class Discarding:
         self._waiting: dict[Partition, _Job] = {}
         self._running: dict[Partition, _Job] = {}
         self.records_discarded = 0
-        """Offsets that this broker has cut because a leader elected on a lossy basis did not have them."""
+        """Offsets that this broker has truncated because a leader elected on a lossy basis did not have them."""
 
     def must_keep(self, partition: Partition, offset: int) -> bool:
-        """Whether a cut at `offset` takes away what should be kept first."""
+        """Whether a truncation to `offset` removes records that should be copied first."""
         return self._enabled and partition.precedes_lossy_election and offset < partition.log.log_end_offset
 
     def keep(self, partition: Partition, offset: int, cut: Callable[[], None]) -> None:
-        """Copy what lies from `offset` on, then call `cut`: on a later turn, and never after `forget`."""
+        """Copy the records from `offset` on, then call `cut`: in a later turn of the loop, never after `forget`."""
         self.forget(partition)
         job = self._waiting[partition] = _Job(self._env, partition, offset, cut, self._over)
         job.start_clock()
         self._begin_waiting()
 
     def count(self, partition: Partition, offset: int) -> None:
-        """What lies from `offset` on is about to be cut."""
+        """Count the records from `offset` on, which are about to be truncated."""
         if partition.precedes_lossy_election:
             log = partition.log
             self.records_discarded += max(0, log.log_end_offset - max(offset, log.log_start_offset))
 
     def forget(self, partition: Partition) -> None:
-        """Nobody wants the cut any more: the partition has another leader, or none, or is not here."""
+        """The truncation is cancelled: the partition has another leader or none, or left this broker."""
         job = self._waiting.pop(partition, None) or self._running.pop(partition, None)
         if job is not None:
             job.drop()
             self._begin_waiting()
 
     def trim(self, directory: LogDirectory) -> None:
-        """From time to time: what is too old, or in the way. Raises OSError."""
+        """Delete copies that are too old, or that exceed the space limit. Called periodically. Raises OSError."""
         self._store_of(directory).trim(self._env.wall_ms())
 
     def _store_of(self, directory: LogDirectory) -> Discarded:
@@ -99,7 +100,7 @@ class Discarding:
             job.begin(None if directory is None else self._store_of(directory))
 
     def _over(self, job: _Job) -> None:
-        """Its cut may be made."""
+        """The job's truncation may be done."""
         self._waiting.pop(job.partition, None)
         self._running.pop(job.partition, None)
         job.cut()
@@ -107,7 +108,7 @@ class Discarding:
 
 
 class _Job:
-    """One partition's cut that waits for its copy. Ends once, by `_end` or by `drop`."""
+    """A partition's truncation that waits for its copy. Ends once, by `_end` or by `drop`."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class _Job:
     def begin(self, store: Discarded | None) -> None:
         if store is not None:
             self._copy = DiscardedCopy(self._env.files, self.partition.log, self._offset, self._leader_epoch, store)
-        # who asked for the cut is still at work
+        # the caller that requested the truncation is still running
         self._env.call_later(0, self._begin_copy)
 
     def _begin_copy(self) -> None:

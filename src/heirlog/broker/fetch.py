@@ -4,24 +4,25 @@
        \\--too little--> wait --a partition changed--> read that one --> enough? --> answer
                           \\---max wait-----------------------------------------> answer
 
-"Enough" is `min_bytes` over all partitions. A follower's fetch also tells the leader how far the follower is; that is
-taken in once, on arrival, and may move the high watermark, wake waiting producers and ask for an ISR expansion.
+"Enough" is `min_bytes` over all partitions. A follower's fetch also reports the follower's offset. The leader processes
+it once, on arrival; it may move the high watermark, wake waiting producers and request an ISR expansion.
 
 Traps.
-* A fetch that diverges, or is out of range, says nothing about how far the follower's log agrees with ours: it must not
-  move the follower's offset (it could commit what the follower is about to cut away).
-* Records are named by file regions, and a region is only good until its segment is cut: while a request waits it
-  remembers sizes, and reads again when it answers.
-* The answer is bounded by `max_bytes`, in the order in which partitions are read; the first that has records may exceed
-  it by one batch, or nobody would ever get a large batch. Where a request asks for more than the answer may hold, the
-  starting point rotates, so that no partition starves behind a busy one.
+* A fetch that diverges, or is out of range, does not say how far the follower's log agrees with ours. It must not move
+  the follower's offset; that could commit records that the follower is about to truncate.
+* Records are file regions, and a region is valid only until its segment is truncated. So a waiting request remembers
+  only sizes, and reads again when it answers.
+* The response is limited to `max_bytes`, in the order in which partitions are read. The first partition with records
+  may exceed the limit by one batch; otherwise no client would ever get a large batch. If a request asks for more than
+  the response may hold, the starting point rotates, so that no partition starves behind a busy one.
 
-Only the leader serves, with one exception: the debugging consumer, a replica id of -2, is kafka-replica-verification,
-which compares what every replica shows to consumers. A follower serves it up to the watermark that it knows.
+Only the leader serves fetches, with one exception. The debugging consumer (replica id -2) is
+kafka-replica-verification, which compares what every replica shows to consumers. A follower serves it up to the high
+watermark that it knows.
 
-A request of a fetch session (`fetch_session.py`) reads, and answers, only the partitions of the session that are hot;
-while it waits, the session's partitions tell it their news, and the purgatory only watches its time. For a follower the
-partitions that are not hot count as fetched as well: at the leader's end, now.
+A request of a fetch session (`fetch_session.py`) reads and answers only the hot partitions of the session. While it
+waits, the session's partitions notify it of events, and the purgatory only watches its timeout. For a follower, the
+partitions that are not hot count as fetched too, at the leader's current log end.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _NAMES_THE_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_E
 
 
 class _Fetch:
-    """A request on its way, also while it waits."""
+    """A request while it is served, including its wait."""
 
     __slots__ = (
         "_by_key",
@@ -95,18 +96,18 @@ class _Fetch:
             self.replica_epoch = -1
         self.from_follower = self.replica_id >= 0
         self.refuses = context.refuses
-        """Asked again at each look: a session, and a wait, may outlive a permission."""
+        """Called at each look: a permission may be removed during a session or a wait."""
         self.limit = request.max_bytes if self.from_follower else min(request.max_bytes, handler.max_bytes)
         """The most bytes that the answer holds."""
         self.session: FetchSession | None = None
         self.entries: list[FetchedPartition] | list[CachedPartition] = []
-        """What this request has to look at: of a session, what is hot."""
+        """The partitions to look at; of a session, the hot ones."""
         self.size = 0
         self.has_final = False
 
     @property
     def is_full(self) -> bool:
-        """Everything was asked for, and everything is answered."""
+        """Whether the request names every partition and its response answers every partition."""
         return self.request.session_epoch <= 0
 
     @property
@@ -124,7 +125,7 @@ class _Fetch:
             assert entry.partition is not None
             self._by_key.setdefault((entry.partition.topic_id, entry.partition.index), []).append(entry)
 
-    # without a session: the purgatory looks for news
+    # without a session: the purgatory watches the partitions
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:
@@ -142,10 +143,10 @@ class _Fetch:
         assert self.pending is not None
         self.pending.complete(self._handler.answer_after_wait(self))
 
-    # with a session: it brings the news
+    # with a session: the session notifies
 
     def on_event(self, entry: CachedPartition) -> None:
-        # the answer reads everything anew; a look before it is only needed where one byte is not enough
+        # the response reads everything again; this look is only needed if one byte is not enough
         if self.request.min_bytes <= 1 and self._handler.has_more(self, entry):
             self.end()
             return
@@ -159,7 +160,7 @@ class _Fetch:
 
 
 def _each_once(request: FetchRequest) -> list[FetchedPartition]:
-    """Of a partition that comes twice the last one counts, as in a session."""
+    """For a partition that comes twice the last entry counts, as in a session."""
     entries = {
         (topic.topic_id, topic.topic, asked.partition): FetchedPartition(topic.topic_id, topic.topic, asked)
         for topic in request.topics
@@ -182,7 +183,7 @@ class FetchHandler:
         self._rotation = 0
 
     def fetch(self, request: FetchRequest, context: Context) -> Any:
-        """A response, or `Pending` for a long poll."""
+        """Returns a response, or `Pending` for a long poll."""
         fetch = _Fetch(self, request, context)
         if request.isolation_level not in _ISOLATION_LEVELS:
             return self._refused_whole(request, context, ErrorCode.INVALID_REQUEST)
@@ -213,7 +214,7 @@ class FetchHandler:
         return result
 
     def _refused_whole(self, request: FetchRequest, context: Context, code: ErrorCode) -> FetchResponse:
-        """With the error at each partition as well: the first versions have no other place for it."""
+        """Each partition gets the error as well: the first versions have no other field for it."""
         response = FetchResponse(error_code=code)
         if context.api_version < _TOPIC_ID_VERSION:
             for topic in filter(lambda each: each.partitions, request.topics):
@@ -273,11 +274,11 @@ class FetchHandler:
             self._rotation += 1
 
     def read_within_limits(self, fetch: _Fetch, entry: FetchedPartition) -> None:
-        """Of a waiting request: what is there for one partition now."""
+        """Read the records that are available now for one partition of a waiting request."""
         self._read(fetch, entry, fetch.limit, True)
 
     def has_more(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
-        """Whether there is anything behind what the request has asked for already."""
+        """Whether there are records beyond those that the request has already counted."""
         partition = entry.partition
         return (
             partition is not None
@@ -315,7 +316,7 @@ class FetchHandler:
                 entry.final = fetch.has_final = True
                 return
             upto = log.log_end_offset if fetch.from_follower else partition.high_watermark
-            # before the look at what is left: a follower's offset counts although nothing is read for it
+            # before the check of the remaining bytes: a follower's offset counts even if nothing is read for it
             if not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
                 raise partition.out_of_range(asked.fetch_offset)
             if asked.fetch_offset >= upto:
@@ -336,7 +337,7 @@ class FetchHandler:
             self._fail(fetch, entry, partition.not_leader())
 
     def _end_for(self, fetch: _Fetch, partition: Partition) -> int:
-        """What this request may read ends here."""
+        """The end offset of what this request may read."""
         return partition.log.log_end_offset if fetch.from_follower else partition.high_watermark
 
     def _data_of(self, fetch: _Fetch, partition: Partition) -> FetchResponse.PartitionData:
@@ -354,7 +355,7 @@ class FetchHandler:
             partition_index=entry.asked.partition,
             error_code=error.code,
             high_watermark=-1,
-            # null of a partition that is here, as Apache Kafka has it
+            # null for a partition of this broker, as on Apache Kafka
             aborted_transactions=[] if entry.partition is None else None,
             records=b"",
         )
@@ -384,7 +385,7 @@ class FetchHandler:
                 self._replicas.propose(proposal)
             if partition.high_watermark != watermark:
                 moved.append((partition, watermark))
-                # the follower learns in this answer what its own fetch has just committed
+                # this response tells the follower what its own fetch has just committed
                 entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
         return moved
 
@@ -425,7 +426,7 @@ class FetchHandler:
                     first = False
                     left = max(0, left - entry.size)
             else:
-                # nothing to read; the watermark may have moved on all the same
+                # nothing to read, but the high watermark may have moved
                 entry.data.high_watermark = entry.data.last_stable_offset = partition.high_watermark
                 entry.data.log_start_offset = partition.log.log_start_offset
         return self._answer(fetch)
@@ -436,7 +437,7 @@ class FetchHandler:
             return self._response(fetch, fetch.entries, NO_SESSION)
         entries = [entry for entry in fetch.entries if isinstance(entry, CachedPartition)]
         told = [entry for entry in entries if entry.take_changes() or fetch.is_full]
-        # a full request whose session was displaced while it waited has none
+        # a full request whose session was evicted while it waited has none
         response = self._response(fetch, told, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
         for entry in entries:
             if not self._stays_hot(fetch, entry):
@@ -448,11 +449,11 @@ class FetchHandler:
         return response
 
     def _stays_hot(self, fetch: _Fetch, entry: FetchedPartition) -> bool:
-        """Whether the next answer has to look at it, also if nothing happens until then."""
+        """Whether the next response has to look at the partition even if no event happens until then."""
         partition = entry.partition
         if partition is None or entry.final or self._end_for(fetch, partition) > entry.asked.fetch_offset:
             return True
-        # each fetch of an outsider may be the one that lets it join the ISR
+        # any fetch of a follower outside the ISR may let it join
         return fetch.from_follower and fetch.replica_id not in partition.isr.maximal
 
     def _response(self, fetch: _Fetch, entries: Iterable[FetchedPartition], session_id: int) -> FetchResponse:

@@ -1,33 +1,35 @@
-"""Fetch sessions (KIP-227): what a client fetches, remembered, so that only what changes is said.
+"""Fetch sessions (KIP-227): the broker remembers what a client fetches, so that requests and responses hold only
+changes.
 
-    full       epoch 0    every partition is named and answered; the answer brings a session id, or 0: no room for one
+    full       epoch 0    every partition is named and answered; the response brings a session id, or 0: no room for one
                epoch -1   the same without a session
                a full request that names a session ends that session first
-    incremental epoch n   names only what changed in the request (offsets, new partitions, forgotten ones); the answer
-                          holds only partitions with news: records, another high watermark or log start than was last
-                          told, an error, a divergence. n is 1 for the first and goes up by one (after 2^31-1 comes 1)
+    incremental epoch n   names only what changed in the request (offsets, new partitions, forgotten ones); the response
+                          holds only changed partitions: records, another high watermark or log start than was last
+                          sent, an error, a divergence. n is 1 for the first and grows by one (after 2^31-1 comes 1)
 
-    refused    FETCH_SESSION_ID_NOT_FOUND      evicted, ended or never there: the client starts over with a full request
-               INVALID_FETCH_SESSION_EPOCH     a request or an answer got lost between the two
+    refused    FETCH_SESSION_ID_NOT_FOUND      evicted, ended or unknown: the client starts again with a full request
+               INVALID_FETCH_SESSION_EPOCH     a request or a response was lost between the two
                FETCH_SESSION_TOPIC_ID_ERROR    the request names topics by id, the session by name, or the other way
 
-A session that has nothing left to fetch ends, and the answer says so with session id 0. A newer request of a session
-ends the wait of the older one, which is answered with what there is: so a client that has something to add needs not
-wait for its own long poll.
+A session without partitions ends, and the response says so with session id 0. A newer request of a session ends the
+wait of the older one, which is answered with what is available. So a client with a change need not wait for the end of
+its own long poll.
 
-*Hot* are the partitions that the next answer has to look at, in the order in which they became so; one that gave
-records goes to the end, so that none starves behind a busy one. A partition cools off once it was looked at and there
-is nothing more to tell, and becomes hot with the next news of it (`partition_listeners.py`) or when the client says
-something new of it. Everything else costs nothing, however many partitions a session has. Partitions with an error stay
-hot.
+*Hot* partitions are those that the next response has to look at, in the order in which they became hot. A partition
+that gave records moves to the end, so that no partition starves behind a busy one. A partition stops being hot once it
+was looked at and there is nothing more to send. It becomes hot again with its next event (`partition_listeners.py`), or
+when the client's request changes it. All other partitions cost nothing, however many a session has. Partitions with an
+error stay hot.
 
-Who is evicted when all slots are taken (Kafka's rules): the longest unused session, if that is older than
-`min.incremental.fetch.session.eviction.ms` (2 minutes, fixed as in Kafka); else the smallest one that the newcomer may
-displace. A follower's session may displace any consumer's; otherwise the newcomer must be larger and the other one not
-young (again 2 minutes). Followers are displaced by larger followers only.
+Eviction when all slots are in use follows Kafka's rules. The session that was unused for the longest time is evicted if
+that time is more than `min.incremental.fetch.session.eviction.ms` (2 minutes, fixed as in Kafka). Otherwise the
+smallest session is evicted that the new one may displace. A follower's session may displace any consumer's. In all
+other cases the new session must be larger, and the other one older than 2 minutes. Only larger followers displace
+followers.
 
 Trap: a follower is caught up "at the time of its last fetch" also for partitions that are not hot. Those share the
-session's clock (`followers.FetchClock`) instead of being touched one by one.
+session's clock (`followers.FetchClock`) instead of being updated one by one.
 
 Source: KIP-227, KIP-516 (topic ids).
 """
@@ -54,7 +56,7 @@ EVICTION_MS = 120_000
 
 NEVER_SENT = -2
 NOT_READ = FetchResponse.PartitionData()
-"""Stands where nothing was read since the last answer. Never changed, never sent."""
+"""Placeholder while nothing was read since the last response. Never changed, never sent."""
 
 AskedKey: TypeAlias = tuple[bytes | str, int]
 _EvictionKey: TypeAlias = tuple[bool, int, int]
@@ -73,24 +75,24 @@ class FetchedPartition:
         self.data = NOT_READ
         self.size = 0
         self.final = False
-        """An error or a divergence: nothing to wait for."""
+        """An error or a divergence was found: there is nothing to wait for."""
 
 
 class CachedPartition(FetchedPartition):
-    """One that a session remembers, with what its client was last told. A `Listener`."""
+    """A partition of a session, with what was last sent to its client. A `PartitionListener`."""
 
     __slots__ = ("_sent_high_watermark", "_sent_log_start_offset", "_session", "was_named")
 
     def __init__(self, session: FetchSession, topic_id: bytes, topic: str, asked: FetchRequest.FetchPartition) -> None:
         super().__init__(topic_id, topic, asked)
         self.was_named = ""
-        """The topic once it was seen here: a session remembers it beyond the topic's end, as Kafka's do."""
+        """The topic's name once it was known here. A session keeps it after the topic is deleted, as on Kafka."""
         self._session = session
         self._sent_high_watermark = NEVER_SENT
         self._sent_log_start_offset = NEVER_SENT
 
     def serve(self, partition: Partition | None) -> None:
-        """What this broker has under that name now."""
+        """Use the partition that this broker has under that name now."""
         if partition is self.partition:
             return
         self.leave()
@@ -100,7 +102,7 @@ class CachedPartition(FetchedPartition):
             self._session.partition_listeners.listen(partition.key, self)
 
     def leave(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         partition = self.partition
         if partition is not None:
             self._session.partition_listeners.forget(partition.key, self)
@@ -133,7 +135,7 @@ class CachedPartition(FetchedPartition):
             waiting.on_event(self)
 
     def cool_off(self) -> None:
-        """It was looked at, and there is nothing more to tell."""
+        """The partition was looked at, and there is nothing more to send."""
         session = self._session
         del session.hot[self]
         if session.from_follower and self.partition is not None:
@@ -142,13 +144,13 @@ class CachedPartition(FetchedPartition):
                 follower.keeps_up(session.clock)
 
     def has_given(self) -> None:
-        """It gave records: others first, next time."""
+        """The partition gave records: next time the others are first."""
         hot = self._session.hot
         del hot[self]
         hot[self] = None
 
     def take_changes(self) -> bool:
-        """Whether `data` holds anything that the client was not told; it is told now."""
+        """Whether `data` holds a change for the client; it counts as sent from now on."""
         data = self.data
         has_changed = (
             self.size > 0
@@ -156,7 +158,7 @@ class CachedPartition(FetchedPartition):
             or data.high_watermark != self._sent_high_watermark
             or data.log_start_offset != self._sent_log_start_offset
         )
-        # after an error the client is told everything again, also if nothing else has changed
+        # after an error everything is sent again, even if nothing else has changed
         self._sent_high_watermark = NEVER_SENT if self.final else data.high_watermark
         self._sent_log_start_offset = data.log_start_offset
         return has_changed
@@ -168,7 +170,7 @@ class WaitingFetch(Protocol):
     def on_event(self, entry: CachedPartition) -> None: ...
 
     def end(self) -> None:
-        """Answer now, with what there is."""
+        """Answer now, with what is available."""
 
 
 class FetchSession:
@@ -208,7 +210,7 @@ class FetchSession:
         self.from_follower = replica_id >= 0
         """Kafka's "privileged"."""
         self.epoch = 1
-        """Of the next request."""
+        """Epoch of the next request."""
         self.entries: dict[AskedKey, CachedPartition] = {}
         self.hot: dict[CachedPartition, None] = {}
         self.waiting: WaitingFetch | None = None
@@ -219,7 +221,7 @@ class FetchSession:
         self.is_alive = True
 
     def update(self, request: FetchRequest) -> None:
-        """Take in what the request adds, changes and forgets, in this order (as Kafka: forgetting wins)."""
+        """Apply what the request adds, changes and forgets, in this order (as on Kafka: forgetting wins)."""
         for topic in request.topics:
             name = topic.topic_id if self.uses_topic_ids else topic.topic
             for asked in topic.partitions:
@@ -239,7 +241,7 @@ class FetchSession:
                     self.hot.pop(entry, None)
 
     def fetched_by(self, replica_id: BrokerId, replica_epoch: int) -> None:
-        """What was known of one incarnation of a follower says nothing of another."""
+        """Forget what was known about a follower if another incarnation of it fetches now."""
         if (replica_id, replica_epoch) != (self.replica_id, self.replica_epoch):
             self.mark_all()
             self.replica_id, self.replica_epoch = replica_id, replica_epoch
@@ -249,7 +251,7 @@ class FetchSession:
             entry.mark()
 
     def end(self) -> None:
-        """Out of the cache: nothing is remembered any more."""
+        """The session left the cache: forget everything."""
         self.is_alive = False
         if self.waiting is not None:
             self.waiting.end()
@@ -264,12 +266,12 @@ class FetchSessionCache:
         self._slots = slots
         self._partition_listeners = partition_listeners
         self._by_id: dict[int, FetchSession] = {}
-        """The longest unused first."""
+        """Sessions by id, the one that was unused for the longest time first."""
         self._for_followers: list[_EvictionKey] = []
-        """Sorted: what a follower's session may displace; and below what a consumer's may."""
+        """Sessions that a follower's session may displace, sorted; below, those that a consumer's may."""
         self._for_all: list[_EvictionKey] = []
         self.evictions = 0
-        """Sessions that had to make room, since the start."""
+        """Sessions evicted since the start."""
 
     @property
     def partition_count(self) -> int:
@@ -281,7 +283,7 @@ class FetchSessionCache:
     def open(
         self, request: FetchRequest, *, uses_topic_ids: bool, replica_id: BrokerId, replica_epoch: int
     ) -> FetchSession | None:
-        """The session that the request continues or begins; None without one. Raises KafkaError where it is refused."""
+        """The session that the request continues or starts; None without one. Raises KafkaError if it is refused."""
         now_ms = self._env.now_ms()
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             named = self._by_id.get(request.session_id)
@@ -331,7 +333,7 @@ class FetchSessionCache:
         return session
 
     def brokers_changed(self, brokers: set[BrokerId] | None) -> None:
-        """Registrations changed (None: any may have): whether their fetches count has to be judged anew (KIP-903)."""
+        """Registrations changed (None: any of them): check again whether their fetches count (KIP-903)."""
         for session in self._by_id.values():
             if session.from_follower and (brokers is None or session.replica_id in brokers):
                 session.mark_all()

@@ -1,22 +1,22 @@
-"""A follower's side of a fetch session (KIP-227): what the leader remembers of us, and what is still to be said.
+"""A follower's side of a fetch session (KIP-227): what the leader remembers about us, and what we still have to say.
 
     unsaid --next request--> member --forget--> forgotten --next request--> gone
        ^------------------------'  say: something about it has changed
                                    ask again: forget and say
 
-    begin    a full request (epoch 0) names everything; its answer brings the session's id, or 0: this leader keeps none
-             for us, and every request is a full one
-    go on    incremental requests 1, 2, 3, ... name only what is unsaid, and what is forgotten
+    start    a full request (epoch 0) names every partition; its answer brings the session's id, or 0: this leader keeps
+             no session for us, and every request is a full one
+    continue incremental requests 1, 2, 3, ... name only partitions that are unsaid or forgotten
     lost     the leader does not know the session, or an answer did not come: everything is unsaid again. The next full
-             request names the lost session where the leader may still have it, so that it ends
+             request names the lost session if the leader may still have it, so that it ends
 
-Requests of a session may follow each other before the answer of the first has come: a leader of this project then ends
-the wait of the first (`fetch_session.py`), and one of Apache Kafka's answers them in turn. So a partition that comes
-while a long poll is out need not wait for its end.
+The next request of a session may be sent before the answer of the first has come. A leader of this project then ends
+the wait of the first (`fetch_session.py`); one of Apache Kafka answers them in order. So a new partition need not wait
+for the end of a long poll.
 
-Traps. A request that says forget and fetch of the same partition makes the leader forget it: so what was forgotten is
-named by the request after that. And a leader repeats nothing: an answer that was dropped may have held a high watermark
-that no later answer has, so the leader has to forget the partition before it is fetched again.
+Traps. If one request forgets and fetches the same partition, the leader forgets it. So a forgotten partition is named
+by the request after that. And a leader repeats nothing: an answer that was dropped may have held a high watermark that
+no later answer has. So the leader has to forget the partition before it is fetched again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class FetchRequestData(Generic[Key]):
-    """What one request has to say."""
+    """The partitions of one request."""
 
     session_id: int
     session_epoch: int
@@ -53,7 +53,7 @@ class FetchSessionHandler(Generic[Key]):
         self._id = NO_SESSION
         self._epoch = _INITIAL_EPOCH
         self._began_with = 0
-        """The number of the last full request."""
+        """Number of the last full request."""
         self._members: dict[Key, None] = {}
         self._unsaid: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}
@@ -74,18 +74,18 @@ class FetchSessionHandler(Generic[Key]):
         return not self._unsaid and not self._members
 
     def say(self, key: Key) -> None:
-        """The next request names it, or the one after that if the next one says that it is forgotten."""
+        """The next request names the partition; if the next one forgets it, the one after that."""
         self._unsaid[key] = None
 
     def forget(self, key: Key) -> None:
-        """It is not to be fetched; harmless if it is not."""
+        """Do not fetch the partition; harmless if it is not being fetched."""
         self._unsaid.pop(key, None)
         if key in self._members:
             del self._members[key]
             self._forgotten[key] = None
 
     def ask_again(self, key: Key) -> None:
-        """What an answer said of it was dropped; harmless if it is not fetched."""
+        """An answer for the partition was dropped: fetch it again. Harmless if it is not being fetched."""
         if key in self._members:
             self.forget(key)
             self.say(key)
@@ -118,11 +118,11 @@ class FetchSessionHandler(Generic[Key]):
             self.lost(is_over=True)
 
     def is_current(self, number: int) -> bool:
-        """Whether that request belongs to the present session."""
+        """Whether that request belongs to the current session."""
         return number >= self._began_with
 
     def lost(self, is_over: bool) -> None:
-        """`is_over`: the leader has forgotten it as well."""
+        """The session is lost. `is_over`: the leader has forgotten it as well."""
         self._unsaid = {**self._members, **self._unsaid}
         self._members, self._forgotten = {}, {}
         self._epoch = _INITIAL_EPOCH

@@ -1,22 +1,22 @@
 """What a leader knows about each of its followers: the offsets of their fetches, and when they were last caught up.
 
-A fetch at offset N says that the follower has everything below N. Caught up is judged over time, because a follower
-is always a round trip behind a busy leader:
+A fetch at offset N means that the follower has all records below N. Whether it is caught up is judged over time,
+because a follower is always a round trip behind a busy leader:
 
     fetch offset >= the leader's end now                     caught up now
     fetch offset >= the leader's end at the previous fetch   caught up at the time of the previous fetch
     otherwise                                                unchanged
 
-Traps. What was learned in one leader epoch says nothing in the next: the follower may have truncated since, so a new
-epoch forgets offsets and broker epochs. And the broker epoch of a fetch matters: a follower that rebooted with an empty
-log must not be judged by what its former incarnation fetched (KIP-903); a fetch that carries an epoch older than the
-registered one is from before the reboot and is refused.
+Traps. What was known in one leader epoch is not valid in the next, because the follower may have truncated since: a new
+epoch forgets offsets and broker epochs. The broker epoch of a fetch matters too: a follower that restarted with an
+empty log must not be judged by the fetches of its former incarnation (KIP-903). A fetch with a broker epoch older than
+the registered one is from before the restart and is refused.
 
-A fetch session does not touch partitions without news, and yet each of its fetches says of them what it says of the
-others. While a follower is at the leader's end and nothing happens, "caught up now" is all there is to say, and the
-time of that is the session's (`FetchClock`):
+A fetch session does not touch partitions without events, yet each of its fetches counts for them as well. While a
+follower is at the leader's end and nothing happens, it is caught up at the time of the session's last fetch
+(`FetchClock`):
 
-    fetched --at the end, no news--> keeps up with a clock --news: settle--> its own times again --> fetched ...
+    fetched --at the end, no event--> keeps up with a clock --event: settle--> its own times again --> fetched ...
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from heirlog.protocol.types import BrokerEpoch, BrokerId, Uuid
 
 UNKNOWN_OFFSET = -1
 NEVER_MS = -(1 << 60)
-"""Earlier than any monotonic time: a clock that starts at zero must not make everybody look caught up."""
+"""Earlier than any monotonic time: with a clock that starts at zero, no follower must look caught up."""
 
 
 class RegisteredBrokers:
-    """What partitions know about brokers: who they run on, and who is registered. One per broker, kept current."""
+    """What partitions know about brokers: this broker's id, and the registrations. One per broker, kept current."""
 
     __slots__ = ("broker_epoch", "broker_id", "brokers")
 
@@ -42,11 +42,13 @@ class RegisteredBrokers:
         self.brokers = brokers
 
     def may_join_isr(self, follower: Follower) -> bool:
-        """Registered, unfenced, not shutting down, and the very incarnation that fetched (KIP-903); the log directory
-        of the replica is online, or the high watermark would wait for one that cannot fetch (KIP-112).
+        """Whether the follower's broker is registered, unfenced, not shutting down, and the incarnation that fetched.
 
-        A follower that has not fetched in this leader epoch has no epoch and may not join; -1 is a follower that
-        speaks a Fetch version without epochs.
+        See KIP-903. The replica's log directory must be online too; otherwise the high watermark would wait for a
+        replica that cannot fetch (KIP-112).
+
+        A follower that has not fetched in this leader epoch has no broker epoch and may not join; -1 means a follower
+        that uses a Fetch version without broker epochs.
         """
         known = self.brokers.get(follower.broker_id)
         if known is None or not known.is_active or follower.broker_epoch is None:
@@ -56,7 +58,7 @@ class RegisteredBrokers:
         return follower.broker_epoch == -1 or follower.broker_epoch == known.epoch
 
     def is_from_before_its_registration(self, broker_id: BrokerId, broker_epoch: int) -> bool:
-        """Whether a fetch was sent by an incarnation older than the registered one."""
+        """Whether an incarnation older than the registered one sent the fetch."""
         known = self.brokers.get(broker_id)
         return broker_epoch != -1 and known is not None and broker_epoch < known.epoch
 
@@ -88,7 +90,7 @@ class Follower:
     def __init__(self, broker_id: BrokerId) -> None:
         self.broker_id = broker_id
         self.directory: Uuid = UNASSIGNED_DIRECTORY
-        """Log directory of the replica, as the newest image has it."""
+        """Log directory of the replica in the newest image."""
         self.forget(NEVER_MS)
 
     def forget(self, caught_up_ms: int) -> None:
@@ -102,11 +104,11 @@ class Follower:
         self._clock: FetchClock | None = None
 
     def keeps_up(self, clock: FetchClock) -> None:
-        """It is at the leader's end, and every later fetch on this clock says so again, until `settle`."""
+        """It is at the leader's end, and every later fetch on this clock confirms that, until `settle`."""
         self._clock = clock
 
     def settle(self) -> None:
-        """Something about the partition has changed: from here on only its own fetches count."""
+        """The partition has changed: from now on only fetches that name it count."""
         clock = self._clock
         if clock is not None:
             self._clock = None
@@ -128,7 +130,7 @@ class Follower:
         self.last_fetch_ms = now_ms
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_max_ms: int) -> bool:
-        """At the leader's end, or there within `replica.lag.time.max.ms`."""
+        """Whether it is at the leader's end now, or was within the last `replica.lag.time.max.ms`."""
         if self.log_end_offset == leader_end_offset:
             return True
         caught_up_ms = self.last_caught_up_ms

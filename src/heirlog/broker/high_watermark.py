@@ -1,19 +1,20 @@
 """The high watermark: the offset below which every record is committed.
 
-A leader moves it to the lowest end offset among those who may be elected, and never back:
+A leader moves it to the lowest end offset among the replicas that may be elected, and never back:
 
-    |committed ISR| <  effective min ISR    it stands still: whoever leaves such an ISR enters the ELR and may lead
-                                            later, so nothing may be committed that it lacks (KIP-966)
+    |committed ISR| <  effective min ISR    it does not move: a replica that leaves such an ISR enters the ELR and may
+                                            lead later, so no record may be committed that it lacks (KIP-966)
     |committed ISR| >= effective min ISR    min over the leader and every follower that is in the maximal ISR, or
-                                            that is caught up and may join (a follower about to join would otherwise
-                                            chase a watermark that runs away from it)
+                                            that is caught up and may join (otherwise a follower that is about to
+                                            join might never reach the moving high watermark)
 
-Trap: ISR and min ISR must be of *one* metadata image. If the controller raises the min ISR and then confirms a shrink,
-a leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would pass by a member
-that is now in the ELR. So until the image has reached the offset at which a change was committed, the ISR of the image
-*and* those of all answers since are judged: each must be large enough, and the members of each count for the minimum
-(docs/internals/design.md, "high watermark"). Judging by the image alone is not enough: with an image at ISR 1,3, an
-answer 1,3,2 and then an answer 1, the watermark passed 2, which had entered the ELR (found by simulation).
+Trap: ISR and min ISR must be from *one* metadata image. Suppose the controller raises the min ISR and then confirms a
+shrink. A leader that knows the small ISR (from the answer) and the small min ISR (from its older image) would move the
+high watermark beyond the log of a member that is now in the ELR. So until the image has reached the offset at which a
+change was committed, the ISR of the image *and* those of all answers since are used: each must be large enough, and the
+members of each count for the minimum (docs/internals/design.md, "high watermark"). The image alone is not enough: with
+ISR 1,3 in the image, an answer 1,3,2 and then an answer 1, the high watermark moved beyond the log of replica 2, which
+had entered the ELR (found by simulation).
 
 Source: KIP-966 "ELR invariants"; kafka-behaviour 4.1.
 """
@@ -30,7 +31,7 @@ from heirlog.protocol.types import BrokerId
 def committed_isr_is_large_enough(isr_size: int, min_isr: int) -> bool:
     """Guard 8: the high watermark needs a committed ISR of at least the effective min ISR (KIP-966).
 
-    Called through this module's global, so that the simulator can take the guard away.
+    Called through this module's global, so that the simulator can remove the guard.
     """
     return isr_size >= min_isr
 
@@ -47,9 +48,9 @@ def next_high_watermark(
     now_ms: int,
     lag_max_ms: int,
 ) -> int:
-    """Where the leader's high watermark goes; `current` if it stays.
+    """The leader's next high watermark; `current` if it does not move.
 
-    committed_isrs: the image's ISR, and those of answers that the image does not hold yet.
+    committed_isrs: the image's ISR, and those of answers that the image does not contain yet.
     """
     for isr in committed_isrs:
         if not committed_isr_is_large_enough(len(isr), image_min_isr):

@@ -1,12 +1,12 @@
-"""Reading the state of an internal topic's partition back from its log, by the broker that leads it.
+"""Loads the state of an internal topic's partition from its log, on the broker that leads it.
 
     reading a slice --> the next turn --> ... --> everything below the start of this leader epoch is read --> done
         |     ^
-        +-----+ the watermark is not there yet
-    the leader epoch is over, the disk failed, stopped: nobody is told
+        +-----+ the high watermark has not come that far yet
+    the leader epoch is over, the disk failed, stopped: loading ends without a callback
 
-It is sliced, so that a long log does not stop the broker. The part of the log that the former leader wrote is committed
-with it, but this broker cannot know before the watermark has reached the start of its own epoch; it waits for that.
+It reads in slices, so that a long log does not block the broker. The part of the log that the former leaders wrote is
+committed once the high watermark has reached the start of this leader's epoch; loading waits for that.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from heirlog.protocol.errors import KafkaError
 from heirlog.protocol.types import PartitionKey
 
 LOAD_SLICE_BYTES = 64 * 1024
-"""Some ten milliseconds of reading."""
+"""Takes about ten milliseconds to read."""
 _WAIT_MS = 60_000
 
 
 class InternalTopicLoader:
-    """One reading of one partition, for the leader epoch that it has when this is made.
+    """Loads one partition once, for its leader epoch at creation.
 
-    on_record: told of every record in the log's order. on_unreadable: of a batch that cannot be read, by its offset;
-    it is left out. on_done: once. Also the `Wait` for the watermark in the purgatory of produce requests.
+    on_record: called with every record in the log's order. on_unreadable: called with the offset of a batch that cannot
+    be read; it is skipped. on_done: called once. The object is also the operation that waits for the high watermark in
+    the purgatory of produce requests.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class InternalTopicLoader:
         )
 
     def read(self) -> None:
-        """Begin; called again by itself until everything is read."""
+        """Start reading; it continues on its own until everything is read."""
         if not self._goes_on:
             return
         partition = self._partition
@@ -82,14 +83,14 @@ class InternalTopicLoader:
             self._replicas.delayed.produce.remove(self)
 
     def _read_slice(self, upto_offset: int) -> bool:
-        """False if the disk failed."""
+        """Read one slice; False if the disk failed."""
         try:
             found = self._partition.log.read(self._next_offset, LOAD_SLICE_BYTES, upto_offset)
             data = b"".join(region.read() for region in found.regions)
         except OSError as error:
             self._replicas.storage_failed(self._partition, error)
             return False
-        # nothing to read where compaction left a gap
+        # there is nothing to read in a gap that compaction left
         end_offset = upto_offset if not data else self._next_offset
         for position, header in walk(data):
             end_offset = header.next_offset
@@ -105,7 +106,7 @@ class InternalTopicLoader:
         self._next_offset = end_offset
         return True
 
-    # waiting for the watermark
+    # waiting for the high watermark
 
     @property
     def keys(self) -> tuple[PartitionKey, ...]:

@@ -5,14 +5,14 @@
         |                          |
         +---answer, or newer metadata
 
-The *committed* ISR is what the controller wrote; produce with acks=all and the high watermark's min ISR are judged by
-it, because only its members can be elected. The *maximal* ISR is every member that the controller may have confirmed
-without our knowing it yet; the high watermark waits for all of them. At most one change is in flight.
+The *committed* ISR is the one that the controller wrote. Produce with acks=all and the high watermark compare it with
+the min ISR, because only its members can be elected. The *maximal* ISR also has every member that the controller may
+have confirmed already without our knowing; the high watermark waits for all of them. At most one change is in flight.
 
 Expand: a follower joins when it has reached the high watermark and the start of this leader epoch, and its broker is
-the registered incarnation, unfenced, not shutting down. While the committed ISR is below the effective min ISR the high
-watermark stands still, so reaching it proves nothing: then it must also pass the normal caught-up test, or a laggard
-would be admitted, thrown out and admitted again (KAFKA-19996; a choice of docs/internals/design.md).
+the registered incarnation, unfenced and not shutting down. While the committed ISR is below the effective min ISR, the
+high watermark does not move, so reaching it proves nothing. Then the follower must also be caught up; otherwise a slow
+follower would join, be removed and join again (KAFKA-19996; a choice of docs/internals/design.md).
 Shrink: members that are not at the leader's end and were last caught up longer ago than `replica.lag.time.max.ms`.
 
 Source: KIP-497 (AlterPartition), KIP-903 (epochs), kafka-behaviour 4.4.
@@ -32,7 +32,7 @@ Members: TypeAlias = tuple[BrokerId, ...]
 
 @dataclass(frozen=True, slots=True)
 class CommittedPartitionState:
-    """Nothing in flight."""
+    """No change is in flight."""
 
     committed: Members
 
@@ -43,7 +43,7 @@ class CommittedPartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PendingExpandIsr:
-    """Asked the controller to add `added`."""
+    """The controller is asked to add `added`."""
 
     committed: Members
     added: BrokerId
@@ -59,7 +59,7 @@ class PendingExpandIsr:
 
 @dataclass(frozen=True, slots=True)
 class PendingShrinkIsr:
-    """Asked the controller to remove `removed`; until it has, they still count."""
+    """The controller is asked to remove `removed`; until it has, they still count."""
 
     committed: Members
     removed: Members
@@ -91,8 +91,8 @@ class IsrProposal:
 def has_reached(follower: Follower, high_watermark: int, epoch_start_offset: int) -> bool:
     """Guard 4: a follower may join at or above the high watermark and the start of this leader epoch.
 
-    Without it somebody is elected who lacks what was committed. The offset is of a fetch in this epoch: a new epoch
-    forgets those before.
+    Without it a replica can be elected that lacks committed records. The offset is from a fetch in this epoch: a new
+    epoch forgets earlier ones.
     """
     return follower.log_end_offset >= high_watermark and follower.log_end_offset >= epoch_start_offset
 
@@ -109,7 +109,7 @@ def may_expand(
     now_ms: int,
     lag_max_ms: int,
 ) -> bool:
-    """Whether the controller should be asked to add `follower`, judged right after a fetch of it."""
+    """Whether to ask the controller to add `follower`; called right after its fetch."""
     if not isinstance(isr, CommittedPartitionState) or follower.broker_id in isr.committed:
         return False
     if not has_reached(follower, high_watermark, epoch_start_offset):
@@ -122,7 +122,7 @@ def may_expand(
 def out_of_sync(
     isr: Isr, followers: Mapping[BrokerId, Follower], leader_end_offset: int, now_ms: int, lag_max_ms: int
 ) -> Members:
-    """The members that the controller should be asked to remove; nobody while a change is in flight."""
+    """The members that the controller should be asked to remove; none while a change is in flight."""
     if not isinstance(isr, CommittedPartitionState):
         return ()
     return tuple(

@@ -2,8 +2,8 @@
 
 The answer is that of `Log.end_offset_for_epoch`, for followers and consumers alike.
 
-Trap: it is not capped at the high watermark. A new leader's watermark lags behind the one that its predecessor showed,
-and a consumer that stands there would take a capped end for a truncation and go back, or to the end of the log.
+Trap: the answer is not limited to the high watermark. A new leader's high watermark may be below the one that its
+predecessor exposed. A consumer beyond it would take a limited answer for a truncation, and reset its position.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def offset_for_leader_epoch(
 
 
 def end_of(partition: Partition, leader_epoch: int, current_leader_epoch: int) -> _Answer:
-    """Raises KafkaError: not the leader, or another leader epoch."""
+    """The end offset of the epoch. Raises KafkaError: not the leader, or another leader epoch."""
     if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)

@@ -6,13 +6,13 @@
     -5 latest tiered, -6 earliest pending upload    nothing is tiered: offset -1
     >= 0                the first record with that timestamp or a later one; offset -1 if there is none
 
-Each name has a version of the API that brought it; in an older one, or for any other negative number, the answer is
-UNSUPPORTED_VERSION. A client takes that for "this broker cannot", and does not use offset -1 as a position.
-A partition that is asked for twice is INVALID_REQUEST, once; an unknown isolation level is, for every partition.
+Each of these numbers came with a version of the API. In an older version, and for any other negative number, the answer
+is UNSUPPORTED_VERSION; so a client does not use offset -1 as a position. A partition that the request names twice gets
+one result, INVALID_REQUEST. With an unknown isolation level every partition gets INVALID_REQUEST.
 
-Trap: a new leader's high watermark may be lower than the one its predecessor showed. Until it has reached the start of
-the leader's own epoch, "latest" would go back before a client's eyes; the answer is OFFSET_NOT_AVAILABLE, which clients
-retry (LEADER_NOT_AVAILABLE below version 5).
+Trap: a new leader's high watermark may be lower than the one that its predecessor exposed. Until it has reached the
+start of the leader's own epoch, "latest" could be lower than in an earlier answer. The answer is OFFSET_NOT_AVAILABLE,
+which clients retry (LEADER_NOT_AVAILABLE below version 5).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _check_supported(timestamp: int, version: int) -> None:
 
 
 def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, for_follower: bool) -> _Answer:
-    """Raises KafkaError: not the leader, another leader epoch, or not known yet."""
+    """The offset for `timestamp`. Raises KafkaError: not the leader, another leader epoch, or not known yet."""
     if partition.role is not ReplicaRole.LEADER:
         raise partition.not_leader()
     partition.check_leader_epoch(current_leader_epoch)
@@ -112,7 +112,7 @@ def offset_for(partition: Partition, timestamp: int, current_leader_epoch: int, 
     else:
         found = log.offset_for_timestamp(timestamp, upto)
     if found is None:
-        # a record beyond the watermark may be what was asked for
+        # a record beyond the high watermark may be the one that was asked for
         if timestamp >= 0 and upto < log.log_end_offset:
             _check_known(partition, for_follower)
         return _Answer()

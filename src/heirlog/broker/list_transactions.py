@@ -1,7 +1,7 @@
-"""ListTransactions: none. Nobody can begin a transaction here, so no broker coordinates one.
+"""ListTransactions: the list is always empty. No client can begin a transaction, so no broker coordinates one.
 
-That is an answer and no refusal: whoever looks for hanging transactions is told that there are none. What is wrong with
-the question itself is told as by Apache Kafka: states that do not exist, a pattern that is no regular expression.
+The answer is a success: a tool that looks for hanging transactions learns that there are none. Errors in the request
+itself are the same as on Apache Kafka: states that do not exist, a pattern that is not a regular expression.
 
 Source: KIP-664, KIP-1152.
 """
@@ -25,11 +25,11 @@ STATES: Final = (
     "PrepareEpochFence",
 )
 _RE2_ONLY: Final = re.compile(r"\\(?:[pP](?:\{\^?\w+\}|\w)|[QEzC])")
-"""What the expressions of Kafka's brokers (RE2) know and Python's do not."""
+"""Syntax that the expressions of Kafka's brokers (RE2) have and Python's do not."""
 
 
 def list_transactions(request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """No transactions; INVALID_REGULAR_EXPRESSION for a pattern that is none."""
+    """Returns no transactions; INVALID_REGULAR_EXPRESSION for an invalid pattern."""
     if request.transactional_id_pattern:
         try:
             re.compile(_RE2_ONLY.sub("x", request.transactional_id_pattern))

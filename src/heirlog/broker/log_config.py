@@ -1,4 +1,4 @@
-"""A topic's configuration as its logs read it."""
+"""A topic's configuration in the form that its logs use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from heirlog.storage.config import LogConfig
 
 
 def log_config_of(image: Image, static: StaticConfig, topic: str) -> LogConfig:
-    """Dynamic values of the topic and the cluster, else this broker's own, else Kafka's defaults."""
+    """The topic's dynamic values, else the cluster's, else this broker's own, else Kafka's defaults."""
     values = topic_values(image, static, topic)
     compact = "compact" in values["cleanup.policy"]
     segment_ms = values["segment.ms"]

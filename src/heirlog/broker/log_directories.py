@@ -1,19 +1,19 @@
-"""The log directories of this broker: which is in use, where a replica's log lies, and which logs are strays.
+"""The log directories of this broker: which are online, where each replica's log is, and which logs are strays.
 
-    online --read, write or flush fails--> offline     until the next start: nothing comes back before
+    online --read, write or flush fails--> offline     until the next start: it does not come back earlier
 
-* With a directory all partitions in it go offline. The controller hears of it with the next heartbeat, and clients get
-  KAFKA_STORAGE_ERROR. The node ends where no directory is left, or the one of the metadata log has failed.
-* A new replica goes where the controller has placed it, else into the online directory with the fewest logs, which the
-  controller is told (`assignments_manager.py`). One that is placed in a directory that is offline is not begun anew in
-  another: an empty log would take the seat of the one that is out of reach.
-* A log that was found at start and is not assigned here is a stray: its topic was deleted, or the replica moved away,
-  while this broker was gone; or the metadata are older than the log. Nothing here can tell these cases apart, so it is
-  set aside and never deleted: only a committed record that this broker sees while it runs deletes a log. What a
-  snapshot no longer names is set aside too.
-* A log that was set aside comes back at a start at which the metadata assign it here (same topic id), if there is no
-  other log of the partition: a follower cuts what its leader does not have, and a recovery counts what it holds.
-  `returning.py` has checked it by then.
+* When a directory fails, all partitions in it go offline. The controller learns of it with the next heartbeat, and
+  clients get KAFKA_STORAGE_ERROR. The node stops if no directory is left, or if that of the metadata log fails.
+* A new replica goes to the directory that the controller chose, else to the online directory with the fewest logs,
+  which is reported to the controller (`assignments_manager.py`). If the chosen directory is offline, the replica is not
+  recreated in another one: an empty log would take the place of the log that is out of reach.
+* A log that was found at start and is not assigned here is a stray. Perhaps its topic was deleted, or the replica moved
+  away, while this broker was stopped; or the metadata is older than the log. This code cannot distinguish these cases,
+  so it moves the log aside and never deletes it. Only a committed record that this broker sees while it runs deletes a
+  log. Logs that a snapshot no longer names are moved aside too.
+* A log that was moved aside comes back at a start at which the metadata assigns it here (same topic id), if there is no
+  other log of the partition. A follower truncates records that its leader does not have, and a recovery counts those it
+  holds. `returning.py` has checked the log by then.
 
 Source: KIP-112, KIP-858.
 """
@@ -64,7 +64,7 @@ class LogDirectories:
     def create_log(
         self, key: PartitionKey, topic: str, state: PartitionRegistration, config: LogConfig
     ) -> tuple[LogDirectory, Log] | None:
-        """None: the directory it belongs into is offline, or none is left."""
+        """None: the replica's directory is offline, or no directory is left."""
         while (directory := self._directory_for(state)) is not None:
             try:
                 return directory, directory.create_log(topic, key[1], key[0], config)
@@ -83,7 +83,7 @@ class LogDirectories:
         return min(online, key=lambda directory: len(directory.logs), default=None)
 
     def delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
-        """Its bytes go after `file.delete.delay.ms`. Nothing is deleted in a directory that is offline."""
+        """Delete a log; its files are removed after `file.delete.delay.ms`. Does nothing in an offline directory."""
         if directory in self._offline:
             return
         delay_ms = directory.logs[(topic, index)].config.file_delete_delay_ms
@@ -104,9 +104,9 @@ class LogDirectories:
     def take_over(
         self, image: Image, owners: Mapping[PartitionKey, LogDirectory], config_of: Callable[[str], LogConfig]
     ) -> Iterator[tuple[PartitionKey, LogDirectory, Log]]:
-        """The logs that were on disk at start and are assigned here; the others are set aside on the way.
+        """The logs that were on disk at start and are assigned here; the others are moved aside meanwhile.
 
-        owners: where the log of each partition is that was taken over before. The caller adds to it as it continues.
+        owners: the directory of each log that was taken over before. The caller adds to it while it iterates.
         """
         yield from self._assigned(image, owners)
         for directory in self.online:
@@ -118,7 +118,7 @@ class LogDirectories:
                         yield key, directory, log
 
     def returning(self, image: Image) -> Iterator[tuple[LogDirectory, Stray]]:
-        """Logs that were set aside, are assigned here, and are the only ones of their partition."""
+        """Logs that were moved aside, are assigned here, and are the only logs of their partitions."""
         present = {(log.topic_id, log.partition) for directory in self.online for log in directory.logs.values()}
         for directory in self.online:
             for stray in directory.strays:
@@ -128,7 +128,7 @@ class LogDirectories:
                 if len(copies) == 1:
                     yield directory, stray
                     continue
-                # which of them is to be used, an operator decides
+                # an operator decides which of them to use
                 topic = image.topics[stray.topic_id].name
                 self._env.log("error", "stray-log-ambiguous", topic=topic, partition=stray.partition, paths=copies)
 
@@ -160,7 +160,7 @@ class LogDirectories:
                 if owner is directory:
                     continue
                 if log.topic_id is None and log.log_end_offset == 0:
-                    # begun by an incarnation that ended before it could say whose it is
+                    # created by an incarnation that stopped before it wrote which topic id the log belongs to
                     self._env.log("info", "empty-log-removed", topic=topic, partition=index)
                     self.delete_log(directory, topic, index)
                     continue
@@ -168,7 +168,8 @@ class LogDirectories:
                 if log.topic_id is None or state is None or self._broker_id not in state.replicas:
                     self.set_aside(directory, topic, index)
                 elif owner is not None or self._belongs_elsewhere(directory, state):
-                    # a copy from before its directory was away: the controller has placed the replica elsewhere since
+                    # a copy from before its directory was missing: the controller has placed the replica elsewhere
+                    # since
                     self.set_aside(directory, topic, index)
                 else:
                     yield (log.topic_id, index), directory, log
@@ -178,7 +179,7 @@ class LogDirectories:
         return any(other.directory_id == named for other in self._all if other is not directory)
 
     def set_aside(self, directory: LogDirectory, topic: str, index: int) -> None:
-        """Nothing happens in a directory that is offline."""
+        """Move a log aside. Does nothing in an offline directory."""
         if directory in self._offline:
             return
         try:
@@ -191,7 +192,7 @@ class LogDirectories:
     # -- failures -----------------------------------------------------------------------------------------------
 
     def file_failed(self, path: str, error: OSError) -> None:
-        """A region that was handed out could not be read when it was sent."""
+        """A file region of a response could not be read when it was sent."""
         for directory in self._all:
             if path.startswith(f"{directory.path}/"):
                 self.failed(directory, error)

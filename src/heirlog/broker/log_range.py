@@ -1,12 +1,12 @@
-"""Where the leader's log lies, for a follower whose fetch offset is outside of it (OFFSET_OUT_OF_RANGE).
+"""Start and end of the leader's log, for a follower whose fetch offset is outside of them (OFFSET_OUT_OF_RANGE).
 
     ask for the leader's end
-        below our start    ask for its start, and start over there: from its end on we would lack what it has below
-        below our end      cut our log to it
+        below our start    ask for its start, and start over there: from its end on we would lack the records below it
+        below our end      truncate our log to it
         else               ask for its start; if that is beyond our end, start over there
 
-A cut may have to wait (`discarding.py`): what `cut` is given to do happens then. What lies below the leader's start is
-no loss: it was deleted there.
+A truncation may have to wait (`discarding.py`); then the function given to `cut` runs later. Records below the leader's
+log start are not lost: they were deleted there.
 
 Source: kafka-behaviour 4.5.
 """
@@ -28,8 +28,8 @@ EARLIEST_LOCAL_TIMESTAMP = -4
 class LogRange:
     """One search.
 
-    ask: sends a request to the leader; whoever sends it hands the answer to `answered`. cut: takes records away from an
-    offset on, by the function it is given. on_found: our log lies within the leader's now.
+    ask: sends a request to the leader; the sender passes the answer to `answered`. cut: truncates from an offset on, by
+    the function that it is given. on_found: called once our log ends within the leader's.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LogRange:
         self._ask_offset(LATEST_TIMESTAMP, self._end_is)
 
     def answered(self, result: ListOffsetsResponse | SendFailure) -> str | None:
-        """What is wrong with it, if anything. Raises OSError where our own log cannot be cut."""
+        """Process the answer; returns its error, or None. Raises OSError if our own log cannot be truncated."""
         error = "no answer" if isinstance(result, SendFailure) else _error_of(result)
         if error is not None or isinstance(result, SendFailure):
             return error

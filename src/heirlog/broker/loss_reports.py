@@ -1,23 +1,24 @@
-"""The internal topic `__heirlog_recoveries`: one report for every election that may have given something up.
+"""The internal topic `__heirlog_recoveries`: one report for every election that may have lost records.
 
-What is reported stands in the image (`metadata/basis.py`), so nothing has to be remembered or handed over. The broker
-that leads the topic's one partition compares: what the log has already is never written again, what is missing is.
+The content of the reports is in the image (`metadata/basis.py`), so nothing has to be remembered or passed on. The
+broker that leads the topic's one partition compares the image with the log: a report that the log has is never written
+again, a missing one is.
 
-    nobody leads it / another broker does      nothing to do here
-    we lead it                                 its log is read (`internal_topic_loader.py`) --> every report of the
-                                               image that it lacks is appended --> from then on, each that a new image
-                                               brings
+    no leader, or another broker leads         nothing to do here
+    this broker leads                          its log is read (`internal_topic_loader.py`) --> every report of the
+                                               image that the log lacks is appended --> from then on, each that a new
+                                               image brings
 
-    killed before the append, or the record was never committed    whoever leads next finds it missing and writes it
-    killed after the append                                        whoever leads next finds it
-    the topic itself lost records by such an election              what it lost is missing, so it is written again
+    killed before the append, or the record was never committed    the next leader finds it missing and writes it
+    killed after the append                                        the next leader finds it in the log
+    the topic itself lost records by such an election              the lost reports are missing, and written again
 
-The topic is created when it is first needed: by the broker that leads a partition with something to report, as any
-broker does for `__consumer_offsets`. Its key is (topic id, partition, leader epoch); it is compacted, and never deleted
-from: a report outlives its topic.
+The topic is created when it is first needed, by the broker that leads a partition with something to report, as any
+broker does for `__consumer_offsets`. Its key is (topic id, partition, leader epoch). It is compacted and no record is
+ever deleted: a report outlives its topic.
 
-A new leader may fall before anybody could report its election, and the next one be such an election too: the image has
-the newest of each partition and a few before it, and every one has its report.
+A new leader may fail before its election is reported, and the next election may be lossy too. The image has the newest
+election of each partition and a few before it, and each of them gets its report.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from heirlog.protocol.types import LeaderEpoch, PartitionKey
 INDEX: Final = 0
 REPORTS_PER_BATCH: Final = 100
 FIRST_MS: Final = 500
-"""A report waits so long for others: where thousands of partitions get a leader at once, leading them comes first."""
+"""Time that a report waits for others: when thousands of partitions get a leader at once, leading them comes first."""
 RETRY_MS: Final = 1000
 TELL_AGAIN_MS: Final = 60_000
-"""So often the log says that the reports are refused."""
+"""Interval at which the node's log repeats that the reports are refused."""
 
 
 class LossReports:
-    """create_topics: asks for topics that are missing; may be called again and again."""
+    """create_topics: requests missing topics; may be called repeatedly."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class LossReports:
         self._cancel_asking: Cancel | None = None
 
     def on_image(self, changed: ImageJournal | None) -> None:
-        """After the partitions have followed the image. `changed` is None where everything may differ."""
+        """Called after the partitions have followed the image. `changed` is None if anything may differ."""
         if self._stopped:
             return
         keys = None if changed is None else list(changed.partitions)
@@ -90,7 +91,7 @@ class LossReports:
             self._writer = None
 
     def _ask_for_topic(self, keys: Iterable[PartitionKey] | None) -> None:
-        """Where a partition that we lead has something to report; again until the topic is there."""
+        """Request the topic if a partition that we lead has something to report; repeated until the topic exists."""
         if self._cancel_asking is not None:
             return
         image = self._image()
@@ -120,9 +121,9 @@ class _Writer:
         self._leader_epoch = partition.leader_epoch
         self._image = image
         self._reported: dict[PartitionKey, set[LeaderEpoch]] = {}
-        """The elections of each partition that the log has a report of."""
+        """The elections of each partition whose report is in the log."""
         self._missing: dict[PartitionKey, None] = {}
-        """May have something to report."""
+        """Partitions that may have something to report."""
         self._is_loaded = False
         self._write_is_due = False
         self._tell_from_ms = 0
@@ -148,7 +149,7 @@ class _Writer:
         self._stopped = True
         self._replay.stop()
 
-    # what is there
+    # reports in the log
 
     def _take_over(self, record: Record) -> None:
         report = read_report(record.value)
@@ -165,10 +166,10 @@ class _Writer:
         self._is_loaded = True
         self.look_at(None)
 
-    # what is missing
+    # missing reports
 
     def look_at(self, keys: Iterable[PartitionKey] | None) -> None:
-        """These partitions have changed; None: perhaps all."""
+        """Check these partitions, which have changed; None: check all."""
         if not self._is_loaded:
             return
         image = self._image()
@@ -179,7 +180,7 @@ class _Writer:
             self._write_in(FIRST_MS)
 
     def _reports_of(self, key: PartitionKey, state: PartitionRegistration | None) -> list[LossReport]:
-        """What is to be written of it, oldest first."""
+        """The missing reports of the partition, oldest first."""
         topic = self._image().topics.get(key[0])
         if state is None or state.basis is None or topic is None:
             return []
@@ -196,7 +197,7 @@ class _Writer:
             self._env.call_later(delay_ms, self._write)
 
     def _write(self) -> None:
-        """One batch; the next on a later turn."""
+        """Write one batch; the next one follows in a later turn of the event loop."""
         self._write_is_due = False
         if not self.leads:
             return

@@ -1,22 +1,21 @@
 """One partition on this broker: a state machine that is leader, follower or idle.
 
     idle ----------> leader      the image names this broker; a new leader epoch begins at the log's end
-      \\------------> follower    the image names another broker (or nobody yet)
+      \\------------> follower    the image names another broker (or no leader yet)
     leader <-------> follower    with each newer leader epoch
     any -----------> idle        no longer assigned here, or its disk failed
 
-The methods return what the caller has to do: an `IsrProposal` goes to the controller; a moved high watermark or log end
-is seen by comparing before and after, and the caller wakes who waits for this partition. Nothing here sends or waits.
+The methods return what the caller has to do. The caller sends an `IsrProposal` to the controller. It compares high
+watermark and log end before and after a call, and wakes the requests that wait for this partition. Nothing in this
+module sends or waits.
 
-Traps.
-* A new leader epoch, also of the same leader, forgets what followers fetched before: they may have truncated since.
-* Metadata older than what an AlterPartition answer said is not newer knowledge (K046), but its ISR and min ISR are of
-  one image, and that pair is what the high watermark is judged by (`high_watermark.py`).
-* An answer belongs to the proposal it answers: newer metadata drops a pending change, and a late answer then finds
-  nothing (K033).
-* A follower's high watermark never goes back except with its log: a new leader may know a lower one for a moment.
-* A leader elected on a lossy basis (RECOVERING) is marked RECOVERED locally at once; the controller learns it with the
-  next ISR change (K047).
+Traps (K046 and others are scenarios of docs/internals/kafka-behaviour.md). * A new leader epoch forgets the offsets
+that followers fetched before, even if the leader is the same: the followers may have truncated since. * Metadata older
+than an AlterPartition answer does not replace that answer (K046). But its ISR and min ISR are from one image, and the
+high watermark needs such a pair (`high_watermark.py`). * An answer belongs to the proposal that it answers: newer
+metadata drops a pending change, and a late answer is then ignored (K033). * A follower's high watermark never goes back
+unless its log is truncated: a new leader may have a lower one for a moment. * A leader elected on a lossy basis
+(RECOVERING) is marked RECOVERED locally at once; the controller learns it with the next ISR change (K047).
 """
 
 from __future__ import annotations
@@ -69,16 +68,16 @@ class ReplicaRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FetchStart:
-    """Where a follower goes on: its next offset, and the epoch of the record before it (-1: none)."""
+    """Where a follower continues: its next offset, and the epoch of the record before it (-1: none)."""
 
     fetch_offset: int
     last_fetched_epoch: int
 
 
 def fetched_offsets_count_on(new_epoch: bool) -> bool:
-    """Guard 3: what a follower fetched counts as long as the leader epoch in which it did.
+    """Guard 3: a follower's fetched offset counts only in the leader epoch in which it fetched.
 
-    Without it the watermark passes a follower that has cut its log under another leader in between.
+    Without it the high watermark moves beyond a follower that has truncated its log under another leader meanwhile.
     """
     return not new_epoch
 
@@ -125,8 +124,9 @@ class Partition:
         lag_max_ms: int,
         topic_metrics: BrokerTopicMetrics | None = None,
     ) -> None:
-        """`high_watermark`: from replication-offset-checkpoint; what lies outside the log is cut to it.
-        `topic_metrics`: what counts for all partitions of the topic."""
+        """`high_watermark`: from replication-offset-checkpoint; it is limited to the log's range. `topic_metrics`:
+        shared by all partitions of the topic.
+        """
         self.topic_metrics = BrokerTopicMetrics() if topic_metrics is None else topic_metrics
         self.topic_id = topic_id
         self.topic = topic
@@ -143,7 +143,7 @@ class Partition:
         self.partition_epoch = PartitionEpoch(-1)
         self.leader_epoch_start_offset = 0
         self.lossy_epoch = -1
-        """Of a follower: the leader epoch that the newest election on a lossy basis began; -1: there was none."""
+        """On a follower: the leader epoch of the newest election on a lossy basis; -1: there was none."""
         self.replicas: Members = ()
         self.isr: Isr = CommittedPartitionState(())
         self.image_isr: Members = ()
@@ -151,7 +151,7 @@ class Partition:
         self.followers: dict[BrokerId, Follower] = {}
         self._proposal: IsrProposal | None = None
         self._answered_isrs: tuple[Members, ...] = ()
-        """What the controller has confirmed since the image that we have."""
+        """ISRs that the controller has confirmed since our image."""
         self.failed_isr_updates = 0
         self.isr_expands = 0
         self.isr_shrinks = 0
@@ -159,7 +159,7 @@ class Partition:
     # metadata
 
     def become_leader(self, state: PartitionRegistration, min_isr: int, now_ms: int) -> None:
-        """The image says that this broker leads, or that something about the partition it leads has changed."""
+        """The image says that this broker leads, or that a partition which it leads has changed."""
         self.image_isr = state.isr
         self.min_isr = min_isr
         if self.role is ReplicaRole.LEADER and state.partition_epoch < self.partition_epoch:
@@ -181,7 +181,7 @@ class Partition:
         self.advance_high_watermark(now_ms)
 
     def become_follower(self, state: PartitionRegistration, min_isr: int) -> bool:
-        """Another broker leads (or nobody). True if replication has to start anew: only for a newer leader epoch."""
+        """Another broker leads (or none). True if replication has to restart: only for a newer leader epoch."""
         restart = self.role is not ReplicaRole.FOLLOWER or state.leader_epoch > self.leader_epoch
         self.role = ReplicaRole.FOLLOWER
         self._stop_leading()
@@ -244,15 +244,15 @@ class Partition:
             topic_metrics = self.topic_metrics
             topic_metrics.messages_in += appended.last_offset - appended.first_offset + 1
             topic_metrics.bytes_in += len(records)
-        # with a follower in the ISR the watermark waits for its fetch, not for our own log
+        # with a follower in the ISR the high watermark waits for its fetch, not for our own log
         if len(self.isr.maximal) == 1:
             self.advance_high_watermark(now_ms)
         return appended
 
     def outcome_of(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
-        """How an acks=all append that ended at `required_offset` stands; None: not replicated yet.
+        """The result of an acks=all append that ended at `required_offset`; None: not replicated yet.
 
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is replicated and yet fewer than the min ISR have it (a race).
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND if it is committed but the ISR is now below the min ISR (a race).
         """
         if self.role is not ReplicaRole.LEADER or self.leader_epoch != leader_epoch:
             return ErrorCode.KAFKA_STORAGE_ERROR if self.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -271,7 +271,7 @@ class Partition:
         )
 
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
-        """Raises KafkaError where the client's leader epoch is not this leader's; -1 is no claim."""
+        """Raises KafkaError if the client's leader epoch is not this leader's; -1 means that the client names none."""
         if current_leader_epoch == -1 or current_leader_epoch == self.leader_epoch:
             return
         code = (
@@ -288,7 +288,7 @@ class Partition:
     def check_follower(self, broker_id: BrokerId, broker_epoch: int, current_leader_epoch: int) -> None:
         """Raises KafkaError if a fetch of this replica must not be served (kafka-behaviour 4.3, KIP-903)."""
         if broker_id not in self.followers:
-            # with a leader epoch the follower knows a newer assignment than we do, and should come again
+            # with a leader epoch, the follower knows a newer assignment than we do and should retry
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if current_leader_epoch < 0 else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"broker {broker_id} is no replica of {self.topic}-{self.index}")
         if self._registered_brokers.is_from_before_its_registration(broker_id, broker_epoch):
@@ -300,7 +300,7 @@ class Partition:
     def follower_fetched(
         self, broker_id: BrokerId, fetch_offset: int, log_start_offset: int, broker_epoch: int, now_ms: int
     ) -> IsrProposal | None:
-        """The follower has everything below `fetch_offset`. Returns an expansion to ask for."""
+        """The follower has all records below `fetch_offset`. Returns an ISR expansion to request."""
         follower = self.followers[broker_id]
         leader_end_offset = self.log.log_end_offset
         before = follower.log_end_offset
@@ -324,7 +324,7 @@ class Partition:
         return proposal
 
     def advance_high_watermark(self, now_ms: int) -> bool:
-        """Move it where the rule allows; True if it moved."""
+        """Move the high watermark if the rule allows; True if it moved."""
         if self.role is not ReplicaRole.LEADER:
             return False
         after = next_high_watermark(
@@ -345,7 +345,7 @@ class Partition:
     # leader: ISR changes
 
     def check_lag(self, now_ms: int) -> IsrProposal | None:
-        """Every `replica.lag.time.max.ms` / 2. Returns a shrink to ask for."""
+        """Called every `replica.lag.time.max.ms` / 2. Returns an ISR shrink to request."""
         if self.role is not ReplicaRole.LEADER:
             return None
         removed = out_of_sync(self.isr, self.followers, self.log.log_end_offset, now_ms, self.lag_max_ms)
@@ -369,7 +369,7 @@ class Partition:
         self.proposal_failed(proposal, ErrorCode.OPERATION_NOT_ATTEMPTED)
 
     def proposal_failed(self, proposal: IsrProposal, error: ErrorCode) -> IsrProposal | None:
-        """The controller refused. Returns what to send again, if anything."""
+        """The controller refused. Returns a proposal to send again, or None."""
         if proposal is not self._proposal:
             return None
         self.failed_isr_updates += 1
@@ -378,7 +378,7 @@ class Partition:
             self._proposal = None
             return None
         if error in _WAIT_FOR_METADATA:
-            # the controller knows something newer; the members asked for keep counting until we know it too
+            # the controller has newer metadata; the proposed members keep counting until we have it too
             return None
         assert not isinstance(self.isr, CommittedPartitionState)
         return self._propose(self.isr.proposed)
@@ -393,7 +393,7 @@ class Partition:
         image_has_it: bool,
         now_ms: int,
     ) -> None:
-        """The controller wrote `isr`. `image_has_it`: our image has reached the offset at which it was committed."""
+        """The controller wrote `isr`. `image_has_it`: our image has reached the offset at which that was committed."""
         if proposal is not self._proposal:
             return
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
@@ -413,21 +413,21 @@ class Partition:
             self._answered_isrs = (*self._answered_isrs, isr)
         self.advance_high_watermark(now_ms)
 
-    # leader: what may be told
+    # leader: what clients may see
 
     @property
     def knows_its_end(self) -> bool:
-        """Whether the watermark has reached the start of this leader epoch.
+        """Whether the high watermark has reached the start of this leader epoch.
 
-        Before that a new leader's watermark may be below one that the former leader exposed; telling it would let
-        ListOffsets(latest) go back.
+        Before that a new leader's high watermark may be below the one that the former leader exposed, and
+        ListOffsets(latest) would go back.
         """
         return self.high_watermark >= self.leader_epoch_start_offset
 
     def diverging_epoch(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
-        """Where a fetcher's log left ours, as (epoch, end offset); None if it did not.
+        """Where a fetcher's log diverges from ours, as (epoch, end offset); None if it does not.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or for an epoch we cannot place.
+        Raises KafkaError OFFSET_OUT_OF_RANGE below the log start or for an epoch that we do not know.
         """
         log = self.log
         if fetch_offset < log.log_start_offset:
@@ -464,26 +464,27 @@ class Partition:
 
     @property
     def watermark_to_cut_to(self) -> int | None:
-        """A log without epochs cannot be compared with a leader's: it begins at the watermark. None: no need to."""
+        """Where to truncate a log without epochs, which cannot be compared with a leader's. None: not needed."""
         if self.log.epochs.latest >= 0 or self.high_watermark >= self.log.log_end_offset:
             return None
         return self.high_watermark
 
     @property
     def precedes_lossy_election(self) -> bool:
-        """This log has nothing yet of the lineage that the newest lossy election began: whatever it has to cut, that
-        election gave up."""
+        """Whether this log has no record yet from after the newest lossy election.
+
+        If so, every record that it has to truncate is one that the election gave up."""
         return self.log.epochs.latest < self.lossy_epoch
 
     def fetch_position(self) -> FetchStart:
         return FetchStart(self.log.log_end_offset, self.log.epochs.latest)
 
     def append_from_leader(self, records: Buffer, max_epoch: int) -> None:
-        """Append what the leader sent. Batches newer than the leader epoch of the fetch are refused (KAFKA-18723)."""
+        """Append the leader's batches. Batches newer than the leader epoch of the fetch are refused (KAFKA-18723)."""
         self.log.append_as_follower(records, max_epoch)
 
     def follow(self, leader_high_watermark: int, leader_log_start_offset: int) -> None:
-        """Take over the leader's watermark, as far as our log reaches, and its log start, as far as that reaches."""
+        """Take over the leader's high watermark, limited to our log's end, and its log start, limited to that."""
         reachable = min(leader_high_watermark, self.log.log_end_offset)
         if reachable > self.high_watermark:
             self.high_watermark = reachable
@@ -491,7 +492,7 @@ class Partition:
             self.log.increment_log_start(leader_log_start_offset)
 
     def truncate_for(self, leader_epoch: int, leader_end_offset: int, initial_offset: int) -> bool:
-        """Cut what the leader does not have (DivergingEpoch). True if that settles it; else ask again from the end."""
+        """Truncate records that the leader lacks (DivergingEpoch). True if the logs agree then; else fetch again."""
         cut = cut_for(self.log, leader_epoch, leader_end_offset, initial_offset)
         self.truncate_to(cut.offset)
         return cut.settled
@@ -501,6 +502,6 @@ class Partition:
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)
 
     def start_over_at(self, offset: int) -> None:
-        """The leader no longer has what comes after our end."""
+        """The leader no longer has the records after our end: start an empty log at `offset`."""
         self.log.truncate_fully_and_start_at(offset)
         self.high_watermark = offset

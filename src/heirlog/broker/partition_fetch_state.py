@@ -1,9 +1,10 @@
-"""One partition that a fetcher copies, in one leader epoch: where it is, and what its leader has been told of that.
+"""One partition that a fetcher copies, in one leader epoch: its offset, and what the requests have said about that
+offset.
 
     unsaid --a request names it--> said in number n --the log ends elsewhere, or a pause--> unsaid
 
-An answer counts only if its request, or one before it, has said the very offset at which we are (guard 5). Otherwise a
-late answer could append after a truncation. A new leader epoch is a new `PartitionFetchState`.
+An answer counts only if its request, or one before it, named the offset at which the log ends now (guard 5). Otherwise
+a late answer could append after a truncation. A new leader epoch has a new `PartitionFetchState`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _NOT_NAMED = -1
 
 
 class BackOff:
-    """How long to wait after the next failure in a row."""
+    """The back-off after the next failure in a row."""
 
     __slots__ = ("_last_ms",)
 
@@ -57,23 +58,23 @@ class PartitionFetchState:
         self.back_off = BackOff()
         self.idle_until_ms = 0
         self.lag = 0
-        """Offsets below the leader's high watermark that are missing here, by its last answer."""
+        """Offsets below the leader's high watermark that this log lacks, by the leader's last answer."""
 
     def named_in(self, number: int) -> None:
-        """The request of this number names the partition."""
+        """The request with this number names the partition."""
         if self._named_in == _NOT_NAMED:
             self._named_in = number
         self.sent_log_start_offset = self.partition.log.log_start_offset
 
     def forget_requests(self) -> None:
-        """What is still in flight for it does not count."""
+        """Requests that are still in flight do not count."""
         self._named_in = _NOT_NAMED
 
     def move(self) -> None:
-        """Its log ends elsewhere now."""
+        """The log has another end now."""
         self.start = self.partition.fetch_position()
         self.forget_requests()
 
     def is_answered_by(self, number: int) -> bool:
-        """Guard 5: whether the answer to this request is about the offset and the epoch at which we are."""
+        """Guard 5: whether the answer to this request is for the log's current end and epoch."""
         return _NOT_NAMED < self._named_in <= number

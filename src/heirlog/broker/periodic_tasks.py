@@ -1,14 +1,14 @@
-"""What a broker does from time to time, whether or not anybody asks.
+"""The broker's periodic tasks.
 
     every replica.lag.time.max.ms / 2                        members of the ISR that fell behind
     every replica.high.watermark.checkpoint.interval.ms      the checkpoint files of each log directory
-    every log.retention.check.interval.ms                    roll by age, deletion of old segments, and of what a
-                                                             recovery has discarded
+    every log.retention.check.interval.ms                    roll by age, deletion of old segments, and of copies that a
+                                                             recovery has kept
     every producer.id.expiration.check.interval.ms           producers that have been idle for too long
     every second (or log.flush.scheduler.interval.ms)        flush by age, where flush.ms asks for it
     when there is time (`cleaner.py`)                        compaction
 
-A task that meets a failing disk hands it to the replica manager and goes on with the next partition.
+If a disk fails during a task, the task reports it to the replica manager and continues with the next partition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from heirlog.metadata.image import Image
 
 FLUSH_CHECK_MAX_MS = 1000
 NEVER_MS = 2**63 - 1
-"""flush.ms where only the operating system flushes."""
+"""Value of flush.ms if only the operating system flushes."""
 
 
 class PeriodicTasks:
@@ -62,7 +62,7 @@ class PeriodicTasks:
         self._env.call_later(interval_ms, run)
 
     def checkpoint(self) -> None:
-        """Where the high watermark, the recovery point and the log start of every partition are."""
+        """Write high watermark, recovery point and log start of every partition to the checkpoint files."""
         watermarks = self.high_watermarks()
         for directory in self._replicas.directories.online:
             try:
@@ -93,15 +93,15 @@ class PeriodicTasks:
             partition.log.producers.remove_expired(wall_ms, partition.log.config.producer_id_expiration_ms)
 
     def flush_by_age(self) -> None:
-        """`flush.ms`: what was appended is flushed at most that much later, give or take the interval of this check."""
+        """`flush.ms`: flush records at most that much later than their append, plus the interval of this check."""
         wall_ms = self._env.wall_ms()
-        # this runs once a second: where flush.ms says never, as by default, it must not cost a call per partition
+        # this runs once a second: if flush.ms is never, the default, it must not cost a call per partition
         for partition in [p for p in self._replicas.all_partitions() if p.log.config.flush_ms < NEVER_MS]:
             if not partition.offline:
                 self._replicas.flush_if_due(partition, wall_ms)
 
     def _for_each(self, task: Callable[[Partition], None]) -> None:
-        # a copy: a failing disk takes partitions out of the manager
+        # iterate over a copy: a failing disk removes partitions from the manager
         for partition in list(self._replicas.all_partitions()):
             if partition.offline:
                 continue

@@ -1,23 +1,23 @@
-"""Produce: append to the partitions that this broker leads, and wait for the high watermark where acks=all asks for it.
+"""Produce: append to the partitions that this broker leads, and with acks=all wait for the high watermark.
 
-    acks  0   append; no answer. A failure closes the connection: nothing else reaches the producer
-          1   append, answer; also under min ISR
-         -1   refused before the append where the committed ISR is below the effective min ISR (NOT_ENOUGH_REPLICAS);
-              else append and wait until the high watermark has passed it. Then success, or
-              NOT_ENOUGH_REPLICAS_AFTER_APPEND where the ISR has shrunk meanwhile; REQUEST_TIMED_OUT after `timeout`;
+    acks  0   append; no answer. A failure closes the connection: the producer has no other way to learn of it
+          1   append, answer; even below min ISR
+         -1   refused before the append if the committed ISR is below the effective min ISR (NOT_ENOUGH_REPLICAS);
+              else append and wait until the high watermark has reached the end of the records. Then success, or
+              NOT_ENOUGH_REPLICAS_AFTER_APPEND if the ISR has shrunk meanwhile; REQUEST_TIMED_OUT after `timeout`;
               NOT_LEADER_OR_FOLLOWER when leadership is lost
     others   INVALID_REQUIRED_ACKS for every partition
 
-A repeat of an idempotent producer's batch is answered by the same rule, since clients count the answer as success. A
-repeat whose original is known waits for the original's offset. DUPLICATE_SEQUENCE_NUMBER, of a batch whose offset is
-forgotten, waits for the log end at the time of the request. Without that a new leader confirms what its watermark has
-not reached yet, and what the next election may lose.
+The same rule applies to a repeated batch of an idempotent producer, since clients count the answer as success. A repeat
+whose original is known waits for the original's offset. DUPLICATE_SEQUENCE_NUMBER, for a batch whose offset is
+forgotten, waits for the log end at the time of the request. Otherwise a new leader would confirm records that its high
+watermark has not reached yet, and that the next election may lose.
 
-Each partition of a request stands for itself. Followers that wait for records are woken once, after all requests that
-this turn of the loop has brought, so that one fetch carries them all.
+Each partition of a request is independent of the others. Followers that wait for records are woken once, after all
+requests of this turn of the event loop, so that one fetch carries all records.
 
-Trap: a failed batch must leave nothing behind that the watermark could expose; `Log.append_as_leader` validates all of
-a partition's batches before it writes any.
+Trap: a failed batch must leave nothing in the log that the high watermark could expose. So `Log.append_as_leader`
+validates all batches of a partition before it writes any.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BEFORE_THE_LOG = (
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
-"""Beside these errors Apache Kafka names no log start offset."""
+"""With these errors Apache Kafka's response has no log start offset."""
 _CURRENT_LEADER_VERSION = 10
 _TOPIC_ID_VERSION = 13
 _ZSTD_VERSION, _ZSTD, _ATTRIBUTES_AT = 7, 4, 22
@@ -64,7 +64,7 @@ _RecordError: TypeAlias = ProduceResponse.BatchIndexAndErrorMessage
 
 
 class _ReplicationWait:
-    """An acks=all request: which of its partitions are still to be replicated."""
+    """An acks=all request, with those of its partitions that are not replicated yet."""
 
     __slots__ = ("_answers", "_context", "_handler", "_response", "number", "pending")
 
@@ -121,9 +121,9 @@ class _ReplicationWait:
 
 
 def is_committed(high_watermark: int, required_offset: int) -> bool:
-    """Guard 16: acks=all is answered, also to a repeat, once the high watermark has reached the end of the records.
+    """Guard 16: acks=all is answered, even for a repeat, once the high watermark has reached the end of the records.
 
-    Without it a leader confirms what the next election may lose.
+    Without it a leader confirms records that the next election may lose.
     """
     return high_watermark >= required_offset
 
@@ -136,7 +136,7 @@ def _fail(answer: _Answer, code: ErrorCode) -> None:
 
 
 def _check(partition: Partition, acks: int, context: Context) -> None:
-    """Raises KafkaError: nobody may write this, or not in this way."""
+    """Raises KafkaError: clients may not write to this partition, or not in this way."""
     if acks not in _ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks} is none of -1, 0, 1")
     if partition.topic in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT:
@@ -150,7 +150,7 @@ def _check_codec(records: Any, version: int) -> None:
 
 
 class _Done:
-    """What a request has come to, partition by partition."""
+    """The results of a request, by partition."""
 
     __slots__ = ("appended_to", "failed", "now_ms", "waits", "wall_ms")
 
@@ -158,9 +158,9 @@ class _Done:
         self.now_ms = now_ms
         self.wall_ms = wall_ms
         self.appended_to: list[tuple[Partition, int]] = []
-        """With the high watermark before."""
+        """Partitions with their high watermarks before the append."""
         self.waits: list[tuple[Partition, int, _Answer]] = []
-        """With the offset that the high watermark must reach."""
+        """Partitions with the offset that the high watermark must reach."""
         self.failed = False
 
 
@@ -171,7 +171,7 @@ class ProduceHandler:
         self._waiting: Purgatory[PartitionKey] = replicas.delayed.produce
 
     def produce(self, request: ProduceRequest, context: Context) -> Any:
-        """A response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
+        """Returns a response, `Pending` for acks=all, NO_ANSWER for acks=0, or CLOSE for acks=0 with an error."""
         by_id = context.api_version >= _TOPIC_ID_VERSION
         done = _Done(self._env.now_ms(), self._env.wall_ms())
         topics = []
@@ -206,7 +206,7 @@ class ProduceHandler:
     def _append(
         self, partition: Partition | None, topic: Any, data: Any, acks: int, context: Context, done: _Done
     ) -> _Answer:
-        """One partition's part of a request."""
+        """Handle one partition of a request."""
         answer = _Answer(index=data.index)
         records = records_view(data.records)
         try:
@@ -272,7 +272,7 @@ class ProduceHandler:
         timeout_ms: int,
         look_first: bool,
     ) -> Any:
-        """`look_first`: an error of another partition may have taken the disk of these along, before anybody waited."""
+        """`look_first`: check before waiting, because the disk may have failed under another partition."""
         pending: Pending[Any] = Pending(lambda: self._waiting.remove(wait))
         wait = _ReplicationWait(self, response, context, pending)
         for partition, required_offset, answer in waits:
@@ -290,7 +290,7 @@ class ProduceHandler:
         pending.complete(response)
 
     def name_leaders(self, response: ProduceResponse, context: Context) -> None:
-        """Tell a client that came to the wrong broker who leads (KIP-951, v10)."""
+        """Name the leader to a client that sent its request to the wrong broker (KIP-951, v10)."""
         if context.api_version < _CURRENT_LEADER_VERSION:
             return
         leaders: set[int] = set()

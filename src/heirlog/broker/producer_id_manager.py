@@ -1,14 +1,14 @@
-"""InitProducerId: an id that no producer had before, for an idempotent producer (KIP-98).
+"""InitProducerId: a unique id for an idempotent producer (KIP-98).
 
-    a block of ids is there     answer at once with its next id, epoch 0
-    it is used up               ask the controller for a block (AllocateProducerIds); who comes meanwhile waits
+    the block has free ids      answer at once with its next id, epoch 0
+    it is used up               ask the controller for a block (AllocateProducerIds); requests wait for it meanwhile
 
-Ids come in blocks of 1,000, so that one metadata record serves many producers. What is left of a block is lost with
-the process; that is what makes an id unique without writing each one down.
+Ids come in blocks of 1,000, so that one metadata record serves many producers. The rest of a block is lost when the
+process stops; so an id is unique without being stored.
 
 A producer that names its current id and epoch (v3, KIP-360) gets a new id as well, as on Apache Kafka: an idempotent
-producer raises its epoch by itself, and a broker cannot know whether another one already has the raised epoch.
-An id without an epoch, or the reverse, is INVALID_REQUEST. So is a transactional id: transactions are not there yet.
+producer raises its epoch on its own, and a broker cannot know whether another one already has the raised epoch.
+An id without an epoch, or the reverse, is INVALID_REQUEST. So is a transactional id: there are no transactions yet.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RETRY_BACKOFF_MS = 50
 NONE = -1
 """No producer id, no epoch."""
 WAITING_MAX = 1000
-"""Beyond that many waiting producers new ones are told to come again."""
+"""Limit of waiting producers. Beyond it new ones get an error that they retry."""
 
 
 class ProducerIdManager:
@@ -55,7 +55,7 @@ class ProducerIdManager:
         self._waiting: deque[Pending[Any]] = deque()
 
     def init_producer_id(self, request: InitProducerIdRequest) -> Any:
-        """A response, or `Pending` until the controller has given a block."""
+        """Returns a response, or `Pending` until the controller has given a block."""
         if request.transactional_id is not None:
             self._env.log(
                 "debug",

@@ -4,10 +4,10 @@
       |  ---deadline---> expired --> forgotten
       \\---remove-------> forgotten (its connection closed)
 
-One wait may watch many keys. Waking touches only the waits of that key. There is one timer for all waits: a heap of
-deadlines, whose head alone is registered with `Env`; entries of satisfied waits stay until they surface or until most
-of the heap is dead. The number of waits is bounded: beyond it a request is answered as if its time were up, so that a
-flood of long polls cannot grow memory without limit.
+One wait may watch many keys. Waking touches only the waits of that key. There is one timer for all waits. It uses a
+heap of deadlines, and only the head is registered with `Env`. Entries of satisfied waits stay until they reach the
+head, or until they are most of the heap. The number of waits is limited: beyond it a request is answered as if it had
+timed out, so that many long polls cannot use unlimited memory.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _SWEEP_AT_LEAST = 1024
 
 
 class DelayedOperation(Protocol[Key]):
-    """One waiting request; its class says what satisfies it."""
+    """A waiting request; its class defines what satisfies it."""
 
     number: int
-    """Given by the purgatory; orders the waits of a key by age. -1 before."""
+    """Set by the purgatory; orders the waits of a key by age. -1 before."""
 
     @property
     def keys(self) -> Sequence[Key]:
-        """What it waits for, each once. Asked when it begins to wait; what changes later does not count."""
+        """The keys that it waits for, each once. Read when the wait begins; later changes have no effect."""
 
     def woken(self, key: Key) -> bool:
-        """Something about `key` changed. True if the request has been answered."""
+        """`key` has changed. True if the request has been answered."""
 
     def expired(self) -> None:
-        """Its time is up: answer now."""
+        """Timed out: answer now."""
 
 
 class Purgatory(Generic[Key]):
@@ -47,9 +47,9 @@ class Purgatory(Generic[Key]):
         self._watchers: dict[Key, dict[int, DelayedOperation[Key]]] = {}
         self._waiting: dict[int, tuple[DelayedOperation[Key], Sequence[Key]]] = {}
         self.watched = 0
-        """Waits, each as often as it has keys."""
+        """Number of waits, each counted once per key."""
         self.expired = 0
-        """Since the start: how often a time was up."""
+        """Number of timeouts since the start."""
         self._deadlines: list[tuple[int, int]] = []
         self._next_number = 0
         self._cancel_timer: Cancel | None = None
@@ -92,7 +92,7 @@ class Purgatory(Generic[Key]):
                 self.remove(wait)
 
     def remove(self, wait: DelayedOperation[Key]) -> None:
-        """Forget it; harmless if it is gone already."""
+        """Remove the wait; harmless if it is removed already."""
         waiting = self._waiting.pop(wait.number, None)
         if waiting is None:
             return

@@ -1,28 +1,24 @@
 """A replica fetcher: how a follower copies the logs of one leader.
 
-One fetcher per leader broker and channel (`replica_fetcher_manager.py`). It keeps a fetch session with the leader
-(`fetch_session_handler.py`), so that requests and answers hold only what has changed. One request is in flight, and a
-second one while there is something new to ask for: it ends the long poll of the first, or a new topic's first acks=all
-would wait for `replica.fetch.wait.max.ms`. Per partition:
+There is one fetcher per leader broker and channel (`replica_fetcher_manager.py`). It keeps a fetch session with the
+leader (`fetch_session_handler.py`), so that requests and answers contain only changes. One request is in flight, and a
+second one if there is something new to ask for. The second one ends the long poll of the first; otherwise a new topic's
+first acks=all would wait for `replica.fetch.wait.max.ms`. Per partition:
 
-    fetching --records--> append, fetch on            --DivergingEpoch--> truncate (what a lossy election gave up is
-       |  ^                                               kept before: `discarding.py`), fetch from the new end
-       |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log lie? (`log_range.py`)
-       |  +------after the back-off-------- backing off <--errors that pass
+    fetching --records--> append, fetch the next      --DivergingEpoch--> truncate (records that a lossy election gave
+       |  ^                                               up are copied first: `discarding.py`), fetch from the new end
+       |  ^  --OFFSET_OUT_OF_RANGE--> locating: where does the leader's log start and end? (`log_range.py`)
+       |  +------after the back-off-------- backing off <--transient errors
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
 
-Rules.
-* A fetcher (re)starts a partition only for a newer leader epoch; what an older answer says is dropped
-(`partition_fetch_state.py`).
-* A partition that is not to be fetched (locating, backing off, stale) leaves the session: the leader would answer its
-  error again at once.
-* The first request of a session does not wait at the leader: until its answer is there, nothing can be added.
-* Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
-* A fetch carries this broker's registration epoch, so that a leader never takes the offset of a former incarnation for
-  ours (KIP-903).
-* What passes usually passes soon (a new leader reads the metadata a moment after us), so the first back-off is short;
-  it doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new leader begin anew: acks=all waits for
-  us.
+Rules. * A fetcher (re)starts a partition only for a newer leader epoch; older answers are dropped
+(`partition_fetch_state.py`). * A partition that is not to be fetched (locating, backing off, stale) leaves the session:
+the leader would answer its error again at once. * The first request of a session does not wait at the leader: until its
+answer comes, no partition can be added. * Batches of an epoch newer than that of the request are not appended
+(KAFKA-18723). * A fetch carries this broker's registration epoch, so that a leader never uses the offset of a former
+incarnation for this one (KIP-903). * Transient errors are usually short (a new leader gets the metadata a moment after
+us), so the first back-off is short. It doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new
+leader reset it, because acks=all waits for us.
 
 Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.5.
 """
@@ -66,10 +62,10 @@ class ReplicaFetcherSettings:
     wait_max_ms: int
     min_bytes: int
     max_bytes: int
-    """Per partition: `replica.fetch.max.bytes`."""
+    """Limit per partition: `replica.fetch.max.bytes`."""
     response_max_bytes: int
     backoff_ms: int
-    """The longest: `replica.fetch.backoff.ms`."""
+    """The longest back-off: `replica.fetch.backoff.ms`."""
     timeout_ms: int
 
     @classmethod
@@ -87,7 +83,7 @@ class ReplicaFetcherSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFetcherPorts:
-    """What every fetcher of a broker uses."""
+    """The interfaces that every fetcher of a broker uses."""
 
     env: Env
     settings: ReplicaFetcherSettings
@@ -96,12 +92,12 @@ class ReplicaFetcherPorts:
     discarding: Discarding
     topic_stats: BrokerTopicStats
     flush_if_due: Callable[[Partition, int], None]
-    """With the wall time in ms, after an append. Raises OSError."""
+    """Called after an append, with the wall time in ms. Raises OSError."""
     storage_failed: Callable[[Partition, OSError], None]
 
 
 class ReplicaFetcher:
-    """One channel to one leader."""
+    """Copies partitions from one leader over one channel."""
 
     def __init__(self, ports: ReplicaFetcherPorts, leader: BrokerId, channel: str) -> None:
         self._ports = ports
@@ -127,7 +123,7 @@ class ReplicaFetcher:
         return not self.followed and not self._in_flight
 
     def follow(self, partition: Partition) -> None:
-        """Metadata has just named this leader, so it is likely to answer now."""
+        """Copy the partition. The metadata has just named this leader, so it is likely to answer now."""
         self._failing.reset()
         self._all_idle_until_ms = 0
         followed = self.followed[partition.key] = PartitionFetchState(partition)
@@ -148,7 +144,7 @@ class ReplicaFetcher:
         self._session.forget(key)
 
     def wake_up(self) -> None:
-        """Send the next request, if there is something to fetch, and something new to say if one is in flight."""
+        """Send the next request if there is something to fetch; if one is in flight, only if there is something new."""
         now_ms = self._env.now_ms()
         if now_ms < self._all_idle_until_ms:
             self._wake_up_at(self._all_idle_until_ms)
@@ -172,7 +168,7 @@ class ReplicaFetcher:
             self._settings.timeout_ms + self._settings.wait_max_ms,
         )
         if self._may_interrupt:
-            # what this request forgets, the next one names: it must not wait for the end of a long poll
+            # the next request names the partitions that this one forgets: it must not wait for a long poll
             self.wake_up()
 
     @property
@@ -188,7 +184,7 @@ class ReplicaFetcher:
             self._wake_up_at(min(followed.idle_until_ms for followed in self._resting.values()))
 
     def _rest(self) -> None:
-        """The leader cannot be reached."""
+        """Back off: the leader cannot be reached."""
         self._all_idle_until_ms = self._env.now_ms() + self._failing.next_ms(self._settings.backoff_ms)
         self._wake_up_at(self._all_idle_until_ms)
 
@@ -260,7 +256,7 @@ class ReplicaFetcher:
         self.wake_up()
 
     def _failed(self, error: str) -> None:
-        """The leader may have taken in the request and may have the session still."""
+        """A request failed. The leader may have processed it, and may still have the session."""
         self._session.lost(is_over=False)
         self._env.log("info", "replica-fetch-failed", leader=self.leader, error=error)
         if not self._in_flight:
@@ -276,12 +272,12 @@ class ReplicaFetcher:
         self.wake_up()
 
     def _moved(self, followed: PartitionFetchState) -> None:
-        """Its log ends elsewhere now: the leader has to hear where."""
+        """The log has another end now: the next request has to say where."""
         followed.move()
         self._session.say(followed.key)
 
     def _suspend(self, followed: PartitionFetchState) -> None:
-        """Not to be fetched until something has happened."""
+        """Do not fetch the partition until an event resumes it."""
         followed.forget_requests()
         self._session.forget(followed.key)
 
@@ -323,7 +319,7 @@ class ReplicaFetcher:
             start = partition.log.log_start_offset
             partition.truncate_for(leader.epoch, leader.end_offset, followed.initial_offset)
             if partition.log.log_end_offset < start and leader_log_start_offset >= 0:
-                # nothing of ours is left, and what the leader has below the cut we never had
+                # our log is empty now, and it never had the records that the leader has below this offset
                 partition.start_over_at(leader_log_start_offset)
             self._moved(followed)
             self._env.log(
@@ -341,9 +337,9 @@ class ReplicaFetcher:
         self._keep_and_cut(followed, cut_at, cut)
 
     def _keep_and_cut(self, followed: PartitionFetchState, offset: int, cut: Callable[[], None]) -> None:
-        """Call `cut`, which takes away what lies from `offset` on, as soon as what has to be kept of it is kept.
+        """Call `cut`, which truncates to `offset`, once the records that must be kept are copied.
 
-        Raises OSError if that is now.
+        Raises OSError if `cut` runs at once and fails.
         """
         partition, discarding = followed.partition, self._ports.discarding
         discarding.count(partition, offset)

@@ -1,10 +1,10 @@
-"""All fetchers of this broker: which partition is copied by which.
+"""All fetchers of this broker, and which fetcher copies which partition.
 
-A leader has up to `num.replica.fetchers` fetchers here, and a partition's id and index decide which of them is its own.
-What one fetcher does is in `replica_fetcher.py`. A fetcher without partitions and without requests in flight is let go.
+Up to `num.replica.fetchers` fetchers copy from a leader; a partition's topic id and index choose its fetcher.
+`replica_fetcher.py` describes one fetcher. A fetcher without partitions and without requests in flight is removed.
 
-During controlled shutdown a follower outside the ISR stops fetching: the controller took it out, and it must not look
-as if it wanted back in.
+During controlled shutdown a follower outside the ISR stops fetching: the controller removed it, and its fetches must
+not bring it back into the ISR.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ReplicaFetcherManager:
         self._shutting_down = False
 
     def follow(self, partition: Partition, restart: bool) -> None:
-        """Copy the partition from its leader. Without `restart` (same leader epoch) a running copy goes on as it is."""
+        """Copy the partition from its leader. Without `restart` (same leader epoch) a running copy continues."""
         if self._must_stop(partition):
             self.remove(partition)
             return
@@ -54,7 +54,7 @@ class ReplicaFetcherManager:
             fetcher.unfollow(partition.key)
 
     def wake_up(self) -> None:
-        """After a change: partitions may have come to fetchers that had nothing to do."""
+        """Wake idle fetchers after a change: they may have got partitions."""
         for key in [key for key, fetcher in self._fetchers.items() if fetcher.is_unused]:
             del self._fetchers[key]
         for fetcher in list(self._fetchers.values()):
@@ -71,11 +71,11 @@ class ReplicaFetcherManager:
 
     @property
     def fetched_partitions(self) -> KeysView[PartitionKey]:
-        """(topic id, index) of what is being copied: for checks and metrics."""
+        """(topic id, index) of the partitions that are being copied, for checks and metrics."""
         return self._fetcher_of.keys()
 
     def lags(self) -> Survey[tuple[int, int]]:
-        """The largest lag behind a leader's high watermark, and how many partitions rest after an error."""
+        """The largest lag behind a leader's high watermark, and how many partitions back off after an error."""
         largest = resting = 0
         for fetcher in list(self._fetchers.values()):
             resting += fetcher.resting_count

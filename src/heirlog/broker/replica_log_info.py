@@ -1,15 +1,16 @@
-"""GetReplicaLogInfo: what this broker's replicas hold, for a controller that has to choose a leader of last resort.
+"""GetReplicaLogInfo: the state of this broker's logs, for a controller that must elect a leader without a clean
+candidate.
 
 Per partition two leader epochs, which must not be confused:
 
-    last written     read from the log: whose leader wrote its last record. It ranks the log: records of a later leader
-                     beat a longer log of an earlier one. An epoch that only *began* here does not count, since
-                     its leader may have written nothing
-    current          of the metadata that this partition has applied: the controller accepts an answer only with the
-                     newest one. From then on this replica neither fetches nor appends, so the answer stays true
+    last written     read from the log: the epoch of its last record. It ranks the log: records of a later leader beat a
+                     longer log of an earlier one. An epoch that only *began* in the log does not count, since its
+                     leader may have written nothing
+    current          from the metadata that this partition has applied. The controller accepts an answer only with the
+                     newest epoch: in it this replica neither fetches nor appends, so the answer stays true
 
-A log that retention or DeleteRecords has emptied has no last record. Its newest known epoch is used instead: without
-this, a replica that deleted in time would lose the election to one that lags behind.
+A log that retention or DeleteRecords has emptied has no last record. Its newest known epoch is used instead. Otherwise
+a replica that deleted its old records would lose the election to one that lags behind.
 
 A request may name any number of partitions. The first 1000 are answered; the others get REQUEST_LIMIT_REACHED, and the
 controller asks for them again.

@@ -1,12 +1,11 @@
-"""The partitions of this broker: which exist, who leads them, and in which log directory each lies.
+"""The partitions of this broker: which ones exist, who leads them, and in which log directory each is.
 
-It follows the metadata image: `on_image` is called after every committed change, and works off deleted partitions
-first (their names may be taken again in the same change), then leaders (followers elsewhere want to fetch), then
-followers. Logs are opened by the log directories before the first image; the first image decides which of them are
-still wanted.
+It follows the metadata image: `on_image` is called after every committed change. It processes deleted partitions first
+(the same change may use their names again), then leaders (followers on other brokers want to fetch), then followers.
+The log directories open the logs before the first image; the first image decides which of them are still wanted.
 
-Who waits for a partition is woken from here (`delayed_operations.py`). A partition whose disk fails goes offline here,
-with every other of that directory (`log_directories.py`).
+This module wakes the requests that wait for a partition (`delayed_operations.py`). If a disk fails, this module takes
+all partitions of that directory offline (`log_directories.py`).
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _NO_PARTITIONS: Mapping[int, Partition] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReplicaEvents:
-    """What the broker is notified of."""
+    """Events for the broker."""
 
     on_brokers_changed: Callable[[set[BrokerId] | None], None]
-    """These registrations are new; None: all of them may be."""
+    """These registrations have changed; None: all of them may have."""
     on_directory_failed: Callable[[], None]
-    """The controller has to be informed. The partitions of the directory are offline by then."""
+    """The controller has to be notified. The partitions of the directory are offline by then."""
 
 
 class ReplicaManager:
@@ -64,7 +63,7 @@ class ReplicaManager:
         endpoint_of: Callable[[BrokerId], Endpoint | None],
         events: ReplicaEvents,
     ) -> None:
-        """endpoint_of: where a leader is reached; None if it is not registered."""
+        """endpoint_of: the endpoint of a leader; None if it is not registered."""
         self._env = env
         self._static = static
         self._registered_brokers = registered_brokers
@@ -112,14 +111,14 @@ class ReplicaManager:
             yield from partitions.values()
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """None: no topic that this broker knows has the id."""
+        """The topic's name; None if this broker knows no topic with this id."""
         topic = self._image.topics.get(Uuid(topic_id))
         return None if topic is None else topic.name
 
     def no_partition(self, topic: str | bytes, index: int, was_named: str = "") -> KafkaError:
-        """Why a partition is not here: it exists elsewhere, or nowhere.
+        """The error for a partition that this broker does not have: other brokers have it, or it does not exist.
 
-        was_named: what a topic was called that is asked for by its id, where the asker knew that.
+        was_named: the former name of a topic that is requested by its id, if the caller knows it.
         """
         if isinstance(topic, str):
             named, state = topic, self._image.partition_named(topic, index)
@@ -138,11 +137,11 @@ class ReplicaManager:
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker has no replica of {named}-{index}")
 
     def state_of(self, topic_id: bytes, topic: str, index: int) -> PartitionRegistration | None:
-        """What the image says; `topic` counts where it is not empty."""
+        """The partition's state in the image; by `topic` if that is not empty, else by `topic_id`."""
         return self._image.partition_named(topic, index) if topic else self._image.partition(Uuid(topic_id), index)
 
     def endpoints_of(self, brokers: Iterable[int], listener: str) -> list[tuple[BrokerRegistration, Endpoint]]:
-        """Where clients of `listener` reach these brokers; those not registered there are left out."""
+        """The brokers' endpoints on `listener`; brokers without that listener are left out."""
         found = []
         for broker_id in brokers:
             broker = self._image.brokers.get(BrokerId(broker_id))
@@ -154,7 +153,7 @@ class ReplicaManager:
     # -- the image ----------------------------------------------------------------------------------------------
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
-        """`changed` is None where everything may differ: the first image, or one loaded from a snapshot."""
+        """`changed` is None if anything may differ: the first image, or one loaded from a snapshot."""
         self._image = image
         self._registered_brokers.brokers = image.brokers
         if changed is None or not self._started:
@@ -164,8 +163,8 @@ class ReplicaManager:
         else:
             self._apply(sorted(changed.partitions), is_ordered=not changed.is_of_snapshot)
             if changed.configs:
-                # after the partitions: a lower min ISR beside an ISR, or a leadership, of the image before would commit
-                # what the members of the newer one lack
+                # after the partitions: a lower min ISR together with the older image's ISR or leadership would commit
+                # records that members of the newer ISR lack
                 self._on_configs(changed)
         if changed is None or changed.brokers:
             self._events.on_brokers_changed(None if changed is None else set(changed.brokers))
@@ -184,7 +183,7 @@ class ReplicaManager:
         return sorted(here | assigned)
 
     def _apply(self, touched: list[PartitionKey], is_ordered: bool) -> None:
-        """is_ordered: a record of the log made each change; else a snapshot only no longer says what was there."""
+        """is_ordered: committed records made the changes; else they come from a snapshot that lacks older state."""
         me = self._registered_brokers.broker_id
         leaders: list[tuple[PartitionKey, PartitionRegistration]] = []
         followers: list[tuple[PartitionKey, PartitionRegistration]] = []
@@ -264,7 +263,7 @@ class ReplicaManager:
             topic_metrics=self.topic_stats.of(topic),
         )
         self._by_id.setdefault(key[0], {})[key[1]] = partition
-        # one mapping under both names
+        # one mapping under both the name and the id
         self._by_name[topic] = self._by_id[key[0]]
         self._directory_of[key] = directory
         return partition
@@ -279,7 +278,7 @@ class ReplicaManager:
             self._add(key, log.topic, directory, log, watermark)
 
     def _remove(self, key: PartitionKey, is_ordered: bool) -> None:
-        """No longer assigned here: its topic is deleted, or a reassignment moved it away."""
+        """Remove a partition that is no longer assigned here: its topic was deleted, or it was reassigned."""
         partition = self.partition(key)
         if partition is None:
             return
@@ -292,7 +291,7 @@ class ReplicaManager:
         del siblings[key[1]]
         if not siblings:
             del self._by_id[key[0]]
-            # a topic created anew under the same name has its own mapping by now
+            # a recreated topic of the same name has its own mapping by now
             if self._by_name.get(partition.topic) is siblings:
                 del self._by_name[partition.topic]
                 self.topic_stats.retire(partition.topic)
@@ -306,7 +305,7 @@ class ReplicaManager:
 
     def _on_configs(self, changed: ImageJournal) -> None:
         resources = changed.changed_config_resources()
-        # of another broker's values this one resolves nothing
+        # another broker's values do not matter here
         mine = ((BROKER_RESOURCE, ""), (BROKER_RESOURCE, str(self._registered_brokers.broker_id)))
         topics: Iterable[str] = [name for kind, name in resources if kind == TOPIC_RESOURCE]
         if any(resource in mine for resource in resources):
@@ -341,7 +340,7 @@ class ReplicaManager:
             self.delayed.watermark_may_have_moved(partition, watermark)
 
     def stop_serving(self) -> None:
-        """The broker is about to close its logs: nobody leads or follows here any more, and who waits is told so."""
+        """The broker is about to close its logs: stop leading and following, and answer the waiting requests."""
         for partition in self.all_partitions():
             self._stop_serving(partition)
             self.delayed.leadership_changed(partition.key)
@@ -370,7 +369,7 @@ class ReplicaManager:
         partition = self.partition((proposal.topic_id, proposal.partition))
         if partition is None:
             return
-        # whoever is outside the ISR now, and thought to be inside, may ask to join
+        # a follower that turns out to be outside the ISR may join again
         self.delayed.partition_listeners.mark((proposal.topic_id, proposal.partition))
         if answer.error_code != ErrorCode.NONE:
             again = partition.proposal_failed(proposal, error_code(answer.error_code))
@@ -390,29 +389,29 @@ class ReplicaManager:
         self.delayed.watermark_may_have_moved(partition, watermark)
 
     def check_isr_lag(self) -> None:
-        """Every `replica.lag.time.max.ms` / 2: ask for the removal of members that fell behind."""
+        """Called every `replica.lag.time.max.ms` / 2: request the removal of members that fell behind."""
         now_ms = self._env.now_ms()
         for partition in self.all_partitions():
             proposal = partition.check_lag(now_ms)
             if proposal is not None:
                 self.propose(proposal)
-            # a follower outside the ISR that stopped fetching counts for the watermark only so long
+            # a follower outside the ISR that stopped fetching does not hold the high watermark back for longer
             self._advance(partition)
 
     # -- disks --------------------------------------------------------------------------------------------------
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
-        """None if the partition is no longer here."""
+        """The partition's directory; None if the partition is no longer on this broker."""
         return self._directory_of.get(partition.key)
 
     def flush_if_due(self, partition: Partition, wall_ms: int) -> None:
-        """By `flush.messages` or `flush.ms`. What fails later is reported to the `LogDirectoryListener`."""
+        """Flush by `flush.messages` or `flush.ms`. A later failure is reported to the `LogDirectoryListener`."""
         if not partition.log.needs_flush(wall_ms):
             return
 
         def flushed(error: OSError | None) -> None:
             if error is None:
-                self.flush_if_due(partition, self._env.wall_ms())  # for what came meanwhile
+                self.flush_if_due(partition, self._env.wall_ms())  # for records that came meanwhile
 
         try:
             partition.log.flush(flushed)
@@ -436,7 +435,7 @@ class ReplicaManager:
                 partition.offline = True
                 self._stop_serving(partition)
                 lost.append(key)
-        # not at once: a waiting request may have found it out by its own look, and is still at it
+        # later: the caller may be a waiting request that found the failure and is still running
         self._env.call_later(0, lambda: self._tell_of_loss(lost))
         self._events.on_directory_failed()
 

@@ -12,7 +12,7 @@ from heirlog.metadata.survey import Survey, in_groups
 
 @dataclass(slots=True)
 class ReplicaManagerMetrics:
-    """What leaders are asked is counted of the partitions that this broker leads."""
+    """Values that only a leader knows are counted over the partitions that this broker leads."""
 
     partition_count: int = 0
     leader_count: int = 0
@@ -24,15 +24,15 @@ class ReplicaManagerMetrics:
     producer_id_count: int = 0
     """Idempotent producers, each in every partition that it has written to."""
     isr_expands: int = 0
-    """Since the start; so the other two."""
+    """Number since the start; the same for the next two."""
     isr_shrinks: int = 0
     failed_isr_updates: int = 0
     records_discarded: int = 0
-    """Ours: what followers here have cut because a leader elected on a lossy basis did not have it."""
+    """heirlog only: records that followers here truncated because a leader elected on a lossy basis lacked them."""
 
 
 def count_replicas(replicas: ReplicaManager, image: Image) -> Survey[ReplicaManagerMetrics]:
-    # those that have left are counted first: one that leaves while we count must not count twice, sums never go back
+    # count partitions that have left first: one that leaves meanwhile must not count twice, and sums never decrease
     metrics = ReplicaManagerMetrics(
         isr_expands=replicas.topic_stats.isr_expands,
         isr_shrinks=replicas.topic_stats.isr_shrinks,

@@ -1,13 +1,14 @@
-"""Logs that were set aside and that the metadata assign to this broker again: each is checked before it comes back.
+"""Logs that were moved aside and that the metadata assigns to this broker again: each is checked before it comes back.
 
     registered, caught up --> read each of them in slices --> finish, flush, close --> take over all logs, serve
                               heartbeats continue, fenced
 
-Nothing says how such a log was left: the broker may have crashed as it set it aside, or an operator has put a copy
-there. So all of it is read, which takes minutes for a large one: in one go it would outlast the broker's session, and
-no request would be answered meanwhile. Until all are checked clients' requests wait as they do at every start.
+The state of such a log is unknown: the broker may have crashed while it moved the log aside, or an operator may have
+put a copy there. So the whole log is read, which takes minutes for a large one. In one step that would last longer than
+the broker's session, and no request would be answered meanwhile. Until all logs are checked, clients' requests wait as
+they do at every start.
 
-A stop leaves what is not finished under its name, and the next start reads it again.
+A stop leaves unfinished logs under their names, and the next start reads them again.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from heirlog.storage.log_directory import LogDirectory, Stray
 from heirlog.storage.recovery import Slices
 
 CHECKED_AT_ONCE = 4
-"""The flush of one passes while others are read."""
+"""Logs checked at the same time: others are read while one is flushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class ReturningLogs:
         self._under_way = 0
 
     def check(self, image: Image, config_of: Callable[[str], LogConfig], on_done: Callable[[], None]) -> None:
-        """`LogDirectories.take_over` brings back what is checked when `on_done` is called. Not called after a stop."""
+        """`LogDirectories.take_over` takes the checked logs back once `on_done` is called. Not called after a stop."""
         self._left = list(self._directories.returning(image))
 
         def begin_some() -> None:
@@ -94,5 +95,5 @@ class ReturningLogs:
 
     def _failed(self, check: _Check, error: OSError, ended: Callable[[], None]) -> None:
         self._directories.failed(check.directory, error)
-        # later, so that many of them in a row do not pile up calls
+        # later, so that many of them in a row do not nest calls
         self._env.call_later(0, ended)

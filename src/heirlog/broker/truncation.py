@@ -1,12 +1,12 @@
-"""Where a follower cuts its log when the leader says that they diverge.
+"""Where a follower truncates its log when the leader says that their logs diverge.
 
-The leader names the largest epoch it knows that is not above ours, and where that ended with it. What we do:
+The leader names the largest epoch in its log that is not above ours, and its end offset. The follower then truncates:
 
-    the leader has no end for it             cut to where this leader epoch began to fetch
-    our log has that epoch (or only newer)   cut to the lower of the two ends: settled
-    our log does not have it                 cut to the end of our largest lower epoch, and ask about that one
+    the leader has no end for it             to where fetching began in this leader epoch
+    our log has that epoch (or only newer)   to the lower of the two ends: settled
+    our log does not have it                 to the end of our largest lower epoch, and asks about that one
 
-Source: KIP-101, KIP-279, KIP-595; kafka-behaviour 4.5, scenarios K055 - K057.
+Source: KIP-101, KIP-279, KIP-595; docs/internals/kafka-behaviour.md 4.5, scenarios K055 - K057.
 """
 
 from __future__ import annotations

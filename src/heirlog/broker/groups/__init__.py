@@ -1,6 +1,6 @@
-"""Classic consumer groups: who is a member, who reads what, and how far they have read.
+"""Classic consumer groups: their members, assignments and committed offsets.
 
-`coordinator` is what the broker calls; one `shard` per partition of `__consumer_offsets` that this broker leads holds
-its groups and writes their records. `group`, `membership`, `offsets` and `records` decide, on values and a clock.
-Imported by `heirlog.broker.broker` alone.
+The broker calls `coordinator`. There is one `shard` per partition of `__consumer_offsets` that this broker leads; it
+holds the groups of the partition and writes their records. `group`, `membership`, `offsets` and `records` have the
+rules, on values and a clock. Only `heirlog.broker.broker` imports this package.
 """

@@ -1,8 +1,9 @@
-"""ListGroups, DescribeGroups and DeleteGroups: what an operator sees of groups.
+"""ListGroups, DescribeGroups and DeleteGroups: groups as an operator sees them.
 
-A group that is not there is described as Dead, as on Apache Kafka; from DescribeGroups 6 on with GROUP_ID_NOT_FOUND
-besides. Subscriptions are shown of a Stable group only: in between there is no agreed protocol. Assignments are those
-of the last generation until the next one has its own. A group with members is not deleted (NON_EMPTY_GROUP).
+A group that does not exist is described as Dead, as on Apache Kafka; from DescribeGroups 6 on also with
+GROUP_ID_NOT_FOUND. Subscriptions are only shown for a Stable group: in other states the members have not agreed on a
+protocol. Assignments are those of the last generation until the next one has its own. A group with members is not
+deleted (NON_EMPTY_GROUP).
 
 Source: KIP-229, KIP-518 (states filter), KIP-848 (types filter), KIP-1043 (DescribeGroups 6).
 """
@@ -29,7 +30,7 @@ from heirlog.protocol.messages import (
 
 CLASSIC = "classic"
 NOT_FOUND_VERSION = 6
-# without an authorizer everyone may do everything; with one, `node.authorization` says what
+# without an authorizer every operation is allowed; with one, `node.authorization` sets them
 GROUP_OPERATIONS = bit_field(OPERATIONS[ResourceType.GROUP])
 NOT_ASKED = -(2**31)
 
@@ -37,7 +38,7 @@ Described = DescribeGroupsResponse.DescribedGroup
 
 
 def list_groups(coordinator: GroupCoordinator, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Of the partitions that this broker coordinates; an error beside the list says that some are still loading."""
+    """Groups that this broker coordinates; an error next to the list says that some are still loading."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     response = ListGroupsResponse()
@@ -112,7 +113,7 @@ def _members(group: ClassicGroup) -> list[DescribeGroupsResponse.DescribedGroupM
 
 
 def delete_groups(coordinator: GroupCoordinator, request: DeleteGroupsRequest) -> DeleteGroupsResponse | Pending[Any]:
-    """Answered when every deletion is committed or refused."""
+    """Delete groups; answered when every deletion is committed or refused."""
     pending: Pending[Any] = Pending()
     results = dict.fromkeys(request.groups_names, ErrorCode.NONE)
     waiting = dict.fromkeys(results)

@@ -1,12 +1,13 @@
-"""The group coordinator of this broker: which groups are its own, and what is asked of them.
+"""The group coordinator of this broker: which groups it coordinates, and their requests.
 
-A group belongs to the partition of `__consumer_offsets` that its id hashes to, and its coordinator is that partition's
-leader. So the image alone says who coordinates what; a `GroupCoordinatorShard` lives from the image that makes this
-broker the leader to the one that makes it anything else.
+A group belongs to the partition of `__consumer_offsets` that its id hashes to, and the leader of that partition is its
+coordinator. So the image alone says which broker coordinates a group. A `GroupCoordinatorShard` exists from the image
+that makes this broker the leader to the one that changes that.
 
-Every request first finds its shard: NOT_COORDINATOR (look again), COORDINATOR_LOAD_IN_PROGRESS (come again). Two
-answers differ while loading, because the members' state is what is being loaded: a Heartbeat is fine, and a SyncGroup
-hears REBALANCE_IN_PROGRESS, which makes it join again without looking for a coordinator.
+Every request first finds its shard, or gets NOT_COORDINATOR (find the coordinator again) or
+COORDINATOR_LOAD_IN_PROGRESS (retry). Two answers differ while the shard is loading, because the members' state is not
+known yet. A Heartbeat succeeds. A SyncGroup gets REBALANCE_IN_PROGRESS, so that the member joins again without looking
+for a coordinator.
 """
 
 from __future__ import annotations
@@ -44,16 +45,18 @@ from heirlog.protocol.messages import (
 NAMED_MEMBERS_VERSION = 3
 """LeaveGroup: several members, each with an error of its own."""
 PROTOCOL_NAMED_VERSION = 5
-"""SyncGroup: from here on the member says which protocol it takes the group to have (KIP-559)."""
+"""SyncGroup: from this version on the member names the protocol that it believes the group has (KIP-559)."""
 _MINUTE_MS = 60_000
 NAME_MAX_CHARACTERS = 8191
-"""Of group and instance ids, protocol types and names. Kafka's newer requests take longer ones, but neither records nor
-the answers of older versions have room for more than 32,767 bytes."""
+"""Limit of group and instance ids, protocol types and names. Newer requests of Kafka allow longer ones, but neither
+records nor the responses of older versions have room for more than 32,767 bytes.
+"""
 MEMBER_BYTES_MAX = 8 * 1024 * 1024
-"""Protocols and subscriptions of one member. A record of a group has room for far less (max.message.bytes)."""
+"""Limit of one member's protocols and subscriptions. A record of a group has room for far less (max.message.bytes)."""
 MEMBERS_BYTES_MAX = 256 * 1024 * 1024
-"""All members of all groups of this broker, with their ids, subscriptions and assignments: beyond that no newcomer is
-let in and no member may grow. Some 100,000 members with short subscriptions."""
+"""Limit of all members of all groups of this broker, with their ids, subscriptions and assignments. Beyond it no new
+member is accepted and no member may grow. Enough for some 100,000 members with short subscriptions.
+"""
 
 
 _HASHED_AT_A_TIME = 256
@@ -61,7 +64,7 @@ _POWERS = [31**power & 0xFFFFFFFF for power in range(_HASHED_AT_A_TIME + 1)]
 
 
 def partition_for(group_id: str, partition_count: int) -> int:
-    """Kafka's: Java's hash of the id (over UTF-16 units, 32 bits), without its sign."""
+    """Kafka's partition for the group: Java's hash of the id (over UTF-16 units, 32 bits), without its sign."""
     encoded = group_id.encode("utf-16-be", "surrogatepass")
     units = unpack(f">{len(encoded) // 2}H", encoded)
     code = 0
@@ -71,7 +74,7 @@ def partition_for(group_id: str, partition_count: int) -> int:
         code = (code * _POWERS[len(part)] + sum(map(mul, reversed(part), _POWERS))) & 0xFFFFFFFF
     if code >= 1 << 31:
         code = (1 << 32) - code
-    # the one number whose absolute value is none
+    # the one number whose absolute value does not fit into 32 bits
     return 0 if code == 1 << 31 else code % partition_count
 
 
@@ -97,10 +100,10 @@ class GroupCoordinator:
             retention_check_ms=static.int("offsets.retention.check.interval.ms"),
         )
 
-    # -- which groups are ours ----------------------------------------------------------------------------------
+    # -- which groups this broker coordinates --------------------------------------------------------------------
 
     def on_image(self, image: Image, changed: ImageJournal | None) -> None:
-        """After the partitions have followed the image. `changed` is None where everything may differ."""
+        """Called after the partitions have followed the image. `changed` is None if anything may differ."""
         topic_id = image.topic_ids.get(OFFSETS_TOPIC)
         if changed is not None:
             gone = frozenset(
@@ -118,7 +121,7 @@ class GroupCoordinator:
         self._follow()
 
     def _follow(self) -> None:
-        """One shard per partition that we lead, made for the leader epoch that it has."""
+        """Keep one shard per partition that we lead, created for its current leader epoch."""
         for index in [index for index, shard in self._shards.items() if not shard.leads]:
             self._shards.pop(index).close()
         for index, partition in sorted(self._replicas.partitions_named(OFFSETS_TOPIC).items()):
@@ -139,14 +142,14 @@ class GroupCoordinator:
             shard.close()
 
     def partition_of(self, group_id: str) -> int | None:
-        """The partition of `__consumer_offsets` for this group; None while the topic is not there."""
+        """The partition of `__consumer_offsets` for this group; None while the topic does not exist."""
         topic = self.image().topic_named(OFFSETS_TOPIC)
         if topic is None:
             return None
         return partition_for(group_id, len(self.image().partitions[topic.id]))
 
     def shard_of(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
-        """The loaded shard of this group, or what to tell the client."""
+        """The loaded shard of this group, or the error for the client."""
         if len(group_id) > NAME_MAX_CHARACTERS:
             return ErrorCode.INVALID_GROUP_ID
         index = self.partition_of(group_id)
@@ -171,7 +174,7 @@ class GroupCoordinator:
         return states, offsets
 
     def shards(self) -> list[GroupCoordinatorShard]:
-        """All that this broker leads, loaded or not."""
+        """All shards of this broker, loaded or not."""
         return [shard for _, shard in sorted(self._shards.items()) if shard.leads]
 
     def _shard_with_members(self, group_id: str) -> GroupCoordinatorShard | ErrorCode:
@@ -196,7 +199,7 @@ class GroupCoordinator:
         if request.member_id and request.group_id not in shard.groups:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if not request.protocols or not request.protocol_type:
-            # before a group is made for it
+            # checked before a group is created for it
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         names = (request.group_instance_id or "", request.protocol_type, *(each.name for each in request.protocols))
         if any(len(name) > NAME_MAX_CHARACTERS for name in names):

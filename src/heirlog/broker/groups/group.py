@@ -1,23 +1,23 @@
-"""A classic consumer group: its members, what they can speak, and in which state of agreement they are.
+"""A classic consumer group: its members, the protocols that they support, and the state of the group.
 
     Empty ----------------> PreparingRebalance <----------------+
       ^  a member joins       |          |   ^                   |
-      |                       | all have | nobody is left        | somebody joins, leaves or falls silent
+      |                       | all have | no member is left    | a member joins, leaves or its session ends
       +-----------------------+ joined   v   |                   |
                                   CompletingRebalance ------> Stable
                                                      the leader's
                                                      assignment is stored
     any ------> Dead     deleted, expired, or this broker no longer coordinates it
 
-A *generation* is one round of agreement: it begins when all members have joined, and every request of a member names
-the one it believes in. The first member to join is the leader, which assigns; the coordinator never looks into an
-assignment. What members have in common is a protocol *type* ("consumer") and at least one protocol *name*
-("cooperative-sticky"), chosen by vote for each generation.
+A *generation* is one round of agreement. It begins when all members have joined, and every request of a member names
+the generation that the member is in. The first member to join is the leader, which assigns partitions; the coordinator
+never reads an assignment. The members have in common a protocol *type* ("consumer") and at least one protocol *name*
+("cooperative-sticky"), which they elect by vote for each generation.
 
-A *static* member (KIP-345) names its instance: it may come back under a new member id and take over what the instance
-had. A *pending* member (KIP-394) was given an id and has not joined with it yet.
+A *static* member (KIP-345) names its instance: it may come back under a new member id and take over the place of the
+instance. A *pending* member (KIP-394) has received an id and has not joined with it yet.
 
-This module changes nothing but the group: timers, answers and records are those of `membership.py`.
+This module changes only the group; `membership.py` has the timers, answers and records.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ CONSUMER = "consumer"
 """The protocol type whose subscriptions the coordinator can read."""
 MEMBER_BYTES = 2048
 PROTOCOL_BYTES = 128
-"""What a member, or an id that was handed out, and each protocol take beside what the client has sent: about."""
+"""Approximate overhead of each protocol in addition to the client's data; above, that of a member or pending id."""
 
 
 class GroupState(Enum):
-    """Values are the names in ListGroups and DescribeGroups."""
+    """The values are the names in ListGroups and DescribeGroups."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -66,7 +66,7 @@ def protocols_bytes(protocols: Iterable[tuple[str, bytes]]) -> int:
 
 @dataclass(slots=True)
 class Weight:
-    """What the members of many groups take in memory, in bytes; their names and subscriptions are what clients like."""
+    """Memory of the members of many groups, in bytes. Clients choose the size of their names and subscriptions."""
 
     bytes: int = 0
 
@@ -80,15 +80,15 @@ class ClassicGroupMember:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: list[tuple[str, bytes]]
-    """What it can speak, in the order of its preference, each with its subscription."""
+    """Supported protocols in the order of its preference, each with its subscription."""
     assignment: bytes = b""
     joining: Pending[Any] | None = None
-    """Its JoinGroup that waits for the others."""
+    """Its JoinGroup request that waits for the other members."""
     joining_version: int = 0
     syncing: Pending[Any] | None = None
-    """Its SyncGroup that waits for the leader's assignment."""
+    """Its SyncGroup request that waits for the leader's assignment."""
     is_new: bool = False
-    """Has not been in a generation yet, so it cannot know that it must send heartbeats."""
+    """It has not been in a generation yet, so it cannot know that it must send heartbeats."""
     deadline_ms: int = 0
     timer_at_ms: int = 0
     cancel_timer: Cancel | None = None
@@ -110,29 +110,29 @@ class ClassicGroup:
     state_since_ms: int = -1
     """Wall time of the last change of state; -1 if unknown."""
     protocol_type: str | None = None
-    """None: only offsets were ever stored under this id."""
+    """None: only offsets have been stored under this id."""
     generation: int = 0
     protocol: str | None = None
     leader: str | None = None
     members: dict[str, ClassicGroupMember] = field(default_factory=dict)
     speakers: dict[str, int] = field(default_factory=dict)
-    """How many members can speak each protocol: a join is judged without looking at every member."""
+    """Number of members that support each protocol, so that a join is checked without looking at every member."""
     static_members: dict[str, str] = field(default_factory=dict)
     """Instance id → member id."""
     pending_members: dict[str, Cancel] = field(default_factory=dict)
-    """Ids that were handed out, with the timers that take them back."""
+    """Ids that were given to clients and not used yet, with the timers that expire them."""
     not_synced: dict[str, None] = field(default_factory=dict)
-    """Members of this generation whose SyncGroup has not come yet."""
+    """Members of this generation whose SyncGroup request has not come yet."""
     offsets: Offsets = field(default_factory=Offsets)
     weight: Weight = field(default_factory=Weight)
     """Shared by the groups of one shard."""
     newcomers: bool = False
-    """Somebody joined during the delay of the first rebalance."""
+    """A member joined during the delay of the first rebalance."""
     in_first_delay: bool = False
     assigning: bool = False
     """The leader's assignment of this generation is being stored."""
     records_written: int = 0
-    """Since it was loaded: tells an old tombstone from what came behind it."""
+    """Records written since the group was loaded: distinguishes an old tombstone from later records."""
     cancel_join_timer: Cancel | None = None
     cancel_sync_timer: Cancel | None = None
 
@@ -149,18 +149,18 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Nobody would miss it."""
+        """The group has no members, no offsets and no pending ids."""
         return self.is_empty and not self.offsets.committed and not self.pending_members
 
     @property
     def never_was(self) -> bool:
-        """Made for a request that came to nothing: there is no record of it."""
+        """The group was created for a request that failed: there is no record of it."""
         return self.is_unused and self.protocol_type is None and self.generation == 0
 
-    # who is who
+    # members
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID where another process has taken over the instance."""
+        """NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another process has taken over the instance."""
         if instance_id is not None:
             owner = self.static_members.get(instance_id)
             if owner is None:
@@ -200,12 +200,12 @@ class ClassicGroup:
             self.leader = member_id
 
     def expect(self, member_id: str, cancel: Cancel) -> None:
-        """The id was handed out; `cancel` stops the timer that takes it back."""
+        """The id was given to a client; `cancel` stops the timer that expires it."""
         self.pending_members[member_id] = cancel
         self.weight.bytes += self._pending_bytes
 
     def no_longer_expect(self, member_id: str) -> bool:
-        """False if it was not."""
+        """Remove a pending id; False if it was not pending."""
         cancel = self.pending_members.pop(member_id, None)
         if cancel is None:
             return False
@@ -215,7 +215,7 @@ class ClassicGroup:
 
     @property
     def _pending_bytes(self) -> int:
-        # the group may be there for this id alone
+        # the group may exist only for this id
         return MEMBER_BYTES + len(self.group_id)
 
     def assign(self, member: ClassicGroupMember, assignment: bytes) -> None:
@@ -256,7 +256,7 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(self.speakers.get(name) == everybody for name in names)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all can speak; the earliest member breaks a tie."""
+        """Each member votes for the first of its protocols that all support; the earliest member breaks a tie."""
         everybody = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -279,7 +279,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """A leader that did not come back (a static member that is away) cannot assign. False if nobody joined."""
+        """Replace a leader that did not join (a static member that is away). False if no member joined."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.joining is not None:
             return True
@@ -289,7 +289,7 @@ class ClassicGroup:
         return joined is not None
 
     def next_generation(self, wall_ms: int) -> None:
-        """Everybody who will be in it has joined (or nobody is left)."""
+        """Start the next generation: all its members have joined (or no member is left)."""
         self.generation += 1
         self.not_synced = {}
         self.assigning = False
@@ -305,7 +305,7 @@ class ClassicGroup:
         return [(m.member_id, m.instance_id, m.subscription(self.protocol)) for m in self.members.values()]
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may be reading it: true also where a subscription cannot be read."""
+        """Whether a member may read the topic; also true if a subscription cannot be parsed."""
         if not self.members:
             return False
         if self.protocol_type != CONSUMER or self.protocol is None:
@@ -319,7 +319,7 @@ class ClassicGroup:
     # records
 
     def as_record(self, assignments: dict[str, bytes]) -> GroupMetadataValue:
-        """What is stored of the group, with these assignments by member id."""
+        """The stored form of the group, with these assignments by member id."""
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
@@ -342,7 +342,7 @@ class ClassicGroup:
         )
 
     def load(self, value: GroupMetadataValue) -> None:
-        """Become what the record says; only for a group that is being loaded."""
+        """Take the state of the record; only for a group that is being loaded."""
         self.protocol_type = value.protocol_type or None
         self.generation = value.generation
         self.protocol = value.protocol

@@ -1,9 +1,10 @@
-"""Sessions of a classic group's members: who has not been heard of for its session timeout is out.
+"""Sessions of a classic group's members: a member without a heartbeat for its session timeout is removed.
 
-A waiting JoinGroup or SyncGroup keeps its member's session alive: the client cannot send heartbeats meanwhile. Only a
-newcomer, who may be gone without having learnt its member id, is dropped after five minutes.
+A waiting JoinGroup or SyncGroup request keeps its member's session alive, because the client cannot send heartbeats
+meanwhile. There is one exception: a new member, which may have disappeared before it learned its member id, is removed
+after five minutes.
 
-There is one timer per member, moved only when it fires: a heartbeat costs an assignment.
+There is one timer per member, which is moved only when it fires, so a heartbeat costs one assignment.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ class MemberSessions:
         self._on_silent = on_silent
 
     def begin(self, group: ClassicGroup) -> None:
-        """The group was loaded: its members have a whole session to find this coordinator."""
+        """The group was loaded: its members have a whole session timeout to find this coordinator."""
         for member in group.members.values():
             self.touch(group, member)
 
     def touch(self, group: ClassicGroup, member: ClassicGroupMember, timeout_ms: int | None = None) -> None:
-        """A sign of life. timeout_ms: until the next one has to come; None for the member's session timeout."""
+        """The member is alive. timeout_ms: time until the next sign of life must come; None: its session timeout."""
         member.deadline_ms = self._env.now_ms() + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
         if member.cancel_timer is not None:
             if member.timer_at_ms <= member.deadline_ms:

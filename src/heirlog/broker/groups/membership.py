@@ -1,25 +1,23 @@
-"""The protocol of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the timers behind them.
+"""The protocol of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and their timers.
 
-    JoinGroup    waits until everybody who is in the group has joined too, at most the longest rebalance timeout of its
-                 members; who has not joined by then is out (static members stay until their session ends). The very
-                 first rebalance waits `group.initial.rebalance.delay.ms` longer, and again while newcomers arrive, so
-                 that a fleet that starts together is one generation and not ten
-    SyncGroup    the leader brings the assignment. It is stored first, and only then the group is Stable and everybody
-                 is told their part. Who does not sync within the rebalance timeout is out
-    Heartbeat    keeps a member's session (`member_sessions.py`); the answer says whether to join again
-    LeaveGroup   out at once, instead of at the session's end
+    JoinGroup    waits until all members of the group have joined again, at most the longest rebalance timeout of the
+                 members. A member that has not joined by then is removed (static members stay until their session
+                 ends). The very first rebalance waits `group.initial.rebalance.delay.ms` longer, and again while new
+                 members arrive, so that consumers that start together form one generation and not ten
+    SyncGroup    the leader brings the assignment. It is stored first; only then the group is Stable and all members
+                 get their part. A member that does not sync within the rebalance timeout is removed
+    Heartbeat    keeps a member's session alive (`member_sessions.py`); the answer says whether to join again
+    LeaveGroup   removes the member at once, instead of at its session's end
 
-Traps.
-* A client that joined without an id must come back with the one it is given (KIP-394, JoinGroup 4): else a client that
-  gives up and tries again leaves a ghost behind with every attempt.
-* A static member that comes back while the group is Stable takes over its old place without a rebalance, after the
-  change is stored; whoever still speaks for the old member id is told FENCED_INSTANCE_ID (KIP-345). If it is the
-  leader, JoinGroup 9 tells it to skip the assignment; older clients are shown the old leader id, for the same end
-  (KIP-814).
-* What is stored may fail, or come too late: a generation's callback looks whether the group is still in it.
-* Ids, names and subscriptions are what clients like, and members stay until their sessions end, also when their
-  connections are gone. So all groups of a broker together have a bound in bytes (`has_room`), and a group that a
-  request made and nobody joined is forgotten with its last unused id (`on_unused`).
+Traps. * A client that joined without an id must come back with the id that it receives (KIP-394, JoinGroup 4).
+Otherwise each attempt of a client that gives up and retries would leave an unused member behind. * A static member that
+comes back while the group is Stable takes over its old place without a rebalance, after the change is stored. A process
+that still uses the old member id gets FENCED_INSTANCE_ID (KIP-345). If the member is the leader, JoinGroup 9 asks it to
+skip the assignment; older clients see the old leader id, which has the same effect (KIP-814). * A write may fail, or
+finish too late: the callback of a generation checks whether the group is still in it. * Clients choose the length of
+ids, names and subscriptions, and members stay until their sessions end, even when their connections are closed. So all
+groups of a broker together have a limit in bytes (`has_room`). A group that a request created and no client joined is
+dropped with its last unused id (`on_unused`).
 
 Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-814; KIP-389 (group.max.size).
 """
@@ -51,16 +49,17 @@ from heirlog.protocol.messages import (
 KNOWN_ID_VERSION = 4
 """JoinGroup: a new member has to come back with its id."""
 NULL_PROTOCOL_VERSION = 7
-"""JoinGroup: an answer without a protocol has null there; before, the empty string."""
+"""JoinGroup: a response without a protocol has null in that field; before, the empty string."""
 SKIP_ASSIGNMENT_VERSION = 9
 MEMBER_ID_PREFIX_CHARACTERS = 255
-"""Of the client or instance id that a member id begins with. A longer one is cut: there may be many ids of it, and
-older answers have no room for more than 32,767 bytes."""
+"""Limit of the client or instance id at the start of a member id. A longer one is cut: there may be many member ids,
+and older responses have no room for more than 32,767 bytes.
+"""
 PENDING_MEMBERS_MAX = 10_000
-"""Ids of a group that were handed out and not used yet: beyond that nobody new is let in until some have expired."""
+"""Limit of a group's pending ids. Beyond it no new member is accepted until some have expired."""
 
 Store: TypeAlias = Callable[[ClassicGroup, dict[str, bytes], Callable[[ErrorCode], None]], None]
-"""Write the group with these assignments; the callback comes once, when that is committed or has failed."""
+"""Writes the group with these assignments; calls back once, when that is committed or has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def join_refusal(code: ErrorCode, version: int, member_id: str = "") -> JoinGrou
 
 
 class Membership:
-    """Of all groups of one partition; a group carries its own timers."""
+    """The protocol for all groups of one partition; a group has its own timers."""
 
     def __init__(
         self,
@@ -89,9 +88,9 @@ class Membership:
         has_room: Callable[[int], bool],
         on_unused: Callable[[ClassicGroup], None],
     ) -> None:
-        """has_room: whether the groups of this broker may take so many bytes more.
+        """has_room: whether the groups of this broker may use that many bytes more.
 
-        on_unused: an id that was handed out was not used; the group may have been there for it alone.
+        on_unused: a pending id expired; the group may have existed only for it.
         """
         self._env = env
         self._limits = limits
@@ -103,7 +102,7 @@ class Membership:
     # -- JoinGroup ----------------------------------------------------------------------------------------------
 
     def join(self, group: ClassicGroup, request: JoinGroupRequest, context: Context) -> Any:
-        """A response, or `Pending` until the generation is complete. The group is there, possibly new."""
+        """Returns a response, or `Pending` until the generation is complete. The group exists, possibly new."""
         member_id, instance_id = request.member_id, request.group_instance_id
         refuse = partial(join_refusal, version=context.api_version, member_id=member_id)
         if not self._has_room(group, member_id):
@@ -200,7 +199,7 @@ class Membership:
             pending.complete(response)
 
     def _joined(self, group: ClassicGroup, member: ClassicGroupMember, version: int) -> JoinGroupResponse:
-        """The generation as this member sees it: the leader is shown what everybody can read."""
+        """The generation as this member sees it; the leader also gets the subscriptions of all members."""
         listed = group.subscriptions() if member.member_id == group.leader else []
         return JoinGroupResponse(
             generation_id=group.generation,
@@ -254,7 +253,7 @@ class Membership:
                 group.rename(member, old_id)
                 group.change_protocols(member, old_protocols)
                 self._answer_join(member, join_refusal(code, context.api_version, member_id))
-            # else a rebalance has begun meanwhile: this JoinGroup takes part in it
+            # otherwise a rebalance has begun meanwhile, and this JoinGroup takes part in it
 
         self._store(group, {m.member_id: m.assignment for m in group.members.values()}, stored)
         return pending
@@ -262,7 +261,7 @@ class Membership:
     # -- rebalance ----------------------------------------------------------------------------------------------
 
     def _rebalance(self, group: ClassicGroup, why: str) -> None:
-        """Ask everybody to join again, or see whether all have."""
+        """Ask all members to join again, or check whether all have."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(group)
             return
@@ -305,7 +304,7 @@ class Membership:
             self._complete_join(group)
 
     def _complete_join(self, group: ClassicGroup) -> None:
-        """Everybody has joined, or the time is up: who is here is the next generation."""
+        """All have joined, or the timeout has passed: the members that joined are the next generation."""
         if group.cancel_join_timer is not None:
             group.cancel_join_timer()
             group.cancel_join_timer = None
@@ -314,7 +313,7 @@ class Membership:
             if member.joining is None and member.instance_id is None:
                 self._drop(group, member)
         if group.members and not group.elect_joined_leader():
-            # only static members are left, and none of them has joined: their sessions will tell
+            # only static members are left, and none of them has joined: wait until one joins or their sessions end
             self._wait_for_joins(group)
             return
         group.next_generation(self._env.wall_ms())
@@ -336,7 +335,7 @@ class Membership:
 
     def _emptied(self, group: ClassicGroup, code: ErrorCode) -> None:
         if code is not ErrorCode.NONE:
-            # nothing depends on it: a coordinator that loads the record before finds members whose sessions end
+            # harmless: a coordinator that loads the previous record finds members whose sessions then end
             self._env.log("warning", "empty-group-not-stored", group=group.group_id, error=code.name)
 
     # -- SyncGroup ----------------------------------------------------------------------------------------------
@@ -441,13 +440,13 @@ class Membership:
         return ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE
 
     def committed(self, group: ClassicGroup, member_id: str) -> None:
-        """A commit of offsets is a sign of life."""
+        """A commit of offsets keeps the member's session alive."""
         member = group.members.get(member_id)
         if member is not None:
             self.sessions.touch(group, member)
 
     def leave(self, group: ClassicGroup, request: LeaveGroupRequest) -> list[LeaveGroupResponse.MemberResponse]:
-        """What became of each member that was named."""
+        """The result for each member that the request names."""
         return [
             LeaveGroupResponse.MemberResponse(
                 member_id=leaving.member_id,
@@ -459,7 +458,7 @@ class Membership:
 
     def _leave_one(self, group: ClassicGroup, member_id: str, instance_id: str | None, reason: str | None) -> ErrorCode:
         if not member_id and instance_id is not None:
-            # an operator knows the instance only
+            # an operator knows only the instance
             member_id = group.static_members.get(instance_id, "")
         if member_id in group.pending_members:
             self._forget_pending(group, member_id)
@@ -478,7 +477,7 @@ class Membership:
         self._remove(group, member, f"{member.member_id} sent no heartbeat in time")
 
     def _drop(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Out of the group; what it waits for is answered so that it joins as somebody new."""
+        """Remove the member; its waiting requests are answered so that it joins as a new member."""
         self.sessions.end(member)
         group.remove(member)
         self._answer_join(member, join_refusal(ErrorCode.UNKNOWN_MEMBER_ID, member.joining_version, member.member_id))
@@ -492,10 +491,10 @@ class Membership:
 
 
 def request_bytes(request: JoinGroupRequest) -> int:
-    """What a member takes in memory that joins so: about."""
+    """Approximate memory of a member that joins with this request."""
     return MEMBER_BYTES + protocols_bytes((protocol.name, protocol.metadata) for protocol in request.protocols)
 
 
 def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """Version 0 had one timeout for both."""
+    """The rebalance timeout; version 0 has only the session timeout, which serves for both."""
     return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms

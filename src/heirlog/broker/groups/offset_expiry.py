@@ -1,13 +1,13 @@
-"""When a committed offset is forgotten.
+"""When a committed offset is deleted.
 
-An offset is forgotten, by a tombstone, when nobody has needed it for `offsets.retention.minutes`. Since when nobody
-needs it depends on who committed it (KIP-211):
+An offset is deleted, by a tombstone, when it has been unused for `offsets.retention.minutes`. The start of that time
+depends on how it was committed (KIP-211):
 
-    with a time of its own (OffsetCommit 2-4)   that time, whatever the group does
-    only offsets under this group id            the commit
-    a group without members                     the moment its last member left, or the commit if that was later
-    a stable consumer group                     the commit, and only for topics that no member subscribes to
-    any other group                             never
+    with a retention of its own (OffsetCommit 2-4)   that retention, whatever the group does
+    only offsets under this group id                 the commit
+    a group without members                          the moment its last member left, or the commit if that was later
+    a stable consumer group                          the commit, and only for topics that no member subscribes to
+    any other group                                  never deleted
 
 Source: KIP-211; KIP-496 (OffsetDelete).
 """
@@ -19,7 +19,7 @@ from heirlog.broker.groups.offsets import NO_EXPIRY, OffsetAndMetadata, TopicPar
 
 
 def expired_offsets(group: ClassicGroup, wall_ms: int, retention_ms: int) -> list[TopicPartition]:
-    """The offsets of the group that are to be forgotten now."""
+    """The offsets of the group that are to be deleted now."""
     return [
         partition
         for partition, committed in group.offsets.committed.items()

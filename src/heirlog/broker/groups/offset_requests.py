@@ -1,18 +1,18 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete: who may change what a group has read, and the shapes of the answers.
+"""OffsetCommit, OffsetFetch and OffsetDelete: which client may change a group's offsets, and the form of the responses.
 
-A commit is taken from
+A commit is accepted from
 
     a member            that names its id and the generation it is in; not while that generation waits for its
-                        assignment (it may no longer own what it commits)
-    anybody             with generation -1, while the group has no members: a consumer that assigns
+                        assignment (the member may no longer own the partitions that it commits)
+    any other client    with generation -1, while the group has no members: a consumer that assigns
                         its own partitions, or an operator
 
-Each partition is judged alone (does it exist, which comes before all else; is the metadata short enough); what passes
-is one batch.
+Each partition is checked separately: first whether it exists, then whether the metadata is short enough. The accepted
+partitions are one batch.
 
-A group that nobody has heard of has committed nothing: OffsetFetch says -1 for each partition, without an error.
-Topics are names in the log. From version 10 on requests and answers have ids; they are translated with this broker's
-image.
+A group that does not exist has no committed offsets: OffsetFetch answers -1 for each partition, without an error. The
+log stores topic names. From version 10 on requests and responses have topic ids, which are translated with this
+broker's image.
 
 Source: KIP-211, KIP-447, KIP-496, KIP-709 (several groups), KIP-848 (versions 9), KIP-516 (ids).
 """
@@ -44,13 +44,13 @@ from heirlog.protocol.types import Uuid
 NO_OFFSET = -1
 FOREVER_MS = 2**63 - 1
 METADATA_MAX_BYTES = 32_767
-"""What a record has room for, whatever offset.metadata.max.bytes says."""
+"""Most that a record has room for, whatever offset.metadata.max.bytes says."""
 OWN_ERROR_VERSION = 2
 """OffsetFetch: an error of the whole group has a field of its own; before, every partition carries it."""
 GROUPS_VERSION = 8
 """OffsetFetch: several groups in one request."""
 NOT_FOUND_VERSION = 9
-"""OffsetCommit: a generation of a group that does not exist; before, it counts as an old one."""
+"""OffsetCommit: from this version on a generation of an unknown group has its own error; before, it counts as old."""
 TOPIC_ID_VERSION = 10
 
 _Called: TypeAlias = tuple[bytes | str, int]
@@ -68,7 +68,7 @@ def commit(
     by_id = context.api_version >= TOPIC_ID_VERSION
     image = coordinator.image()
     asked, refused = _sorted_out(image, request, by_id)
-    # a topic without partitions is answered only where it does not exist
+    # a topic without partitions is in the response only if it does not exist
     shown = [
         topic
         for topic in request.topics
@@ -109,7 +109,7 @@ def commit(
 
 
 def _sorted_out(image: Image, request: OffsetCommitRequest, by_id: bool) -> tuple[_Asked, dict[_Called, ErrorCode]]:
-    """The partitions that there are, with their topics' names, and why each of the others is refused."""
+    """The existing partitions with their topics' names, and the error of each other partition."""
     asked: _Asked = {}
     refused: dict[_Called, ErrorCode] = {}
     for topic in request.topics:
@@ -125,13 +125,13 @@ def _sorted_out(image: Image, request: OffsetCommitRequest, by_id: bool) -> tupl
 
 
 def _commit_refusal(shard: GroupCoordinatorShard, request: OffsetCommitRequest, version: int) -> ErrorCode:
-    """Why this client may not commit for the group, if so."""
+    """The error if this client may not commit for the group, else NONE."""
     group = shard.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is None:
         if generation < 0:
             return ErrorCode.NONE
-        # a generation of a group that is gone
+        # a generation of a group that does not exist any more
         return ErrorCode.GROUP_ID_NOT_FOUND if version >= NOT_FOUND_VERSION else ErrorCode.ILLEGAL_GENERATION
     if generation < 0 and group.is_empty:
         return ErrorCode.NONE
@@ -191,7 +191,7 @@ def _commit_answer(
 def fetch(coordinator: GroupCoordinator, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     if context.api_version >= GROUPS_VERSION:
         by_id = context.api_version >= TOPIC_ID_VERSION
-        # everything of a group is told once, however often it is asked for
+        # a group's complete offsets are in the response once, however often the request names it
         asked_for = {asked.group_id if asked.topics is None else id(asked): asked for asked in request.groups}
         return OffsetFetchResponse(groups=[_fetch_group(coordinator, asked, by_id) for asked in asked_for.values()])
     return _fetch_one(coordinator, request, context.api_version)
@@ -218,7 +218,7 @@ def _fetch_group(
         for name, partitions in _by_topic(committed):
             topic = image.topic_named(name)
             if by_id and topic is None:
-                # deleted, and its tombstones are on their way: it has no id any more
+                # the topic is deleted, and the tombstones are not committed yet: it has no id any more
                 continue
             answer.topics.append(
                 OffsetFetchResponse.OffsetFetchResponseTopics(
@@ -300,7 +300,7 @@ def _place(
 
 
 def delete(coordinator: GroupCoordinator, request: OffsetDeleteRequest) -> OffsetDeleteResponse | Pending[Any]:
-    """What no member reads may be forgotten; with members whose subscriptions cannot be read, nothing."""
+    """Delete offsets of topics that no member reads; none if a member's subscription cannot be parsed."""
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     shard = coordinator.shard_of(request.group_id)

@@ -1,4 +1,4 @@
-"""How far a group has read: one committed offset per partition. When one is forgotten: `offset_expiry.py`."""
+"""Committed offsets of a group, one per partition. `offset_expiry.py` says when one is deleted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class OffsetAndMetadata(NamedTuple):
     leader_epoch: int
     metadata: str
     commit_ms: int
-    """Wall time."""
+    """Wall time of the commit."""
     expire_ms: int = NO_EXPIRY
-    """Wall time, only from clients that asked for a retention of their own."""
+    """Wall time of expiry, only if the client requested a retention of its own."""
 
     @staticmethod
     def of(value: OffsetCommitValue) -> OffsetAndMetadata:

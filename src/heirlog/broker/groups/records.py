@@ -3,9 +3,9 @@
     key     int16 version | OffsetCommitKey (0, 1) or GroupMetadataKey (2)
     value   int16 version | OffsetCommitValue or GroupMetadataValue
 
-Written are versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own, which
-later versions lack), a group as version 3. Keys of other versions are those of groups with another protocol (KIP-848,
-share groups): they are skipped.
+heirlog writes versions that every broker since Kafka 2.1 reads: an offset as version 3 (1 with an expiry of its own,
+which later versions lack), a group as version 3. Keys of other versions belong to groups with another protocol
+(KIP-848, share groups) and are skipped.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class StoredOffset(NamedTuple):
     group: str
     partition: TopicPartition
     value: OffsetAndMetadata | None
-    """None: forgotten."""
+    """None: the offset is deleted."""
 
 
 class StoredGroup(NamedTuple):
     group: str
     value: GroupMetadataValue | None
-    """None: deleted."""
+    """None: the group is deleted."""
 
 
 def offset_record(group: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> KeyValue:
@@ -58,7 +58,7 @@ def group_record(group: str, value: GroupMetadataValue | None) -> KeyValue:
 
 
 def read_record(key: bytes | None, value: bytes | None) -> StoredOffset | StoredGroup | None:
-    """None for what belongs to another kind of group. Raises Malformed."""
+    """None for a record of another kind of group. Raises Malformed."""
     version = _version_of(key)
     if key is None or version < 0 or version > GROUP_KEY_VERSION:
         return None

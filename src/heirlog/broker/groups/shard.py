@@ -4,17 +4,18 @@
        \\______________________ the leader epoch is over, the disk failed, the broker stops ______________________/
                                                     |
                                                     v
-                                                  closed: all state goes, whoever waits is told NOT_COORDINATOR
+                                closed: all state is dropped, waiting requests get NOT_COORDINATOR
 
-One rule for both ways in: state changes when its record is below the high watermark, in the log's order. So what a
-later coordinator loads is what this one has answered for, and nothing that was answered can be missing there.
+One rule applies to loading and to writing: state changes when its record is below the high watermark, in the log's
+order. So a later coordinator loads exactly the state for which this one has answered, and nothing that was answered can
+be missing there.
 
-* `append` writes a batch and queues what it changes and whom it answers; the queue is worked off from its head as the
-  watermark moves. An answer may give up (`offsets.commit.timeout.ms`), the change does not: its record is in the log.
-* Loading (`broker/internal_topic_loader.py`) takes its time; until it is done clients hear
-COORDINATOR_LOAD_IN_PROGRESS.
+* `append` writes a batch, and queues its change and its answer. The queue is processed from its head as the high
+  watermark moves. An answer may time out (`offsets.commit.timeout.ms`); the change still happens, because its record is
+  in the log.
+* While the partition is loading (`broker/internal_topic_loader.py`), clients get COORDINATOR_LOAD_IN_PROGRESS.
 
-Trap: answering may bring the client's next request, which may append, within the loop that works off the queue.
+Trap: an answer may cause the client's next request, which may append, within the loop that processes the queue.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from heirlog.protocol.primitives import Malformed
 from heirlog.protocol.types import PartitionKey
 
 RECORDS_PER_BATCH = 500
-"""Of a sweep; what a client commits is one batch."""
+"""Limit for deletions of expired offsets; a client's commit is always one batch."""
 WRITES_MAX = 100_000
-"""Waiting for the watermark. One more is not written: COORDINATOR_NOT_AVAILABLE."""
+"""Limit of writes that wait for the high watermark. One more is refused: COORDINATOR_NOT_AVAILABLE."""
 
 _AS_COORDINATOR = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -50,7 +51,7 @@ _AS_COORDINATOR = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client of the coordinator is told where its record could not be appended."""
+"""The error that a client of the coordinator gets if its record could not be appended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _nothing(code: ErrorCode = ErrorCode.NONE) -> None:
 
 
 class GroupCoordinatorShard:
-    """Also the one `Wait` that all its writes share in the purgatory of produce requests."""
+    """Also the one operation that all its writes share in the purgatory of produce requests."""
 
     def __init__(
         self,
@@ -115,14 +116,14 @@ class GroupCoordinatorShard:
 
     @property
     def leads(self) -> bool:
-        """Whether the partition is still led in the epoch that this shard was made for."""
+        """Whether this broker still leads the partition in the epoch for which this shard was created."""
         partition = self._partition
         return partition.role is ReplicaRole.LEADER and partition.leader_epoch == self.leader_epoch and not self.closed
 
     # -- loading ------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Until that is done, `loaded` says no."""
+        """Start loading; `loaded` is False until that is done."""
         self._replay.read()
 
     def _take_over(self, record: Record) -> None:
@@ -139,7 +140,7 @@ class GroupCoordinatorShard:
             self._forget_group(stored.group)
 
     def _unreadable(self, offset: int, error: Exception) -> None:
-        """One record that cannot be read must not keep every group of the partition from working."""
+        """Skip a record that cannot be read: it must not block every group of the partition."""
         self._env.log(
             "error", "group-record-unreadable", partition=self._partition.index, offset=offset, error=str(error)
         )
@@ -173,17 +174,17 @@ class GroupCoordinatorShard:
             del self.groups[group.group_id]
 
     def set_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata | None) -> None:
-        """What a committed record says."""
+        """Apply a committed offset record."""
         if committed is not None:
             self.group_or_new(group_id).offsets.committed[partition] = committed
         elif group_id in self.groups:
             self.groups[group_id].offsets.committed.pop(partition, None)
 
     def _forget_group(self, group_id: str) -> None:
-        """What a group's tombstone says. Its offsets have tombstones of their own."""
+        """Apply a group's tombstone. Its offsets have tombstones of their own."""
         group = self.groups.get(group_id)
         if group is None or (self.loaded and not group.is_empty):
-            # somebody joined while the tombstone was on its way: the next generation writes the group again
+            # a member joined before the tombstone was committed: the next generation writes the group again
             return
         group.die(self._env.wall_ms(), _send_away)
         del self.groups[group_id]
@@ -195,7 +196,7 @@ class GroupCoordinatorShard:
     def _append(
         self, records: Sequence[KeyValue], apply: Callable[[], None], answer: Callable[[ErrorCode], None]
     ) -> None:
-        """One batch. `apply` when it is committed; `answer` then, or with the error or the time limit before."""
+        """Write one batch. `apply` runs once it is committed; `answer` then, or earlier with an error or a timeout."""
         if not self.leads:
             answer(ErrorCode.NOT_COORDINATOR)
             return
@@ -227,11 +228,11 @@ class GroupCoordinatorShard:
         if self.leads:
             self._settle()
         else:
-            # a flush that was due has taken the disk away
+            # the disk failed in a flush that was due
             self.close()
 
     def _settle(self) -> None:
-        """Work off what the watermark has passed."""
+        """Process the writes that are below the high watermark."""
         if self._settling:
             return
         self._settling = True
@@ -262,7 +263,7 @@ class GroupCoordinatorShard:
         offsets: dict[TopicPartition, OffsetAndMetadata | None],
         answer: Callable[[ErrorCode], None],
     ) -> None:
-        """None forgets. One batch, whatever the client has sent."""
+        """Commit offsets in one batch; None deletes an offset."""
 
         def apply() -> None:
             for partition, committed in offsets.items():
@@ -271,18 +272,18 @@ class GroupCoordinatorShard:
         self._append([offset_record(group_id, p, committed) for p, committed in offsets.items()], apply, answer)
 
     def delete_group(self, group: ClassicGroup, answer: Callable[[ErrorCode], None]) -> None:
-        """An empty group, with its offsets."""
+        """Delete an empty group with its offsets."""
         self._forget_offsets(group, list(group.offsets.committed))
 
         group.records_written = number = group.records_written + 1
 
         def apply() -> None:
-            # a record that was written behind the tombstone stands
+            # a record that was written after the tombstone stays
             if self.groups.get(group.group_id) is group and group.records_written == number:
                 self._forget_group(group.group_id)
 
         if group.protocol_type is None and group.generation == 0:
-            # there is no record of it: it exists by its offsets alone
+            # there is no record of the group: it exists only through its offsets
             self.after_writes(lambda code: self._deleted(code, apply, answer))
         else:
             self._append([group_record(group.group_id, None)], apply, answer)
@@ -304,7 +305,7 @@ class GroupCoordinatorShard:
     # -- forgetting ---------------------------------------------------------------------------------------------
 
     def _sweep(self) -> None:
-        """Every offsets.retention.check.interval.ms: expired offsets, and groups that are nothing any more."""
+        """Delete expired offsets and unused groups, every offsets.retention.check.interval.ms."""
         if not self.leads:
             return
         wall_ms = self._env.wall_ms()
@@ -317,7 +318,7 @@ class GroupCoordinatorShard:
         self._cancel_sweep = self._env.call_later(self._config.retention_check_ms, self._sweep)
 
     def forget_topics(self, topics: frozenset[str]) -> None:
-        """They were deleted; a topic of the same name is another one."""
+        """Delete the offsets of deleted topics: a new topic of the same name is a different one."""
         if self.loaded:
             for group in list(self.groups.values()):
                 self._forget_offsets(group, group.offsets.of_topics(topics))
@@ -351,7 +352,7 @@ class GroupCoordinatorShard:
         return True
 
     def expired(self) -> None:
-        """Some answers have waited long enough; what they wait for happens all the same."""
+        """Some answers timed out; the writes that they wait for still take effect."""
         self._watching = False
         now_ms = self._env.now_ms()
         overdue = []
@@ -367,7 +368,7 @@ class GroupCoordinatorShard:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Not the coordinator any more: forget everything, tell whoever waits."""
+        """This broker is not the coordinator any more: drop everything, and answer the waiting requests."""
         if self.closed:
             return
         self.closed = True

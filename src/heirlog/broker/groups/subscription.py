@@ -1,9 +1,9 @@
-"""Which topics a consumer's subscription names: the start of Kafka's ConsumerProtocolSubscription.
+"""The topics of a consumer's subscription: the start of Kafka's ConsumerProtocolSubscription.
 
-    int16 version | int32 count | topics as int16-prefixed strings | ... what the coordinator does not need
+    int16 version | int32 count | topics as int16-prefixed strings | ... parts that the coordinator does not need
 
-Every version of the format begins like this. A client may put anything into its subscription; what cannot be read is
-"unknown", never an error.
+Every version of the format starts like this. A client may send any bytes as its subscription. If they cannot be parsed
+the topics are unknown; that is not an error.
 """
 
 from __future__ import annotations
