@@ -1,12 +1,12 @@
-"""Small files that are replaced as a whole: after a crash either the old content is there or the new one.
+"""Small files that are replaced as a whole: after a crash they have either the old content or the new one.
 
     idle --write--> (its turn) --> tmp written --flush--> renamed --sync directory--> durable --> idle
                          ^                                                |
                          +---------------- written meanwhile -------------+
 
-`replace_file` does it once. `AtomicFile` is for a file that is replaced again and again: a write while another is under
-way waits and replaces what waits: only the newest content matters, and its callbacks are answered together. Flushing
-before the rename keeps a crash from leaving the new name with an empty file.
+`replace_file` does it once. `AtomicFile` is for a file that is replaced repeatedly. A write during another one waits,
+and replaces a write that waits already: only the newest content matters, and all callbacks are answered together. The
+flush before the rename prevents that a crash leaves an empty file under the new name.
 
 Source of the order: Kafka's CheckpointFile (tmp, fsync, rename, fsync of the directory).
 """
@@ -25,7 +25,7 @@ TMP_SUFFIX = ".tmp"
 
 
 def read_file(files: Files, path: str) -> bytes | None:
-    """The whole content, None if the file is not there. Other failures raise OSError."""
+    """The whole content; None if the file does not exist. Other failures raise OSError."""
     if not files.exists(path):
         return None
     file = files.open(path)
@@ -44,10 +44,10 @@ def replace_file(
     suffix: str = TMP_SUFFIX,
     on_flushed: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Write `data` as directory/name through directory/name+suffix; `on_done` when it would survive a power cut.
+    """Write `data` to directory/name through directory/name+suffix; calls `on_done` once it would survive a power cut.
 
-    on_flushed: the temporary file is flushed, or that failed; False leaves it at that, and nothing more is called.
-    Raises OSError if writing fails; what fails later goes to `on_done`, and the file under `name` is the old one.
+    on_flushed: called when the temporary file is flushed, or that failed; if it returns False nothing more happens.
+    Raises OSError if writing fails. `on_done` gets later errors; the file under `name` is then the old one.
     """
     path = f"{directory}/{name}"
     file = files.open(path + suffix, create=True)
@@ -77,7 +77,7 @@ class AtomicFile:
     __slots__ = ("_busy", "_closed", "_directory", "_files", "_name", "_next", "_open_files", "_running", "_waiting")
 
     def __init__(self, files: Files, directory: str, name: str, open_files: OpenFileLimit | None = None) -> None:
-        """open_files: shared by the many files of a kind that a directory has."""
+        """open_files: shared by all files of one kind in a directory."""
         self._files = files
         self._open_files = open_files or OpenFileLimit()
         self._directory = directory
@@ -90,7 +90,7 @@ class AtomicFile:
 
     @property
     def durable(self) -> bool:
-        """Nothing that was handed to `write` is still on its way."""
+        """Whether everything that was passed to `write` is durable."""
         return not self._busy
 
     def write(self, content: bytes, on_durable: OnDurable) -> None:
@@ -98,24 +98,24 @@ class AtomicFile:
         self.write_rendered(lambda: content, on_durable)
 
     def write_rendered(self, render: Callable[[], bytes], on_durable: OnDurable) -> None:
-        """As `write`; the content is made when its turn comes, so that many changes in a row are written once."""
+        """As `write`, but the content is rendered when it is written: many changes in a row are written once."""
         self._next = render
         self._waiting.append(on_durable)
         if not self._busy:
             self._begin()
 
     def when_durable(self, on_durable: OnDurable) -> None:
-        """Be told when everything handed to `write` so far is durable. Only while it is not: see `durable`."""
+        """Call back when everything passed to `write` so far is durable. Only while it is not: see `durable`."""
         (self._running if self._next is None else self._waiting).append(on_durable)
 
     def close(self) -> None:
-        """Forget what is under way: the directory is about to go, or it failed."""
+        """Abandon the current write: the directory is about to be removed, or it failed."""
         self._closed = True
         self._running.clear()
         self._waiting.clear()
 
     def _begin(self) -> None:
-        """Raises OSError if it is its turn at once and the temporary file cannot be written."""
+        """Start a write. Raises OSError if it can start at once and the temporary file cannot be written."""
         self._busy = True
         if self._open_files.acquire(self._granted):
             try:

@@ -5,10 +5,10 @@
     orders 0 1234
     orders 1 99
 
-Per log directory `recovery-point-offset-checkpoint` (below it everything is flushed), `log-start-offset-checkpoint`
-and `replication-offset-checkpoint` (high watermarks). All three are hints that may be old: a file that cannot be read
-counts as empty, which only costs a longer scan (recovery points), records that retention deleted once already (log
-starts) or a high watermark that is learned again (KIP-101).
+Each log directory has `recovery-point-offset-checkpoint` (all records below it are flushed),
+`log-start-offset-checkpoint` and `replication-offset-checkpoint` (high watermarks). All three are hints that may be
+old. A file that cannot be read counts as empty. That only causes a longer scan (recovery points), brings back records
+that retention had deleted (log starts), or makes the broker learn a high watermark again (KIP-101).
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ def render_checkpoint(entries: Sequence[Iterable[object]]) -> bytes:
 
 
 def parse_checkpoint(content: bytes | None, fields: int) -> list[list[str]] | None:
-    """The entries as text; None if it is not a whole checkpoint file of `fields` fields, the last two of them numbers
-    (the last one, if there are three: topic, partition, offset)."""
+    """The entries as text; None if it is not a complete checkpoint file.
+
+    fields: fields per entry. The last two are numbers; of three (topic, partition, offset) only the last one is
+    checked.
+    """
     if content is None:
         return None
     try:

@@ -2,8 +2,8 @@
 
     running      no file
     stopped      {"version":0,"brokerEpoch":37}, written and flushed after everything else in the directory
-    starting     read first; it still counts if this start gives up before the broker is registered
-    registered   unlinked, and the directory synced, before anything is appended or cut
+    starting     read first; it still counts if this start ends before the broker is registered
+    registered   unlinked, and the directory synced, before anything is appended or truncated
 
 An unclean stop is the default assumption: a file that is missing, torn or odd in any way means unclean. The epoch goes
 to the controller with the next registration (KIP-966, "Detection of an unclean shutdown"); -1 there makes the broker
@@ -25,8 +25,9 @@ CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 def decide_previous_broker_epoch(directories: Sequence[BrokerEpoch | None]) -> BrokerEpoch:
     """The epoch of the last incarnation, or -1: it did not stop cleanly.
 
-    One entry per configured directory: what its file says, None where the directory is offline or has no readable
-    file. All must agree; a -1 anywhere is unclean (Kafka overlooks one in an earlier directory: scenario K066).
+    directories: for each configured directory the epoch in its file; None if the directory is offline or has no
+    readable file. All must be equal; any -1 means unclean (Kafka ignores a -1 in an earlier directory: scenario K066 of
+    docs/internals/kafka-behaviour.md).
     """
     first = directories[0] if directories else None
     if first is None or first < 0 or any(epoch != first for epoch in directories):
@@ -56,7 +57,7 @@ def parse_clean_shutdown(content: Buffer) -> BrokerEpoch | None:
 
 
 def write_clean_shutdown(files: Files, path: str, broker_epoch: BrokerEpoch, on_durable: OnDurable) -> None:
-    """Written in place, as Kafka does: a torn one is not valid JSON, hence unclean. Raises OSError."""
+    """Write the file in place, as Kafka does: an incomplete one is not valid JSON, hence unclean. Raises OSError."""
     file = files.open(f"{path}/{CLEAN_SHUTDOWN_FILE}", create=True)
     file.truncate(0)
     file.append(json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode())
@@ -75,5 +76,5 @@ def remove_clean_shutdown(files: Files, path: str, on_durable: OnDurable) -> Non
     """Raises OSError. Until `on_durable(None)` no log in the directory may change."""
     if files.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}"):
         files.unlink(f"{path}/{CLEAN_SHUTDOWN_FILE}")
-    # synced also without a file: the last incarnation may have unlinked it and died before its sync
+    # sync even without a file: the last incarnation may have unlinked it and crashed before its sync
     files.sync_dir(path, on_durable)

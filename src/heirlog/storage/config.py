@@ -1,4 +1,4 @@
-"""What a log needs to know of its topic's configuration, with Kafka's names and defaults."""
+"""The configuration of a log, with Kafka's names and defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LogConfig:
     compression: int | None = None
     """compression.type: the codec in which batches are stored; None: each as its producer compressed it."""
     compression_level: int | None = None
-    """Of that codec; None: its default."""
+    """Level of that codec; None: its default."""
     max_message_bytes: int = 1024 * 1024 + 12
     file_delete_delay_ms: int = 60_000
     producer_id_expiration_ms: int = 86_400_000

@@ -1,11 +1,11 @@
-"""What a log directory keeps about its logs in three files: recovery points, log starts and high watermarks.
+"""The three checkpoint files of a log directory: recovery points, log starts and high watermarks of its logs.
 
 The files name a log by topic and partition. A topic that is deleted and recreated gets a new log under the same name,
-and until the files are written again they describe the old one. A power cut in between would leave a new log with a
-recovery point, a log start and a high watermark that are not its own: torn records would count as flushed, and whole
-ones would be dropped as below the log start.
+and until the files are written again, they describe the old log. After a power cut in between, the new log would have
+the recovery point, log start and high watermark of the old one: incomplete records would count as flushed, and valid
+records would be dropped as below the log start.
 
-    deleted, or set aside   a directory `<topic>-<partition>.<hex>-delete` exists, and `forget` writes the files
+    deleted, or moved aside a directory `<topic>-<partition>.<hex>-delete` exists, and `forget` writes the files
     forgotten               no file names the log: that directory may be removed
     an unclean stop before  the files count for no partition that has such a directory (`distrust`)
 
@@ -38,7 +38,7 @@ class _Checkpoint:
     def __init__(self, files: Files, path: str, name: str, offsets_now: Callable[[], Offsets]) -> None:
         self.found = read_offsets(files, f"{path}/{name}")
         self.written = dict(self.found)
-        """What the file was last given; an older content may still be on disk while `file` is not durable."""
+        """What was last written to the file; an older content may still be on disk while `file` is not durable."""
         self.file = AtomicFile(files, path, name)
         self._offsets_now = offsets_now
 
@@ -47,7 +47,7 @@ class _Checkpoint:
         return self.written != self._offsets_now()
 
     def names(self, key: TopicPartition) -> bool:
-        """Also if only an older content does. An offset of 0 says no more than no entry."""
+        """Whether the file names the log, even if only its older content does. Offset 0 counts as no entry."""
         return not self.file.durable or bool(self.written.get(key))
 
     def write(self, on_durable: OnDurable) -> None:
@@ -59,7 +59,7 @@ class _Checkpoint:
 
 
 class Found(NamedTuple):
-    """What the files said of one log when the directory was opened."""
+    """The values of one log in the files when the directory was opened."""
 
     recovery_point: int
     log_start_offset: int
@@ -67,14 +67,14 @@ class Found(NamedTuple):
 
 class DirectoryCheckpoints:
     def __init__(self, files: Files, path: str, logs: Mapping[TopicPartition, Log], on_written: OnDurable) -> None:
-        """logs: those of the directory, now and later. on_written: told of the end of each write. Raises OSError."""
+        """logs: the directory's current logs, a live mapping. on_written: called after each write. Raises OSError."""
         self._logs = logs
         self._on_written = on_written
         self._recovery_points = _Checkpoint(files, path, RECOVERY_POINT_CHECKPOINT, self._recovery_points_now)
         self._log_starts = _Checkpoint(files, path, LOG_START_CHECKPOINT, self._log_starts_now)
         self._watermarks = _Checkpoint(files, path, HIGH_WATERMARK_CHECKPOINT, self._watermarks_now)
         self.high_watermarks: Offsets = self._watermarks.found
-        """As last written, or as last given to `write`."""
+        """The values on disk at start, updated by each `write`."""
 
     @property
     def _all(self) -> tuple[_Checkpoint, ...]:
@@ -82,14 +82,14 @@ class DirectoryCheckpoints:
 
     @property
     def recovery_points(self) -> Mapping[TopicPartition, int]:
-        """As found."""
+        """The values on disk at start."""
         return self._recovery_points.found
 
     def found(self, key: TopicPartition) -> Found:
         return Found(self._recovery_points.found.get(key, 0), self._log_starts.found.get(key, 0))
 
     def distrust(self, topic: str, partition: int, *, is_cut: bool) -> None:
-        """What was found of this name may be about a log that was deleted. is_cut: `topic` is only its beginning."""
+        """Ignore entries of this name, which may describe a deleted log. is_cut: `topic` is only the name's start."""
         for checkpoint in self._all:
             if is_cut:
                 for key in [(name, index) for name, index in checkpoint.found if index == partition]:
@@ -105,10 +105,10 @@ class DirectoryCheckpoints:
     def write(self, high_watermarks: Mapping[TopicPartition, int], on_durable: OnDurable | None = None) -> None:
         """A partition that is not named keeps its last high watermark.
 
-        A file whose content would be the same is written only if somebody waits for it: ten thousand partitions that
-        nobody writes to are no reason to flush three files every five seconds.
+        A file whose content would not change is written only if a caller waits for it: ten thousand idle partitions
+        must not cause a flush of three files every five seconds.
 
-        Raises OSError. `on_durable` hears of the last of the three files.
+        Raises OSError. `on_durable` is called after the last of the three files.
         """
         for key in self._logs:
             if key in high_watermarks:
@@ -125,7 +125,7 @@ class DirectoryCheckpoints:
         self._recovery_points.write(self._on_written)
 
     def forget(self, key: TopicPartition, on_forgotten: OnDurable) -> None:
-        """The log is gone: `on_forgotten` (at once, or later) when no file names it any more. Raises OSError."""
+        """The log is deleted: call `on_forgotten`, at once or later, when no file names it any more. Raises OSError."""
         self.high_watermarks.pop(key, None)
         self._write([checkpoint for checkpoint in self._all if checkpoint.names(key)], on_forgotten)
 
@@ -151,7 +151,7 @@ class DirectoryCheckpoints:
             checkpoint.file.close()
 
     def _recovery_points_now(self) -> Offsets:
-        # without a topic id there is none: a recovery point says that the id was durable, too
+        # no recovery point without a topic id: a recovery point promises that the id is durable, too
         return {key: log.recovery_point for key, log in self._logs.items() if log.topic_id is not None}
 
     def _log_starts_now(self) -> Offsets:

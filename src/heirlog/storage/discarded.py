@@ -1,19 +1,19 @@
-"""What truncations took from logs and nobody else may have, kept beside them for as long as there is room.
+"""Records that truncations removed from logs and that may exist nowhere else. They are kept while there is room.
 
-    <partition directory>/discarded/<base offset, 20 digits>.<leader epoch>.log      whole batches, as the log had them
+    <partition directory>/discarded/<base offset, 20 digits>.<leader epoch>.log      whole batches, as in the log
 
-The leader epoch is that of the election whose winner did not have them. A file begins its life under `.tmp` and gets
-its name when its bytes are durable, so a name stands for whole batches whatever crashed. Kafka looks at files in a
-partition's directory only, and a topic that is deleted takes its folder along.
+The leader epoch is that of the election whose winner did not have the records. A file is written under `.tmp` and
+renamed when its bytes are durable, so a file without `.tmp` has whole batches whatever crashed. Kafka looks only at the
+files in a partition's directory and ignores this folder; when a topic is deleted its folder is deleted with it.
 
-How much is kept, per log directory:
+The limits per log directory:
 
-    max_bytes         in all; the oldest go first
-    min_free_bytes    stay free on the volume: nothing is copied into them, and the oldest go when they are needed
-    retention_ms      after that a file goes
+    max_bytes         total size; the oldest files are deleted first
+    min_free_bytes    free space on the volume: nothing is copied into it, and the oldest files are deleted to keep it
+    retention_ms      maximum age of a file
 
-A range that does not fit is kept from its begin, as far as it fits. A copy may be made again after a crash, by a log
-that has lost its tail since: the longer file stays.
+A range that does not fit is kept from its start as far as it fits. After a crash a range may be copied again, from a
+log that has lost its tail since: the longer file stays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heirlog.storage.log import Log
 DIRECTORY = "discarded"
 SUFFIX = ".log"
 SLICE_BYTES = 1024 * 1024
-"""Copied in one turn of the loop."""
+"""Bytes copied in one turn of the event loop."""
 FOR_EVER = -1
 
 OnKept = Callable[[OSError | None], None]
@@ -40,7 +40,7 @@ class DiscardedLimits(NamedTuple):
     max_bytes: int
     min_free_bytes: int
     retention_ms: int
-    """FOR_EVER: only the other two count."""
+    """FOR_EVER: only the other two limits count."""
 
 
 class DiscardedFile(NamedTuple):
@@ -56,7 +56,7 @@ def file_name(base_offset: int, leader_epoch: int) -> str:
 
 
 def parse_file_name(name: str) -> tuple[int, int] | None:
-    """(base offset, leader epoch); None for what is not a kept range."""
+    """(base offset, leader epoch); None for any other file."""
     base, _, rest = name.partition(".")
     epoch = rest.removesuffix(SUFFIX)
     if not rest.endswith(SUFFIX) or not base.isdecimal() or not epoch.isdecimal():
@@ -65,7 +65,7 @@ def parse_file_name(name: str) -> tuple[int, int] | None:
 
 
 class Discarded:
-    """What one log directory keeps. The first question reads what is there; from then on it is known."""
+    """The kept files of one log directory. The first call reads the directory; later calls use memory."""
 
     def __init__(
         self, files: Files, path: str, partition_dirs: Callable[[], Iterable[str]], limits: DiscardedLimits
@@ -80,12 +80,12 @@ class Discarded:
 
     @property
     def kept(self) -> list[DiscardedFile]:
-        """Oldest first. Raises OSError."""
+        """The files, oldest first. Raises OSError."""
         return sorted(self._known().values())
 
     @property
     def size_bytes(self) -> int:
-        """Copies under way included. Raises OSError."""
+        """Total size, including copies in progress. Raises OSError."""
         self._known()
         return self._kept_bytes + self._reserved_bytes
 
@@ -102,7 +102,7 @@ class Discarded:
         for name in self._files.list(directory):
             path = f"{directory}/{name}"
             if name.endswith(TMP_SUFFIX):
-                # a copy that a stop interrupted: the log has its range still, or it was let go
+                # a copy that a stop interrupted: the log still has its range, or the copy was given up
                 self._files.unlink(path)
             elif parse_file_name(name) is not None:
                 yield self._stat(path)
@@ -115,12 +115,12 @@ class Discarded:
             file.close()
 
     def size_of(self, path: str) -> int:
-        """0 if no such file is kept. Raises OSError."""
+        """Size of a kept file; 0 if there is no such file. Raises OSError."""
         kept = self._known().get(path)
         return 0 if kept is None else kept.size
 
     def add(self, path: str) -> None:
-        """A copy has got its name. Raises OSError."""
+        """A copy got its final name. Raises OSError."""
         before = self.size_of(path)
         self._known()[path] = kept = self._stat(path)
         self._kept_bytes += kept.size - before
@@ -128,7 +128,7 @@ class Discarded:
     # room
 
     def reserve(self, wanted_bytes: int) -> int:
-        """Make room; how much of it there is, to be given back by `release`. Raises OSError."""
+        """Reserve up to `wanted_bytes`, and return how many; `release` gives them back. Raises OSError."""
         limits = self._limits
         self._drop_until(lambda: self.size_bytes + wanted_bytes <= limits.max_bytes and self._free() >= wanted_bytes)
         granted = max(0, min(wanted_bytes, limits.max_bytes - self.size_bytes, self._free()))
@@ -139,20 +139,20 @@ class Discarded:
         self._reserved_bytes -= granted_bytes
 
     def has_room(self, more_bytes: int) -> bool:
-        """Right now, for bytes that were reserved: others write to the same volume. Raises OSError."""
+        """Whether reserved bytes still fit now: other files grow on the same volume. Raises OSError."""
         return self._usable() - more_bytes >= self._limits.min_free_bytes
 
     def _free(self) -> int:
-        """What may be filled without touching what has to stay free, nor what was promised to others."""
+        """Bytes that are neither reserved nor part of the space that must stay free."""
         return self._usable() - self._limits.min_free_bytes - self._reserved_bytes
 
     def _usable(self) -> int:
         return self._files.space(self._path)[1]
 
-    # letting go
+    # deleting
 
     def trim(self, wall_ms: int) -> None:
-        """What is too old goes, and what stands in the way of others. Raises OSError."""
+        """Delete files that are too old or exceed the limits. Raises OSError."""
         limits = self._limits
         if limits.retention_ms != FOR_EVER:
             for kept in self.kept:
@@ -168,18 +168,18 @@ class Discarded:
     def _drop(self, kept: DiscardedFile) -> None:
         del self._known()[kept.path]
         self._kept_bytes -= kept.size
-        # its topic may have taken it along
+        # it may have been deleted with its topic
         if self._files.exists(kept.path):
             self._files.unlink(kept.path)
 
 
 class DiscardedCopy:
-    """One range of a log on its way into a file.
+    """Copies one range of a log into a file.
 
-        begin --step--> ... --step--> all there (or as much as has room) --finish--> durable under its name
+        begin --step--> ... --step--> complete (or as much as fits) --finish--> durable under its name
              \\________________ drop: nothing of it stays (also after an OSError) ________________/
 
-    The log must not be cut nor closed before `finish`; from then on it no longer matters.
+    The log must not be truncated or closed before `finish`; afterwards it may.
     """
 
     def __init__(self, files: Files, log: Log, start_offset: int, leader_epoch: int, store: Discarded) -> None:
@@ -188,7 +188,7 @@ class DiscardedCopy:
         self._store = store
         self._leader_epoch = leader_epoch
         self.next_offset = start_offset
-        """Everything from the begin up to here is copied."""
+        """Everything from the start of the range up to here is copied."""
         self.end_offset = log.log_end_offset
         self.path = ""
         self._partition_dir = log.dir_path
@@ -196,7 +196,7 @@ class DiscardedCopy:
         self._granted_bytes = self._left_bytes = 0
 
     def begin(self) -> bool:
-        """False if nothing is to be copied: there is nothing, no room, or the range is kept already. Raises OSError."""
+        """False if there is nothing to copy: an empty range, no room, or a range that is kept. Raises OSError."""
         log = self._log
         self.next_offset = max(self.next_offset, log.log_start_offset)
         if self.next_offset >= self.end_offset:
@@ -216,7 +216,7 @@ class DiscardedCopy:
         return True
 
     def step(self) -> bool:
-        """Copy one slice; whether there is more to copy. Raises OSError."""
+        """Copy one slice; returns whether there is more to copy. Raises OSError."""
         assert self._file is not None
         self.next_offset = max(self.next_offset, self._log.log_start_offset)
         found = self._log.read(self.next_offset, min(SLICE_BYTES, self._left_bytes), self.end_offset)
@@ -230,7 +230,7 @@ class DiscardedCopy:
         return self._left_bytes > 0 and self.next_offset < self.end_offset
 
     def finish(self, on_kept: OnKept) -> None:
-        """Make it durable; `on_kept` hears when it is, or why it cannot be (then nothing of it stays)."""
+        """Make the file durable; `on_kept` gets the result (after an error nothing of it stays)."""
         file = self._file
         if file is None or not file.size:
             self.drop()
@@ -265,14 +265,14 @@ class DiscardedCopy:
             on_kept(failure)
 
     def drop(self) -> None:
-        """Let go of what was copied; nothing happens once it has its name."""
+        """Delete the copied bytes; does nothing once the file has its final name."""
         if self._file is None:
             return
         self._close()
         try:
             self._files.unlink(self.path + TMP_SUFFIX)
         except OSError:
-            pass  # the next start removes it; the disk says so itself if it is broken
+            pass  # the next start removes the file; a broken disk is found by other writes
 
     def _close(self) -> None:
         if self._file is not None:
@@ -282,7 +282,7 @@ class DiscardedCopy:
 
 
 def _extent(log: Log, offset: int) -> tuple[int, int]:
-    """Where the batch begins that holds `offset`, and how many bytes there are from it to the log end."""
+    """Start offset of the batch that holds `offset`, and the number of bytes from there to the log end."""
     segments = log.segments
     place = bisect_right([segment.base_offset for segment in segments], offset)
     first = segments[place - 1]

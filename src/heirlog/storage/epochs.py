@@ -1,8 +1,8 @@
-"""Where each leader epoch began in this log: the base of truncation after a change of leader.
+"""The start offset of each leader epoch in this log, which decides truncation after a change of leader.
 
     (epoch, start offset) ...   both strictly rising
 
-`end_offset_for` answers the question of a follower "where does epoch e end with you?":
+`end_offset_for` answers a follower's question "at which offset does epoch e end in your log?":
 
     e is the latest epoch          (e, log end)
     e above the latest, negative,
@@ -10,13 +10,14 @@
     e known, or between two        (largest known epoch <= e, start of the next higher one)
     e below the first known        (e, start of the first known epoch)
 
-The file `leader-epoch-checkpoint` follows the memory without being waited for. It may therefore be older than the log
-after a crash, and recovery repairs both ways: entries at or above the log end go, and every batch that is scanned
-enters its epoch again. `Log.flush` waits for the file before it moves the recovery point, since what lies below that
-point is not scanned.
+The file `leader-epoch-checkpoint` is written after memory changes, and no append waits for it. So after a crash it may
+be older than the log, and recovery repairs it: entries at or above the log end are removed, and every scanned batch
+enters its epoch again. `Log.flush` waits for the file before it moves the recovery point, since batches below that
+point are not scanned.
 
-So an epoch that a leader begins needs no file before the next flush: without records recovery drops it, with records it
-finds it. A broker that begins to lead thousands of partitions at once would spend longer on the files than on leading.
+So an epoch that a leader begins need not be in the file before the next flush: if it has no records recovery drops it,
+and otherwise recovery finds it. This saves much time for a broker that becomes leader of thousands of partitions at
+once.
 
 Source: KIP-101, KIP-279, KIP-595 (diverging epoch); kafka-behaviour 4.5.
 """
@@ -42,10 +43,10 @@ class LeaderEpochCache:
     def __init__(
         self, files: Files, dir_path: str, on_written: OnDurable, open_files: OpenFileLimit | None = None
     ) -> None:
-        """Reads the file; an unreadable one counts as empty, as recovery and the leader fill it again.
+        """Read the file; an unreadable file counts as empty, because recovery and the leader fill it again.
 
-        Nothing is written before `loaded`: half of what recovery finds out, made durable, would be trusted after the
-        next crash by a recovery point that is older than this one.
+        Nothing is written before `loaded`. Otherwise the next recovery, after a crash, would trust the incomplete
+        result of this one.
         """
         self._file = AtomicFile(files, dir_path, LEADER_EPOCH_CHECKPOINT, open_files)
         self._on_written = on_written
@@ -59,7 +60,7 @@ class LeaderEpochCache:
         self._as_read: list[tuple[int, int]] | None = self.entries
 
     def loaded(self) -> None:
-        """Recovery is done: from here on every change is written. Raises OSError."""
+        """Recovery is done: from now on every change is written. Raises OSError."""
         changed = self._as_read != self.entries
         self._as_read = None
         if changed:
@@ -67,12 +68,12 @@ class LeaderEpochCache:
 
     @property
     def latest(self) -> int:
-        """-1 if the log never had a leader."""
+        """The latest epoch; -1 if the log never had a leader."""
         return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
 
     @property
     def first_start(self) -> int:
-        """Where knowledge begins; -1 if there is none."""
+        """Start offset of the first known epoch; -1 if there is none."""
         return self._starts[0] if self._starts else UNDEFINED_OFFSET
 
     @property
@@ -94,7 +95,7 @@ class LeaderEpochCache:
         self._file.when_durable(on_durable)
 
     def begin(self, epoch: int, log_end_offset: int) -> None:
-        """A leader's: records of it come from here on. The file follows with the next flush or other change."""
+        """This broker leads from this offset on. The file is written with the next flush or other change."""
         if not self._is_known(epoch, log_end_offset):
             self._enter(epoch, log_end_offset)
             self._is_behind = True
@@ -131,7 +132,7 @@ class LeaderEpochCache:
         return self._epochs[i] if i >= 0 else UNDEFINED_EPOCH
 
     def prepend(self, entries: Sequence[tuple[int, int]]) -> None:
-        """Enter what lies before the first known entry, rising. Raises OSError."""
+        """Add entries before the first known one, in rising order. Raises OSError."""
         if not entries:
             return
         known = self.entries
@@ -150,7 +151,7 @@ class LeaderEpochCache:
             self._write()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now; the epoch that holds it begins there."""
+        """The log starts at `start_offset` now; the epoch that contains it starts there."""
         last = bisect_right(self._starts, start_offset) - 1
         if last < 0 or (last == 0 and self._starts[0] == start_offset):
             return

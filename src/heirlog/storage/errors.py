@@ -1,4 +1,4 @@
-"""What a log refuses, with Kafka's error codes. A failing disk raises the `OSError` itself."""
+"""Errors of a log, with Kafka's error codes. A failing disk raises the `OSError` itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class LogError(KafkaError):
 
 
 class InvalidRecords(LogError):
-    """Some records of a batch may not be in this log, so none is."""
+    """Some records of a batch are not allowed in this log, so none of them was appended."""
 
     def __init__(self, message: str, indexes: list[int]) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
@@ -26,7 +26,7 @@ class OffsetOutOfRange(LogError):
 
 
 class UnexpectedAppendOffset(LogError):
-    """A follower was handed batches that do not continue its log."""
+    """A follower received batches that do not continue its log."""
 
     def __init__(self, log: str, expected: int, offset: int) -> None:
         super().__init__(
@@ -39,5 +39,6 @@ class StorageFormatError(Exception):
 
 
 class ForeignDirectory(StorageFormatError):
-    """A log directory of another cluster or node, or a copy of one that is here too: a mistake in the configuration,
-    not a broken disk, so the node refuses to start instead of going on without it."""
+    """A log directory of another cluster or node, or a copy of one that is configured too.
+
+    That is a mistake in the configuration and not a broken disk, so the node refuses to start."""

@@ -1,11 +1,12 @@
-"""One flush of a log: several files and the directory, done when all are, and a recovery point that waits for it.
+"""One flush of a log: it flushes several files and the directory, and then moves the recovery point.
 
     requested --every part flushed--> done        recovery point := target, unless it is there already
-        |------a part fails---------> failed      the log is unusable: what the kernel dropped it will not write again.
-                                                  Told at once: until it is, the next flush would ask for that part anew
+        |------a part fails---------> failed      the log is unusable: the kernel will not write the lost pages again.
+                                                  Reported at once: otherwise the next flush could ask for that part
+                                                  again
 
-A truncation that happens meanwhile lowers the target: the bytes that were flushed at these offsets are gone, and others
-may stand there by the time the flush ends.
+A truncation during the flush lowers the target: the bytes that were flushed at these offsets are removed, and the log
+may have other bytes there when the flush ends.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class PendingFlush:
         self._on_done = on_done
 
     def part(self) -> OnFlushed:
-        """The callback of one more thing to wait for. All are asked for before any can answer (see `Env`)."""
+        """The callback of one more part to wait for. All parts are requested before any can finish (see `Env`)."""
         self._parts += 1
         return self._part_done
 

@@ -1,11 +1,10 @@
-"""Whose disk, whose directory: `meta.properties` of a log directory, `partition.metadata` of a partition.
+"""The identity of disks and directories: `meta.properties` of a log directory, `partition.metadata` of a partition.
 
     meta.properties        version=1, node.id, cluster.id, directory.id (KIP-858)
     partition.metadata     version: 0, topic_id: <22 characters>
 
-A node that found another cluster's or another node's directory would serve foreign data under its own name, and a
-partition directory left over from a deleted topic of the same name would come back as the new one: both are told apart
-by these files alone.
+Without these files a node could serve the data of another cluster or node under its own name, and a partition directory
+of a deleted topic could be used for a new topic of the same name.
 """
 
 from __future__ import annotations
@@ -79,17 +78,17 @@ def format_directory(
 
 
 class PartitionMetadataFile:
-    """Written once, in place and at once: a process that is killed right afterwards leaves it readable, and a torn one
-    after a power cut says as little as none.
+    """The file is written once, in place and at once.
 
-    With a temporary file and a rename after its flush, a kill in between would leave records in a log that nobody
-    knows, and that is set aside as a stray.
+    A process that is killed right afterwards leaves it readable, and an incomplete file after a power cut counts as
+    missing. With a temporary file and a rename after its flush, a kill in between would leave a log with records and
+    without a topic id, which would be moved aside as a stray.
     """
 
     __slots__ = ("_closed", "_dir_path", "_files", "_open_files", "_waiting", "topic_id")
 
     def __init__(self, files: Files, dir_path: str, open_files: OpenFileLimit | None = None) -> None:
-        """A missing or damaged file leaves the topic id unknown: whoever knows it sets it again."""
+        """With a missing or damaged file the topic id is unknown; a caller that knows the id sets it again."""
         self._files = files
         self._dir_path = dir_path
         self._open_files = open_files or OpenFileLimit()
@@ -103,7 +102,7 @@ class PartitionMetadataFile:
 
     @property
     def durable(self) -> bool:
-        """Nothing is on its way to the disk."""
+        """Whether the file is durable."""
         return not self._waiting
 
     def when_durable(self, on_durable: OnDurable) -> None:

@@ -4,12 +4,12 @@
     .timeindex  int64 timestamp, int32 relative offset     the largest timestamp so far, last offset of its batch
 
 Both are sorted in both columns and relative to the segment's base offset. An entry is made for the first batch after
-`index.interval.bytes` of others. A lookup gives the greatest entry not above what is asked; the reader walks on from
+`index.interval.bytes` of others. A lookup returns the greatest entry that is not above the key; a reader continues from
 there through batch headers.
 
-The files are written when a segment stops being active and when the log is closed, not at each entry: after any other
+The files are written when a segment stops being active and when the log is closed, not at each entry. After any other
 stop the segments that were being written are scanned anyway, and the scan makes the entries again. So a file is either
-complete or missing, and Kafka's preallocation (and its trimming) has no counterpart here.
+complete or missing, and there is no preallocation (and trimming) as in Kafka.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class OffsetIndex:
         self.positions.append(position)
 
     def floor(self, offset: int) -> int:
-        """Where a walk that looks for `offset` may begin: at a batch that does not lie behind it."""
+        """Position from which to search for `offset`: that of a batch which does not begin after it."""
         i = bisect_right(self.relative_offsets, offset - self.base_offset) - 1
         return self.positions[i] if i >= 0 else 0
 
@@ -104,7 +104,7 @@ class TimeIndex:
 
     def floor(self, timestamp_ms: int) -> int:
         """No batch that ends before this offset has a record of `timestamp_ms` or later."""
-        # strictly smaller: the entry of an equal timestamp names the batch that ends there, which is a hit itself
+        # strictly smaller: the entry of an equal timestamp names the batch that ends there, which contains the answer
         i = bisect_right(self.timestamps, timestamp_ms - 1) - 1
         return self.base_offset + self.relative_offsets[i] if i >= 0 else self.base_offset
 

@@ -1,20 +1,22 @@
-"""One entry of `log.dirs`: who it belongs to, how it was stopped, and the logs in it.
+"""One entry of `log.dirs`: its owner, whether it was closed cleanly, and the logs in it.
 
     open          meta.properties checked, .kafka_cleanshutdown and the checkpoints read
-    load_logs     logs are opened. After a clean stop nothing is changed: a node that ends here, for whatever reason, is
-                  as clean as before. After an unclean stop logs are cut and repaired, which the next start may repeat
+    load_logs     logs are opened. After a clean stop nothing is changed: if the node stops here, for whatever reason,
+                  it is as clean as before. After an unclean stop logs are truncated and repaired; the next start may
+                  repeat that
     claim         the broker is registered: .kafka_cleanshutdown is unlinked and the directory synced
     running       create_log, delete_log, write_checkpoints
     close_cleanly every log finished and flushed, checkpoints durable, then .kafka_cleanshutdown, last of all
-    failed        a background write failed: `failure` is set, `on_failure` told once; never closed cleanly
+    failed        a background write failed: `failure` is set, the listener is called once; never closed cleanly
 
-A partition's directory is `<topic>-<partition>`. Deleting renames it to `<topic>-<partition>.<32 hex digits>-delete` at
-once, so that the name is free; the bytes go later (file.delete.delay.ms), or at the next claim. Setting aside renames
-it to `<topic>-<partition>.<32 hex digits>-stray`; its bytes stay until an operator removes them, or the metadata know
-the partition again. The metadata log may be in here too: it belongs to `raft` and is skipped.
+A partition's directory is `<topic>-<partition>`. A deletion renames it to `<topic>-<partition>.<32 hex digits>-delete`
+at once, so that the name is free; the files are removed later (file.delete.delay.ms), or at the next claim. Moving a
+log aside renames it to `<topic>-<partition>.<32 hex digits>-stray`; its files stay until an operator removes them, or
+the metadata knows the partition again. The metadata log may be in this directory too: it belongs to `raft` and is
+skipped.
 
-A directory `...-delete`, empty where a log was set aside, stays until no checkpoint names the old log any more:
-`directory_checkpoints.py` says why.
+A directory `...-delete` (an empty one for a log that was moved aside) stays until no checkpoint names the old log any
+more: `directory_checkpoints.py` says why.
 """
 
 from __future__ import annotations
@@ -39,28 +41,28 @@ from heirlog.storage.recovery import Slices
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-"""Kafka's suffix for logs that the metadata do not know."""
+"""Kafka's suffix for logs that the metadata does not know."""
 _STRAY_NAME = re.compile(r".*-(\d+)\.[0-9a-f]{32}" + STRAY_SUFFIX)
 _MAX_NAME_LENGTH = 255
 FINISHED_AT_ONCE = 64
-"""Logs in a clean stop: each has several files open until they are flushed."""
+"""Logs finished at the same time in a clean stop: each has several open files until they are flushed."""
 
 
 class Stray(NamedTuple):
-    """A log that was set aside."""
+    """A log that was moved aside."""
 
     name: str
-    """Of its directory."""
+    """Name of its directory."""
     topic_id: Uuid
     partition: int
 
 
 class LogDirectoryListener(Protocol):
     def log_directory_failed(self, directory: LogDirectory, error: OSError) -> None:
-        """Once: no log of it can be written any more."""
+        """Called once: no log in the directory can be written any more."""
 
     def log_start_moved(self, key: PartitionKey) -> None:
-        """The log start of a partition's log is another one now."""
+        """The log start offset of a partition has changed."""
 
 
 class LogDirectory:
@@ -77,19 +79,20 @@ class LogDirectory:
         self.path = path
         self.directory_id = directory_id
         self.clean_broker_epoch = clean_epoch
-        """From .kafka_cleanshutdown: None after an unclean stop, also where loading finds less than that stop had
-        flushed; -1 if the broker had no epoch. The node decides over all its directories:
-        `clean_shutdown.decide_previous_broker_epoch`."""
+        """Broker epoch from .kafka_cleanshutdown. None after an unclean stop, and also if loading finds fewer records
+        than the stop had flushed; -1 if the broker had no epoch. `clean_shutdown.decide_previous_broker_epoch` combines
+        the epochs of all directories.
+        """
         self.logs: dict[TopicPartition, Log] = {}
         self._checkpoints = DirectoryCheckpoints(files, path, self.logs, self._background_done)
         self.failure: OSError | None = None
         self._listener = listener
         self.missing: list[tuple[TopicPartition, int, int]] = []
-        """After loading: logs that end below what the clean stop before had flushed, with both ends."""
+        """After loading: logs that end below what the clean stop had flushed, with both ends."""
         self.strays: list[Stray] = []
-        """After loading: logs that an earlier incarnation set aside."""
+        """After loading: logs that an earlier incarnation moved aside."""
         self.checked: list[Stray] = []
-        """Of `strays`, those that were checked, finished and closed since: only they may be brought back."""
+        """Those `strays` that have been checked, finished and closed since: only they may be brought back."""
         self._deleted: list[str] = []
         self._files = files
         self._open_files = OpenFileLimit()
@@ -110,10 +113,10 @@ class LogDirectory:
         node_id: int,
         listener: LogDirectoryListener | None = None,
     ) -> LogDirectory:
-        """Check whose directory it is (`cluster_id` None: not known yet) and read how it was left.
+        """Check the directory's owner (`cluster_id` None: not known yet), and read whether it was closed cleanly.
 
-        Raises ForeignDirectory: nothing may be done with it. StorageFormatError (not formatted, damaged; it says what
-        to do) or OSError: the directory counts as offline.
+        Raises ForeignDirectory: the directory must not be used. StorageFormatError (not formatted or damaged; it says
+        what to do) or OSError: the directory counts as offline.
         """
         found = read_meta_properties(files, path)
         if found is None:
@@ -136,7 +139,7 @@ class LogDirectory:
 
     @property
     def high_watermarks(self) -> Mapping[TopicPartition, int]:
-        """As last written; of the logs on disk at start."""
+        """The checkpointed high watermarks of the logs on disk at start."""
         return self._checkpoints.high_watermarks
 
     @property
@@ -153,9 +156,9 @@ class LogDirectory:
         on_loaded: Callable[[OSError | None], None],
         on_log: Callable[[Log], None] = lambda log: None,
     ) -> None:
-        """Open every log there is, repairing what an unclean stop left.
+        """Open every log, and repair it after an unclean stop.
 
-        on_log: told of each log as soon as it is open.
+        on_log: called with each log as soon as it is open.
         """
         failure: OSError | None = None
         try:
@@ -168,7 +171,7 @@ class LogDirectory:
     def claim(self, on_claimed: OnDurable) -> None:
         """This incarnation is registered and is about to write: the clean stop before it no longer counts.
 
-        Before `on_claimed(None)` no log may be changed, or a crash could pass for a clean stop. Raises OSError.
+        Before `on_claimed(None)` no log may be changed, or a crash could look like a clean stop. Raises OSError.
         """
 
         def synced(error: OSError | None) -> None:
@@ -190,7 +193,7 @@ class LogDirectory:
         remove_clean_shutdown(self._files, self.path, synced)
 
     def _remove(self, names: list[str]) -> OSError | None:
-        """Directories of logs that no checkpoint names any more."""
+        """Remove directories of logs that no checkpoint names any more."""
         try:
             while names:
                 self._files.rmdir(f"{self.path}/{names[-1]}")
@@ -215,7 +218,7 @@ class LogDirectory:
                 continue
             recovery_point, log_start_offset = self._checkpoints.found(key)
             if self.was_clean and key in self._checkpoints.recovery_points and log_start_offset > recovery_point:
-                # after a clean stop no log begins above its end: obeying a damaged checkpoint would empty the log
+                # after a clean stop no log starts above its end: using a damaged checkpoint would empty the log
                 log_start_offset = 0
             log = Log.open(
                 self._files,
@@ -230,7 +233,7 @@ class LogDirectory:
                 listener=self._log_listener,
             )
             if log.topic_id is None and recovery_point > 0:
-                # the id was durable before the recovery point rose: not a torn write, and the log has records
+                # the id was durable before the recovery point moved: the write was complete, and the log has records
                 raise OSError(
                     f"{dir_path}/partition.metadata is missing or damaged, so the topic of these records is unknown: "
                     f"restore it, or move {dir_path} away to have the partition copied again from another broker"
@@ -247,8 +250,10 @@ class LogDirectory:
             self._checkpoints.distrust(*key, is_cut=len(deleted) == _MAX_NAME_LENGTH)
 
     def _holds(self, recovery_points: Mapping[TopicPartition, int]) -> bool:
-        """Is everything there that the clean stop had flushed? A log that was cut, damaged or removed since must not
-        keep the seats that the clean-shutdown file would give it."""
+        """Whether everything is there that the clean stop had flushed.
+
+        A log that was truncated, damaged or removed since must not stay in ISR and ELR because of the clean-shutdown
+        file."""
         self.missing = [
             (key, offset, self.logs[key].log_end_offset if key in self.logs else 0)
             for key, offset in sorted(recovery_points.items())
@@ -262,7 +267,7 @@ class LogDirectory:
     # logs
 
     def create_log(self, topic: str, partition: int, topic_id: Uuid, config: LogConfig) -> Log:
-        """Begin an empty log. Raises OSError, and StorageFormatError if a log of that name is there already."""
+        """Create an empty log. Raises OSError, and StorageFormatError if a log of that name exists already."""
         key = topic, partition
         if key in self.logs:
             raise StorageFormatError(f"{self.path} has a log of {topic}-{partition} already")
@@ -287,9 +292,9 @@ class LogDirectory:
         return log
 
     def delete_log(self, topic: str, partition: int) -> Callable[[], None]:
-        """Take a log out of the directory at once; its bytes go when the returned function is called.
+        """Remove a log from the directory at once; its files are deleted when the returned function is called.
 
-        The caller does that after `file.delete.delay.ms`; if it never does, the next claim does. Raises OSError.
+        The caller calls it after `file.delete.delay.ms`; otherwise the next claim deletes them. Raises OSError.
         """
         log = self._take_out(topic, partition)
         name = self._move_away(log, DELETE_SUFFIX)
@@ -332,9 +337,9 @@ class LogDirectory:
         return remove
 
     def set_aside(self, topic: str, partition: int) -> str:
-        """Take a log out that the metadata do not know, and keep its bytes; the directory's new path. Raises OSError.
+        """Move a log aside that the metadata does not know; returns the directory's new path. Raises OSError.
 
-        Its records are flushed first: nothing else has to have them.
+        Its records are flushed first, because they may exist nowhere else.
         """
         log = self._take_out(topic, partition)
         marker = self._free_name(log, DELETE_SUFFIX)
@@ -351,7 +356,7 @@ class LogDirectory:
             self.strays.append(Stray(name, topic_id, int(match[1])))
 
     def check_stray(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Slices[Log]:
-        """Read a log that was set aside, batch by batch: what is torn or damaged at its end is cut.
+        """Read a log that was moved aside, batch by batch, and truncate incomplete or damaged batches at its end.
 
         The caller finishes and closes the log before it is brought back. Raises OSError.
         """
@@ -369,7 +374,7 @@ class LogDirectory:
         )
 
     def bring_back(self, stray: Stray, topic: str, config: LogConfig, wall_ms: int) -> Log:
-        """The metadata know the partition again: its log, checked and closed since the start, gets its name back.
+        """The metadata knows the partition again: its log, checked and closed since the start, gets its name back.
 
         Raises OSError.
         """
@@ -395,7 +400,7 @@ class LogDirectory:
         return log
 
     def _free_name(self, log: Log, kind: str) -> str:
-        """The same partition may be created and deleted again before the bytes of the first are gone."""
+        """A free directory name: a partition may be created and deleted again before its old files are removed."""
         count = 0
         while True:
             unique = sha256(b"%b %d %d" % (log.topic_id or b"", log.partition, count)).hexdigest()[:32]
@@ -406,7 +411,7 @@ class LogDirectory:
             count += 1
 
     def space(self) -> tuple[int, int]:
-        """Total and usable bytes of the volume that it lies on. Raises OSError."""
+        """Total and usable bytes of the directory's volume. Raises OSError."""
         return self._files.space(self.path)
 
     # checkpoints
@@ -414,9 +419,9 @@ class LogDirectory:
     def write_checkpoints(
         self, high_watermarks: Mapping[TopicPartition, int], on_durable: OnDurable | None = None
     ) -> None:
-        """Recovery points, log starts and high watermarks; a partition not named keeps its last watermark.
+        """Write recovery points, log starts and high watermarks; a partition not named keeps its last high watermark.
 
-        Raises OSError; what fails later fails the directory. `on_durable` hears of the last of the three files.
+        Raises OSError; a later failure fails the directory. `on_durable` is called after the last of the three files.
         """
         self._checkpoints.write(high_watermarks, on_durable)
 
@@ -428,9 +433,10 @@ class LogDirectory:
         on_done: Callable[[OSError | None], None],
         high_watermarks: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """Flush everything, then say so on disk. Raises OSError; `on_done` hears of a later one.
+        """Flush everything, then write .kafka_cleanshutdown. Raises OSError; `on_done` gets a later one.
 
-        A directory that failed, or whose logs were never loaded, is left as it is: unclean, or as clean as before.
+        A directory that failed, or whose logs were never loaded, is not changed: it stays unclean, or as clean as
+        before.
         """
         if self.failure is not None:
             raise self.failure
@@ -489,7 +495,7 @@ class LogDirectory:
             on_done(failure)
 
     def close(self) -> None:
-        """Give back the files, writing nothing."""
+        """Close the files without writing anything."""
         for log in self.logs.values():
             log.close()
         self._checkpoints.close()
@@ -506,7 +512,7 @@ class LogDirectory:
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """`orders-3` → ("orders", 3); None for what is not a partition's directory."""
+    """`orders-3` → ("orders", 3); None for any other name."""
     topic, dash, partition = name.rpartition("-")
     if not dash or not topic or not partition.isdecimal():
         return None

@@ -1,4 +1,4 @@
-"""Idempotence: what each producer id wrote last, so that a retry is recognised (KIP-98).
+"""Idempotence: the last batches of each producer id, so that a retry is recognised (KIP-98).
 
 For a batch of producer id p, epoch e, sequences b to l, where the last known batch of p ended at sequence s:
 
@@ -6,19 +6,19 @@ For a batch of producer id p, epoch e, sequences b to l, where the last known ba
     e < known epoch         INVALID_PRODUCER_EPOCH
     e > known epoch         b must be 0, else OUT_OF_ORDER_SEQUENCE_NUMBER
     one of the last five    a duplicate: answered with the original's offsets, nothing is written
-    l at or before s        DUPLICATE_SEQUENCE_NUMBER: written long ago, its offset is forgotten; but not for what lies
-                            before the first batch known of the epoch: nobody knows whether that was ever written
+    l at or before s        DUPLICATE_SEQUENCE_NUMBER: written long ago, its offset is forgotten; but not for sequences
+                            before the first known batch of the epoch: it is unknown whether those were ever written
     b = s + 1               accepted (2^31-1 is followed by 0)
     else                    OUT_OF_ORDER_SEQUENCE_NUMBER
 
-Followers do not judge, they only remember: the leader has judged already.
+Followers do not check, they only remember: the leader has checked already.
 
-State is rebuilt from the newest usable `.snapshot` and the batches after it. A snapshot is Kafka's:
-version int16, CRC-32C of the rest, then an array of entries. It holds only the last batch of each producer, so after a
-restart an older retry is answered with DUPLICATE_SEQUENCE_NUMBER instead of its offset. Which sequences before that
-batch were written the format does not say: a producer that was forgotten may have continued at any number, and one that
-gets "duplicate" for a batch that was never written loses it. So the first sequence of each producer follows the array,
-int32 each in the array's order, unless it is that of the batch itself. Apache Kafka does not read that far; in a
+State is rebuilt from the newest usable `.snapshot` and the batches after it. A snapshot is Kafka's: version int16,
+CRC-32C of the rest, then an array of entries. It holds only the last batch of each producer, so after a restart an
+older retry is answered with DUPLICATE_SEQUENCE_NUMBER instead of its offset. The format does not say which sequences
+before that batch were written. A producer that was forgotten may have continued at any number, and a producer that gets
+"duplicate" for a batch that was never written loses the batch. So the first sequence of each producer follows the
+array, int32 each in the array's order, unless it is that of the batch itself. Apache Kafka does not read that far. In a
 snapshot of Apache Kafka it is missing, and then only the batch itself counts as written.
 """
 
@@ -67,7 +67,7 @@ class ProducerStateEntry:
     def __init__(self, epoch: int, last_timestamp: int, first_sequence: int) -> None:
         self.epoch = epoch
         self.first_sequence = first_sequence
-        """From here on every sequence of the epoch was written."""
+        """Every sequence of the epoch from this one on was written."""
         self.last_timestamp = last_timestamp
         self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_REMEMBERED)
 
@@ -130,7 +130,7 @@ class ProducerStateManager:
         )
 
     def update(self, header: BatchHeader) -> None:
-        """A data batch of this header is in the log (offsets as stored)."""
+        """Note that a data batch with this header is in the log (offsets as stored)."""
         if header.producer_id < 0 or header.is_control or header.base_sequence < 0:
             return
         delta, timestamp_ms, base_sequence = header[6], header[8], header[11]
@@ -143,14 +143,14 @@ class ProducerStateManager:
             state.first_sequence = base_sequence
             state.batches.clear()
         elif not state.batches or base_sequence != (state.batches[-1][1] + 1) & LAST_SEQUENCE:
-            # its leader had forgotten the producer, which this log had not: nobody knows what was before
+            # its leader had forgotten the producer, and this log had not: earlier sequences are unknown
             state.first_sequence = base_sequence
         state.last_timestamp = timestamp_ms
         last_sequence = (base_sequence + delta) & LAST_SEQUENCE
         state.batches.append(ProducedBatch(base_sequence, last_sequence, header[0] + delta, delta, timestamp_ms))
 
     def remove_expired(self, wall_ms: int, expiration_ms: int) -> int:
-        """Forget producers whose last batch is `expiration_ms` old (producer.id.expiration.ms); how many."""
+        """Forget producers whose last batch is `expiration_ms` old (producer.id.expiration.ms); returns how many."""
         expired = [
             producer_id
             for producer_id, state in self.producers.items()
@@ -216,7 +216,7 @@ class ProducerStateManager:
 
 
 def snapshot_offsets(files: Files, dir_path: str) -> list[int]:
-    """The offsets of the snapshot files there are, rising. Each holds the state before that offset."""
+    """The offsets of the snapshot files, rising. Each file holds the state before its offset."""
     return [
         int(name.removesuffix(SNAPSHOT_SUFFIX))
         for name in files.list(dir_path)
@@ -229,8 +229,9 @@ def snapshot_path(dir_path: str, offset: int) -> str:
 
 
 def read_newest_snapshot(files: Files, dir_path: str, at_most: int) -> tuple[int, ProducerStateManager] | None:
-    """The newest usable snapshot at or below offset `at_most`. Torn ones are passed over: an older one only means that
-    more of the log is read again."""
+    """The newest usable snapshot at or below offset `at_most`.
+
+    Incomplete ones are skipped: with an older one only more of the log is read again."""
     for offset in reversed(snapshot_offsets(files, dir_path)):
         if offset > at_most:
             continue
@@ -256,7 +257,7 @@ def write_snapshot(
 
 
 def remove_snapshots(files: Files, dir_path: str, where: Callable[[int], bool]) -> bool:
-    """Unlink the snapshots whose offset satisfies `where`; whether there were any."""
+    """Unlink the snapshots whose offset satisfies `where`; returns whether there were any."""
     gone = [offset for offset in snapshot_offsets(files, dir_path) if where(offset)]
     for offset in gone:
         files.unlink(snapshot_path(dir_path, offset))

@@ -1,9 +1,9 @@
-"""A producer's batch in the codec that its topic asks for (compression.type other than `producer`).
+"""Compresses a producer's batch with the codec of its topic (compression.type other than `producer`).
 
-Only the leader does this, once, before the batch gets its offset: followers and consumers see the result. A batch that
-has the codec already stays as it is, whatever its level. Otherwise its records are taken out and written again byte for
-byte, with the producer's id, epoch and sequence; the maximum timestamp is the records' own. The batch may be larger or
-smaller afterwards, so its size is judged again. It costs the leader's loop the time of the codec.
+Only the leader does this, once, before the batch gets its offset; followers and consumers see the result. A batch that
+has the codec already is not changed, whatever its level. Otherwise its records are written again byte for byte, with
+the producer's id, epoch and sequence; the maximum timestamp is the records' own. The batch may be larger or smaller
+afterwards, so its size is checked again. The compression takes time of the leader's event loop.
 
 Source: KIP-390; Kafka's LogValidator.validateMessagesAndAssignOffsets, BrokerCompressionType.
 """

@@ -2,24 +2,23 @@
 
 Clean (the directory's `.kafka_cleanshutdown` said so): files are trusted; a missing or inconsistent index is rebuilt.
 
-Unclean: everything below the recovery point was flushed, the rest may be whole, torn or gone. From the segment that
-holds the recovery point on, every batch is read and its CRC checked:
+Unclean: everything below the recovery point was flushed; the rest may be complete, incomplete or missing. From the
+segment that holds the recovery point on, every batch is read and its CRC checked:
 
-    torn, wrong CRC, leader epoch going back,
+    incomplete, wrong CRC, leader epoch going back,
     not the offset that follows (no CRC covers it)                 the file is cut there, later segments are dropped
     the next segment does not begin where this one ended           it and all later ones are dropped
 
-Indexes and epochs of what was scanned are made again from the batches. Segments before the recovery point are not read,
-but each must end where the next one begins, in the epoch that the epoch cache says. That covers what a stale recovery
-point or an undone unlink could leave behind: without it a tail that a truncation had removed could come back behind
-newer records, or under the name of another epoch.
-A compacted log is contiguous too: empty batches cover what the log cleaner removed (`cleaning/`). What it was doing
-when the broker stopped is finished, or forgotten, before anything is read.
+Indexes and epochs of scanned batches are rebuilt. Segments before the recovery point are not read, but each must end
+where the next one begins, in the epoch of the epoch cache. This detects what an old recovery point or an undone unlink
+could leave: otherwise a tail that a truncation had removed could come back after newer records, or in another epoch.
+A compacted log is contiguous too: empty batches cover the records that the log cleaner removed (`cleaning/`). Work of
+the cleaner that the stop interrupted is finished, or dropped, before anything is read.
 
-Nothing here is flushed: a crash during recovery finds the same recovery point and does it again.
+Nothing is flushed here: after a crash during recovery the recovery point is the same, and recovery runs again.
 
-Loading is a generator that yields after each slice of work: a broker that is registered reads a long log between its
-heartbeats. Where nothing else is to be done meanwhile, `at_once` runs it through.
+Loading is a generator that yields after each slice of work, so that a registered broker can read a long log between its
+heartbeats. If there is no other work meanwhile, `at_once` runs it to its end.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ from heirlog.storage.segment import Segment
 _INDEX_SUFFIXES = (".index", ".timeindex")
 _LITTER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 SLICE_BYTES = 8 << 20
-"""Checked without a pause: some milliseconds of work."""
+"""Bytes checked without a pause: some milliseconds of work."""
 _BATCH_WORK_BYTES = 4096
-"""What looking at a batch costs at least, however small it is."""
+"""Minimum cost of a batch, however small it is."""
 
 Result = TypeVar("Result")
 Slices: TypeAlias = Generator[None, None, Result]
@@ -58,13 +57,13 @@ def at_once(slices: Slices[Result]) -> Result:
 
 class Loaded(NamedTuple):
     segments: list[Segment]
-    """At least one; the last is the active one."""
+    """At least one; the last one is the active segment."""
     log_start_offset: int
     log_end_offset: int
     scanned_from: int
-    """First offset whose batch was read; the log end after a clean stop."""
+    """Offset of the first batch that was read; the log end after a clean stop."""
     cut_bytes: int
-    """Of segments: torn, damaged, or behind what was."""
+    """Bytes removed from segments: incomplete, damaged, or after such a batch."""
 
 
 def load_segments(
@@ -88,11 +87,11 @@ def load_segments(
         scanned_from, log_end_offset = yield from _recover(segments, config, epochs, recovery_point)
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     if log_end_offset < log_start_offset:
-        # records below the start were deleted on request; fewer than that survived
+        # all remaining records are below the log start, and were deleted on request
         drop(segments, 0)
         segments.append(Segment.create(files, dir_path, log_start_offset))
         log_end_offset = scanned_from = log_start_offset
-    # an epoch that begins at the end is one whose leader has not written yet
+    # an epoch that begins at the log end has no records yet, and stays
     epochs.truncate_from_end(log_end_offset + 1)
     epochs.truncate_from_start(log_start_offset)
     _complete_epochs(segments, epochs, log_start_offset, log_end_offset)
@@ -102,7 +101,7 @@ def load_segments(
 
 
 def _tidy(files: Files, dir_path: str) -> list[int]:
-    """Finish what the log cleaner began, remove what nobody refers to; the base offsets of the segments."""
+    """Finish the log cleaner's work and remove unused files; returns the base offsets of the segments."""
     complete_swaps(files, dir_path)
     names = files.list(dir_path)
     bases = [int(name[:-4]) for name in names if name.endswith(".log") and name[:-4].isdecimal()]
@@ -116,7 +115,7 @@ def _tidy(files: Files, dir_path: str) -> list[int]:
 
 
 def _open_trusted(segments: list[Segment]) -> int | None:
-    """The log end; None if the files are not what a clean stop leaves."""
+    """The log end; None if the files are not as a clean stop leaves them."""
     try:
         for segment in segments[:-1]:
             segment.load_summary()
@@ -159,7 +158,7 @@ def _first_to_scan(segments: Sequence[Segment], epochs: LeaderEpochCache, recove
 
 
 def _ends_at(segment: Segment, offset: int, epochs: LeaderEpochCache) -> bool:
-    """Does it look like a segment that was closed at `offset`, and do the epochs know of its last batch?"""
+    """Whether the segment was closed at `offset`, and the epoch cache has the epoch of its last batch."""
     try:
         segment.load_summary()
         last = segment.last_header()
@@ -176,7 +175,7 @@ def _ends_at(segment: Segment, offset: int, epochs: LeaderEpochCache) -> bool:
 def _scan(
     segment: Segment, config: LogConfig, epochs: LeaderEpochCache, leader_epoch: int
 ) -> Slices[tuple[int, int, bool]]:
-    """(end offset, last leader epoch, whether the file was whole): indexes the segment and cuts off what is torn."""
+    """Index the segment and cut incomplete batches; yields (end offset, last leader epoch, was complete)."""
     segment.start_indexes()
     expected, end = segment.base_offset, 0
     work_bytes = 0
@@ -201,7 +200,7 @@ def _scan(
 def _complete_epochs(
     segments: Sequence[Segment], epochs: LeaderEpochCache, log_start_offset: int, log_end_offset: int
 ) -> None:
-    """Learn from the batches where the file knows nothing: it was lost, or it knew of a log start that is forgotten."""
+    """Fill missing epochs from the batches: the file was lost, or described a higher log start."""
     known_from = epochs.first_start if epochs.entries else log_end_offset
     found: list[tuple[int, int]] = []
     for segment in segments:
@@ -216,7 +215,7 @@ def _complete_epochs(
 
 
 def drop(segments: list[Segment], first: int) -> None:
-    """Unlink from the newest on, so that a crash in between leaves no hole."""
+    """Unlink segments, the newest first, so that a crash in between leaves no gap."""
     while len(segments) > first:
         segment = segments.pop()
         segment.unlink()
@@ -228,8 +227,8 @@ def rebuild_producers(
 ) -> Slices[ProducerStateManager]:
     """The state at `end_offset`, from the newest usable snapshot at or below `loaded_from` and the batches after it.
 
-    Snapshots above are removed: what they summarise is gone or was scanned. `trust_absence`: after a clean stop no
-    snapshot means that there was no state (the log of an older version has none), and the log is not read for it.
+    Newer snapshots are removed: their records are gone or were scanned. `trust_absence`: after a clean stop a missing
+    snapshot means that there was no state (an older version wrote none), and the log is not read for it.
     """
     remove_snapshots(files, dir_path, lambda offset: offset > loaded_from)
     newest = read_newest_snapshot(files, dir_path, loaded_from)

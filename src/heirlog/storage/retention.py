@@ -1,13 +1,13 @@
-"""Which segments retention gives up, and how they leave the disk.
+"""Which segments retention deletes, and how they are removed from the disk.
 
-From the oldest on, as long as one of these holds and the segment lies wholly below the high watermark:
+From the oldest on, while one of these is true and the whole segment is below the high watermark:
 
     its largest timestamp is older than retention.ms (without timestamps: the file's last write)
     the log without it is still at least retention.bytes large
     the next segment begins at or below the log start offset (DeleteRecords; whatever cleanup.policy says)
 
-They are unlinked oldest first, each only once the directory was synced after the one before: a crash may undo the last
-unlink, and undoing several in any order would leave a hole in the log, which recovery would have to take for a loss.
+They are unlinked oldest first, each only after the directory was synced for the one before. A crash may undo the last
+unlink. If it could undo several in any order, the log could have a gap, which recovery would treat as a loss.
 
 Source: Kafka's UnifiedLog.deleteOldSegments.
 """
@@ -31,7 +31,7 @@ def count_deletable(
     log_start_offset: int,
     log_end_offset: int,
 ) -> int:
-    """How many of the oldest segments may go. All of them: the active one has to be rolled first."""
+    """How many of the oldest segments may be deleted. If all of them, the active one has to be rolled first."""
     surplus = _surplus_bytes(segments, config)
     count = 0
     for i, segment in enumerate(segments):
@@ -61,12 +61,12 @@ def _too_old(segment: Segment, config: LogConfig, wall_ms: int) -> bool:
 
 
 class SegmentDeletion:
-    """Segments on their way out. Their files stay open until they are unlinked: a reader may hold a region."""
+    """Segments that wait for deletion. Their files stay open until they are unlinked: a reader may hold a region."""
 
     __slots__ = ("_busy", "_closed", "_dir_path", "_files", "_on_done", "_waiting")
 
     def __init__(self, files: Files, dir_path: str, on_done: Callable[[OSError | None], None]) -> None:
-        """`on_done` hears of each directory sync that failed (or not)."""
+        """`on_done` is called with the result of each directory sync."""
         self._files = files
         self._dir_path = dir_path
         self._on_done = on_done
@@ -100,8 +100,9 @@ class SegmentDeletion:
         self._on_done(error)
 
     def hurry(self) -> None:
-        """Unlink what waits at once, newest first: the log starts over somewhere else, and these must not be found in
-        front of it. Raises OSError."""
+        """Unlink all waiting segments at once, newest first. Raises OSError.
+
+        The log starts over at another offset, and a later start must not find these segments before it."""
         while self._waiting:
             segment = self._waiting.pop()
             segment.unlink()

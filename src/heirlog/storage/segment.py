@@ -1,12 +1,12 @@
 """One segment: a `.log` file named after its base offset, its indexes, and the way from an offset to a position.
 
-Finding where an offset lies, cheapest first:
+Ways to find the position of an offset, cheapest first:
 
-    1. `recent`: the last few hundred batches appended, as two parallel lists. Followers and tail consumers end here.
-    2. `resumes`: where a reader that was cut off by its size limit will ask next.
-    3. the sparse index, then a walk over batch headers (never over records).
+    1. `recent`: the last few hundred appended batches, as two parallel lists. Serves followers and tail consumers.
+    2. `resumes`: the next position of a reader whose read ended at its size limit.
+    3. the sparse index, then a search through batch headers (never through records).
 
-Positions given out are always boundaries of batches. Nothing here decides what may be read or cut: `log.py` does.
+Returned positions are always boundaries of batches. `log.py` decides what may be read or truncated.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Segment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._indexes_remade = False
-        """Since the segment was opened, because what they said was not so."""
+        """Whether wrong indexes were rebuilt since the segment was opened."""
         self._bytes_since_index = 0
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
@@ -79,9 +79,9 @@ class Segment:
 
     @classmethod
     def create(cls, files: Files, dir_path: str, base_offset: int, suffix: str = "") -> Segment:
-        """A new empty segment, also where a crash or a failure left a file of that name.
+        """A new empty segment, even if a crash or a failure left a file of that name.
 
-        suffix: comes behind the file's name until the segment takes the place of others.
+        suffix: suffix of the file's name until the segment replaces others.
         """
         path = segment_path(dir_path, base_offset, ".log") + suffix
         log = files.open(path, create=True)
@@ -98,7 +98,7 @@ class Segment:
         try:
             segment.first_timestamp = segment.header_at(0).max_timestamp
         except InvalidBatch:
-            pass  # empty or damaged: recovery or the first append says
+            pass  # empty or damaged: recovery or the first append finds out
         return segment
 
     @property
@@ -150,7 +150,7 @@ class Segment:
             del self._recent_positions[: _MAX_RECENT // 2]
 
     def must_roll(self, size: int, max_timestamp_ms: int, last_offset: int, wall_ms: int, config: LogConfig) -> bool:
-        """Would an append of `size` bytes up to `last_offset` belong into the next segment?
+        """Whether an append of `size` bytes up to `last_offset` belongs to the next segment.
 
         Source: Kafka's LogSegment.shouldRoll, without its jitter.
         """
@@ -165,13 +165,13 @@ class Segment:
         )
 
     def waited_ms(self, max_timestamp_ms: int, wall_ms: int) -> int:
-        """How long this segment has been filled: in record time if its first batch has one, else in wall time."""
+        """Age of this segment: in record time if its first batch has a timestamp, else in wall time."""
         if self.first_timestamp >= 0 and max_timestamp_ms >= 0:
             return max_timestamp_ms - self.first_timestamp
         return wall_ms - self.created_ms
 
     def _indexes_full(self, config: LogConfig) -> bool:
-        """No room for one more entry within segment.index.bytes."""
+        """Whether segment.index.bytes has no room for one more entry."""
         limit = config.segment_index_bytes
         return (
             OFFSET_ENTRY_BYTES * (len(self.offset_index.positions) + 1) > limit
@@ -181,7 +181,7 @@ class Segment:
     # finding
 
     def position_of(self, offset: int) -> int:
-        """Where the batch begins that holds `offset`, which lies below the segment's end (else see `size`)."""
+        """Position of the batch that holds `offset`, which must be below the segment's end (else use `size`)."""
         recent = self._recent_offsets
         if recent and offset >= recent[0]:
             i = bisect_right(recent, offset) - 1
@@ -196,7 +196,7 @@ class Segment:
             return self._position_after(self.offset_index.floor(offset), offset)
 
     def _position_after(self, floor: int, offset: int) -> int:
-        """Raises InvalidBatch if no batch at or below `offset` begins at `floor`, or the log is damaged behind it."""
+        """Raises InvalidBatch if no batch at or below `offset` begins at `floor`, or the log is damaged after it."""
         for position, header in self._headers_from_index(floor):
             if position == floor and floor and header.base_offset > offset:
                 raise InvalidBatch(f"byte {floor} cannot be the position of offset {offset}: a later batch is there")
@@ -205,16 +205,16 @@ class Segment:
         return self.log.size
 
     def _headers_from_index(self, floor: int) -> Iterator[tuple[int, BatchHeader]]:
-        """`headers_from`; bytes that only happen to look like a header seldom name a size that is there, too."""
+        """`headers_from` with a check of the size: bytes that look like a header by chance seldom have a valid size."""
         for position, header in self.headers_from(floor):
             if position == floor and floor + header.size > self.log.size:
                 raise InvalidBatch(f"byte {floor} of {self.log.path} is inside a batch")
             yield position, header
 
     def _distrust_indexes(self) -> None:
-        """What they point at is no batch: their files looked whole and are not of this log, or the log is damaged.
+        """The indexes do not point at a batch: either they belong to another log, or this log is damaged.
 
-        Raises InvalidBatch in the second case, which is looked for once only: it costs a walk over the segment.
+        Raises InvalidBatch if the log is damaged. That is checked only once, because it reads the whole segment.
         """
         if self._indexes_remade:
             raise InvalidBatch(f"{self.log.path} is damaged")
@@ -270,7 +270,7 @@ class Segment:
         return read_header(self.log.pread(HEADER_SIZE, position))
 
     def headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers from a boundary on. Raises InvalidBatch where the file is damaged."""
+        """Positions and headers from a boundary on. Raises InvalidBatch if the file is damaged."""
         chunk, chunk_start = b"", position
         while position < self.log.size:
             at = position - chunk_start
@@ -281,7 +281,7 @@ class Segment:
             position += header.size
 
     def scan(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """Like `headers_from`, but reads everything and ends at the first batch that is torn or fails its CRC."""
+        """Like `headers_from`, but reads everything, and ends at the first incomplete batch or wrong CRC."""
         size = self.log.size
         chunk, chunk_start = b"", position
         while size - position >= HEADER_SIZE:
@@ -303,14 +303,14 @@ class Segment:
             position += header.size
 
     def last_header(self) -> BatchHeader | None:
-        """Of the last batch; None in an empty segment."""
+        """Header of the last batch; None in an empty segment."""
         last: BatchHeader | None = None
         for _, header in self.headers_from(self.offset_index.floor_of_position(self.log.size)):
             last = header
         return last
 
     def torn_bytes(self) -> int:
-        """Bytes at the end that are no whole batch, as far as headers tell."""
+        """Bytes at the end that are not a complete batch, by the headers."""
         end = self.offset_index.floor_of_position(self.log.size)
         for position, header in self.headers_from(end):
             end = position + header.size
@@ -322,7 +322,7 @@ class Segment:
     # cutting, closing
 
     def truncate_to(self, position: int, offset: int) -> None:
-        """Cut the file at a boundary; `offset` is the first one that goes."""
+        """Truncate the file at a boundary; `offset` is the first removed offset."""
         self.log.truncate(position)
         self.offset_index.truncate(position)
         self.time_index.truncate(offset)
@@ -330,7 +330,7 @@ class Segment:
         del self._recent_positions[keep:]
         del self._recent_offsets[keep:]
         self._resumes.clear()
-        # an entry is due once the interval is exceeded: counting from nothing only makes the next one come later
+        # an entry is due once the interval is exceeded: with a reset count the next one only comes later
         self._bytes_since_index = 0
         self._find_max_timestamp()
         if position == 0:
@@ -343,7 +343,7 @@ class Segment:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
 
     def start_indexes(self) -> None:
-        """Empty indexes: what follows calls `index_batch` or appends for every batch."""
+        """Start with empty indexes; the caller then calls `index_batch` or appends for every batch."""
         self._offset_index = OffsetIndex(self.base_offset)
         self._time_index = TimeIndex(self.base_offset)
         self._bytes_since_index = 0
@@ -353,12 +353,13 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
 
     def can_hold(self, header: BatchHeader) -> bool:
-        """Whether a batch of these offsets may lie here. The CRC does not cover the base offset, so one that was
-        damaged is found by this alone; an index could not name it."""
+        """Whether a batch with these offsets may be in this segment.
+
+        The CRC does not cover the base offset, so only this check finds a damaged one."""
         return self.base_offset <= header.base_offset <= header.last_offset <= self.base_offset + _MAX_RELATIVE_OFFSET
 
     def index_batch(self, header: BatchHeader, position: int, index_interval_bytes: int) -> None:
-        """A batch that is in the file already, seen by a scan."""
+        """Index a batch that is in the file already, during a scan."""
         self._appended(header, position, index_interval_bytes)
 
     def write_indexes(self, name_suffix: str = "") -> list[File]:
@@ -375,16 +376,16 @@ class Segment:
         return written
 
     def retire(self) -> None:
-        """No more appends: the lists that serve the tail are given back, the indexes load again when needed."""
+        """No more appends: free the memory for tail reads; the indexes are loaded again when needed."""
         self._recent_offsets = []
         self._recent_positions = []
         self._offset_index = None
         self._time_index = None
 
     def load_summary(self) -> None:
-        """The largest timestamp, from the time index; a missing or inconsistent index is rebuilt.
+        """Load the largest timestamp from the time index; rebuild a missing or inconsistent index.
 
-        Raises InvalidBatch where that is not possible.
+        Raises InvalidBatch if that is not possible.
         """
         self._load_indexes()
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
@@ -409,7 +410,7 @@ class Segment:
             file.close()
 
     def unlink(self) -> None:
-        """The `.log` first: an index without a log is litter that loading removes, the reverse costs a rebuild."""
+        """Unlink the `.log` first: loading removes an index without a log, but must rebuild a missing index."""
         for suffix in (".log", ".index", ".timeindex"):
             path = segment_path(self.dir_path, self.base_offset, suffix)
             if self._files.exists(path):

@@ -1,6 +1,6 @@
-"""ListOffsets by timestamp: which record is the first of a time or later, and which has the largest timestamp.
+"""ListOffsets by timestamp: the first record at or after a time, and the record with the largest timestamp.
 
-The time index says where a walk over batch headers may begin; only the one batch that holds the answer is decoded.
+The time index gives the batch header from which to search; only the batch that holds the answer is decoded.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def largest(segments: Sequence[Segment], start_offset: int, upto_offset: int) ->
 
 
 def _headers_between(segment: Segment, start_offset: int, upto_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Whole batches of the range. Where the segment's own maximum lies inside, the walk begins there."""
+    """Whole batches of the range. If the segment's maximum is in the range, the search starts there."""
     begin = start_offset
     if start_offset <= segment.max_timestamp_offset < upto_offset:
         begin = max(start_offset, segment.time_index.floor(segment.max_timestamp))

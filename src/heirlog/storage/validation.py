@@ -1,11 +1,13 @@
-"""What a leader refuses of a producer, before anything is written. The header is read, the CRC over the rest, and of an
-uncompressed batch the first few records (all of them only where the topic is compacted: for their keys).
+"""The leader's checks of a producer's batch, before anything is written.
 
-One batch per partition and request, at base offset 0: Kafka's rule since Produce 3, which also keeps an idempotent
-batch from being half a duplicate. Control batches are a broker's own; transactions are not there yet.
+They read the header, the CRC over the rest, and of an uncompressed batch the first few records (all records only if
+the topic is compacted, for their keys).
 
-Timestamps far ahead are refused (message.timestamp.after.max.ms): one of them would keep its segment from retention
-for years. What is too old (before.max.ms) is judged by the batch's first record, since only the header is read.
+A request has one batch per partition, at base offset 0. That is Kafka's rule since Produce 3; it also prevents that an
+idempotent batch is a duplicate in part. Only brokers write control batches; there are no transactions yet.
+
+Timestamps far in the future are refused (message.timestamp.after.max.ms): one of them would keep its segment from
+retention for years. The age (before.max.ms) is checked for the batch's first record, since only the header is read.
 
 Source: KIP-937; Kafka's ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords, LogValidator.
 """
@@ -68,10 +70,10 @@ def check_client_batch(records: Buffer, config: LogConfig, wall_ms: int) -> Batc
 
 
 def _check_first_records(records: Buffer, header: BatchHeader) -> None:
-    """Do the first records have the lengths that they say and offsets in the batch, and is there room for all of them?
+    """Check that the first records have the stated lengths and offsets in the batch, and that all records can fit.
 
-    A small batch is seen whole by that. To walk a large one would cost more than to store it, so of what lies further
-    behind only the CRC is known: that it is what the producer wrote.
+    This covers a small batch completely. To check all records of a large one would cost more than to store it; its
+    later records are covered only by the CRC, which proves that they are what the producer wrote.
     """
     size, count = header.size, header.record_count
     if count * SMALLEST_RECORD_BYTES > size - HEADER_SIZE:
@@ -79,7 +81,7 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
     end = HEADER_SIZE
     try:
         for expected in range(count if count < RECORDS_LOOKED_AT else RECORDS_LOOKED_AT):
-            # what fits into one byte nearly always does, and calls cost as much as the rest
+            # these numbers nearly always fit into one byte, and calls cost as much as the rest
             byte, position = records[end], end + 1
             if byte < 0x80:
                 length = (byte >> 1) ^ -(byte & 1)
@@ -94,7 +96,7 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
                 position = _end_of_offset(records, position, count)
             position = _end_of_field(records, _end_of_field(records, position))
             headers = records[position]
-            # headers are left to whoever reads them; each takes two bytes; the lowest bit of their number is its sign
+            # headers are not checked; each takes at least two bytes; the lowest bit of their number is its sign
             if (position + 1 != end) if not headers else (headers & 1 or position + 1 + min(headers, 0x80) > end):
                 raise _damaged(f"the fields of record {expected} do not fill it")
     except IndexError:
@@ -104,10 +106,10 @@ def _check_first_records(records: Buffer, header: BatchHeader) -> None:
 
 
 def _end_of_offset(records: Buffer, position: int, count: int) -> int:
-    """Behind an offset that is not the record's place in the batch.
+    """Position after an offset that is not the record's index in the batch.
 
-    Kafka stores such a record, say where a client gave all of them the offset 0. Outside of the batch it would name
-    another batch's record, and compaction would believe it.
+    Kafka stores such a record, for example from a client that gives all records the offset 0. An offset outside of the
+    batch would name another batch's record, and compaction would use it.
     """
     offset_delta, end = read_varint(records, position)
     if not 0 <= offset_delta < count:
@@ -116,7 +118,7 @@ def _end_of_offset(records: Buffer, position: int, count: int) -> int:
 
 
 def _end_of_field(records: Buffer, position: int) -> int:
-    """Behind a key or value. Raises IndexError."""
+    """Position after a key or value. Raises IndexError."""
     byte = records[position]
     if byte < 0x80:
         return position + 1 if byte & 1 else position + 1 + (byte >> 1)
@@ -143,7 +145,7 @@ def check_size(size: int, config: LogConfig) -> None:
 
 
 def _check_keys(records: Buffer, header: BatchHeader) -> None:
-    """A compacted topic could neither keep nor replace a record without key. The one case where records are read."""
+    """Refuse records without keys, which compaction could neither keep nor replace. Only here all records are read."""
     indexes = keyless(records, header)
     if indexes:
         raise InvalidRecords("a record without key in a topic with cleanup.policy=compact", indexes)

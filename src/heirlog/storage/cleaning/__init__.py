@@ -1,16 +1,16 @@
 """Log compaction of one log: keep the last record of each key (KIP-58, KIP-534).
 
-    plan.py         what of a log is clean, dirty, and not to be touched yet; which segments become one
+    plan.py         which parts of a log are clean, dirty, and not cleanable yet; which segments are merged
     offset_map.py   the last offset of each key, within bounds
-    records.py      looking into a batch without decoding it; a batch with some records less; batches without any
-    compaction.py   one pass over a log, in small steps
-    swap.py         the rewritten segment takes the place of the old ones, also when a crash comes in between
+    records.py      reading a batch without decoding it; a batch with fewer records; batches without records
+    compaction.py   one cleaning of a log, in small steps
+    swap.py         the rewritten segment replaces the old ones, safely in case of a crash
     checkpoint.py   `cleaner-offset-checkpoint`: how far each log is clean
 
 Part of floor 1. `heirlog.broker.cleaner` decides which log is next and when a step is taken; `log.py` and `recovery.py`
 know `swap.py` only.
 
-A compacted log has no gaps. Where whole batches go, one empty batch remains that covers their offsets in their leader
-epoch (Kafka leaves the offsets out). 61 bytes for each run of them keep everything true that recovery and replication
-rely on: each batch continues the one before, so what is missing was lost, and each leader epoch begins where it began.
+A compacted log has no gaps. If whole batches are removed, one empty batch remains that covers their offsets in their
+leader epoch (Kafka leaves a gap). For 61 bytes per run of removed batches, recovery and replication can rely on two
+facts: each batch continues the one before, so a gap means a loss; and each leader epoch keeps its start offset.
 """

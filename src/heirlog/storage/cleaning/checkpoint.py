@@ -1,7 +1,7 @@
 """`cleaner-offset-checkpoint`: how far each log of a directory is clean, in Kafka's checkpoint format.
 
-A hint: lost or old, a pass looks at more of the log than it had to. `Log.first_dirty_offset` is what counts while the
-broker runs; truncation lowers it.
+The file is a hint: if it is lost or old, a pass reads more of the log than necessary. While the broker runs,
+`Log.first_dirty_offset` counts; truncation lowers it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 
 
 class CleanerCheckpoint:
-    """Of one log directory."""
+    """The checkpoint of one log directory."""
 
     def __init__(self, files: Files, directory: LogDirectory) -> None:
         self._files = files
@@ -23,11 +23,11 @@ class CleanerCheckpoint:
         self._file = AtomicFile(files, directory.path, CLEANER_CHECKPOINT)
 
     def read(self) -> None:
-        """Tell the logs on disk how far they are clean. Raises OSError."""
+        """Set the first dirty offset of each log on disk. Raises OSError."""
         offsets = read_offsets(self._files, f"{self._directory.path}/{CLEANER_CHECKPOINT}")
         for key, log in self._directory.logs.items():
             offset = offsets.get(key, 0)
-            # beyond the end it speaks of another log, or of records that are gone
+            # an offset beyond the end belongs to another log, or to records that are gone
             log.first_dirty_offset = offset if offset <= log.log_end_offset else 0
 
     def write(self, on_durable: OnDurable) -> None:

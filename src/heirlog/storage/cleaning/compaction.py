@@ -1,23 +1,25 @@
-"""One pass over a log: learn the last offset of each key in the dirty part, then rewrite all that lies before its end.
+"""One cleaning pass of a log: find the last offset of each key in the dirty part, then rewrite all segments before its
+end.
 
     map       first dirty offset --> end of the dirty part, or where the map is full: `mapped_to`
     rewrite   each group of neighbouring segments from the log's first one up to `mapped_to`
     swap      flush, sync, rename (`swap.py`); then the next group
     done      the log is clean up to `mapped_to`
 
-Which records stay (those at or above `mapped_to` are not judged):
+Which records stay (those at or above `mapped_to` all stay):
 
     a key without a later record in the dirty part     stays, but a tombstone only until its delete horizon
-    another record with its key comes later            goes
-    no key                                             goes
-    of a control or transactional batch                stays: there are no transactions yet that could say more
+    another record with its key comes later            is removed
+    no key                                             is removed
+    of a control or transactional batch                stays: there are no transactions yet
 
-The first pass that keeps a tombstone sets its batch's delete horizon to now + delete.retention.ms, so that a reader who
-is no further behind than that sees it (KIP-534). A producer's last batch stays as an empty batch, so that its sequence
-is known; what else goes is covered by fillers (`records.filler`), one for each leader epoch in a run.
+The first pass that keeps a tombstone sets its batch's delete horizon to now + delete.retention.ms, so that a reader
+sees it if it is not further behind than that (KIP-534). A producer's last batch stays as an empty batch, so that its
+sequence is known. Fillers (`records.filler`) cover all other removed batches, one for each leader epoch in a run.
 
-`steps` is a generator: what comes out after each small piece of work says how to go on. The caller takes a piece when
-there is time, and closes the generator when `Log.cut_count` has changed: the segments it works on may be gone.
+`steps` is a generator. It yields after each small piece of work, and the yielded value says how to continue. The caller
+runs one piece when there is time. It closes the generator when `Log.cut_count` has changed, because the segments may be
+gone.
 
 Source: Kafka's Cleaner and MemoryRecords.filterTo; KIP-58, KIP-534.
 """
@@ -39,9 +41,9 @@ from heirlog.storage.log import Log
 from heirlog.storage.segment import Segment, segment_path
 
 Wait: TypeAlias = Callable[[OnFlushed], None]
-"""Begins something that takes a while; what is handed to it is called with the outcome, and the pass may go on."""
+"""Starts a slow operation; it calls its argument with the result, and then the pass may continue."""
 Steps: TypeAlias = Generator[Wait | None, None, None]
-"""None: go on when there is time."""
+"""None: continue when there is time."""
 
 _READ_BYTES = 128 * 1024
 _WRITE_BYTES = 64 * 1024
@@ -51,7 +53,7 @@ _MAX_FILLER_OFFSETS = 2**31 - 1
 
 @dataclass(slots=True)
 class CompactionResult:
-    """Of a pass, for the log line."""
+    """The result of a pass, for the node's log."""
 
     mapped_to: int = 0
     keys: int = 0
@@ -72,8 +74,9 @@ class Compaction:
         wall_ms: int,
         on_replaced: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`capacity`: of the offset map, in keys. `on_replaced` gets, for each group, what removes the old files:
-        call it after file.delete.delay.ms."""
+        """`capacity`: of the offset map, in keys. `on_replaced` gets a function for each group that removes the old
+        files; call it after file.delete.delay.ms.
+        """
         self._files = files
         self._log = log
         self._plan = plan
@@ -85,7 +88,7 @@ class Compaction:
         self.outcome = CompactionResult(mapped_to=plan.first_dirty_offset)
 
     def steps(self) -> Steps:
-        """Raises InvalidBatch and DecompressionError where a batch is damaged, and OSError."""
+        """Raises InvalidBatch and DecompressionError if a batch is damaged, and OSError."""
         yield from self._learn()
         self.outcome.keys = len(self._map)
         yield from self._rewrite()
@@ -93,7 +96,7 @@ class Compaction:
         while self._map.release_some():
             yield None
 
-    # learning
+    # mapping
 
     def _learn(self) -> Steps:
         first_dirty = self._plan.first_dirty_offset
@@ -173,14 +176,16 @@ class Compaction:
         yield self._sync
 
     def give_up(self) -> None:
-        """Forget the segment that is being written. To be called when the steps are not taken to their end, also after
-        they raised; not left to the generator, which is closed whenever its memory is given back. Raises OSError."""
+        """Delete the segment that is being written. Raises OSError.
+
+        Call this when the steps do not run to their end, also after they raised. The generator does not do it, because
+        it is closed at any time by garbage collection."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.discard()
 
     def _judged(self, header: BatchHeader, batch: bytes) -> Generator[None, None, tuple[bytes, BatchHeader] | None]:
-        """The batch as it stays; None if nothing of it does."""
+        """The remaining batch; None if nothing of it remains."""
         if header.base_offset >= self.outcome.mapped_to or not _is_judged(header):
             return None if header.is_filler else (batch, header)
         is_last = self._is_last_of_producer(header)
@@ -220,7 +225,7 @@ class Compaction:
     # files
 
     def _segments_below(self, offset: int) -> Iterator[tuple[Segment, int]]:
-        """Segments with records below `offset`, and where they end; never the active one."""
+        """Segments with records below `offset`, and their end offsets; never the active one."""
         segments = list(self._log.segments)
         for i, segment in enumerate(segments[:-1]):
             if segment.base_offset >= offset:
@@ -230,7 +235,7 @@ class Compaction:
     def _batches(self, segment: Segment, position: int) -> Iterator[tuple[BatchHeader, bytes] | None]:
         """Header and bytes of each batch from a boundary on; None between pieces of work.
 
-        Raises InvalidBatch: nothing is dropped from a log that cannot be read whole.
+        Raises InvalidBatch: no record is removed from a log that cannot be read completely.
         """
         size = segment.size
         while position < size:
@@ -282,7 +287,7 @@ def _checked(segment: Segment, position: int, header: BatchHeader, batch: bytes)
 
 
 class _Writer:
-    """The segment that comes out of a group."""
+    """Writes the new segment of a group."""
 
     def __init__(self, files: Files, log: Log, base_offset: int) -> None:
         self._files = files
@@ -290,18 +295,18 @@ class _Writer:
         self._interval_bytes = log.config.index_interval_bytes
         self.segment = Segment.create(files, log.dir_path, base_offset, CLEANED_SUFFIX)
         self.has_changed = False
-        """False while it would come out as it went in."""
+        """False while the result equals the input."""
         self._next_offset = base_offset
         self._epoch = -1
         self._runs: list[tuple[int, int, int]] = []
-        """What fillers have to cover next: first offset, last offset, leader epoch."""
+        """Ranges that fillers have to cover next: first offset, last offset, leader epoch."""
         self._waiting: list[bytes] = []
         self._headers: list[BatchHeader] = []
         self._waiting_bytes = 0
 
     def removed(self, header: BatchHeader) -> None:
         self._cover_gap(header.base_offset, header.leader_epoch)
-        # a filler that meets no other one stays what it is
+        # a filler without an adjacent one is not changed
         if not header.is_filler or (self._runs and self._runs[-1][2] == header.leader_epoch):
             self.has_changed = True
         self._cover(header.base_offset, header.last_offset, header.leader_epoch)
@@ -321,7 +326,7 @@ class _Writer:
         self._write_out()
 
     def _cover_gap(self, offset: int, epoch: int) -> None:
-        """Apache Kafka's cleaner leaves gaps; the epoch before them is the one that the epoch cache knows there."""
+        """Cover a gap that Apache Kafka's cleaner left; its epoch comes from the epoch cache."""
         if offset > self._next_offset:
             self.has_changed = True
             self._cover(self._next_offset, offset - 1, epoch if self._epoch < 0 else self._epoch)
@@ -352,7 +357,7 @@ class _Writer:
         self._waiting, self._headers, self._waiting_bytes = [], [], 0
 
     def discard(self) -> None:
-        """Not needed, or given up. The log's directory may have another name by now; loading removes what is left."""
+        """Delete the segment. The log's directory may have another name by now; then loading removes the files."""
         self.segment.close()
         for suffix in (".log", ".index", ".timeindex"):
             path = segment_path(self._log.dir_path, self.segment.base_offset, suffix) + CLEANED_SUFFIX

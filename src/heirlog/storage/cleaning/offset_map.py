@@ -1,10 +1,11 @@
-"""The last offset of each key: what a pass learns from the dirty part of a log.
+"""The last offset of each key in the dirty part of a log, for one pass.
 
-Bounded: `log.cleaner.dedupe.buffer.size` bytes, filled as far as `log.cleaner.io.buffer.load.factor` allows, at
-`BYTES_PER_KEY` each. Full, it takes known keys only, and the pass ends where the first new one came. Keys as long as a
-digest or longer are stored as their digest; no shorter key has that length, so none can pose as another one's digest.
+Its size is limited to `log.cleaner.dedupe.buffer.size` bytes, filled up to `log.cleaner.io.buffer.load.factor`, with
+`BYTES_PER_KEY` for each key. A full map only accepts known keys, and the pass ends at the first new one. Keys as long
+as a digest or longer are stored as their digest; no shorter key has that length, so no key can equal another one's
+digest.
 
-Many small dicts instead of one: a large one stops everybody for tens of milliseconds when it grows or goes.
+It uses many small dicts: one large dict would block the event loop for tens of milliseconds when it grows or is freed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from hashlib import sha1
 
 BYTES_PER_KEY = 200
-"""A bytes object, an int and a dict's slot at its emptiest, as measured in CPython 3.11 to 3.13."""
+"""A bytes object, an int and a dict's slot at its lowest load, as measured in CPython 3.11 to 3.13."""
 ABSENT = -1
 
 _SHARDS = 64
@@ -20,7 +21,7 @@ _DIGEST_BYTES = 20
 
 
 def keys_within(buffer_bytes: int, load_factor: float) -> int:
-    """How many keys a pass may hold: at least one, or it would never come to an end."""
+    """How many keys a pass may hold: at least one, or it would never end."""
     return max(1, int(buffer_bytes * load_factor) // BYTES_PER_KEY)
 
 
@@ -54,7 +55,7 @@ class OffsetMap:
         return self._shards[hash(key) % _SHARDS].get(key, ABSENT)
 
     def release_some(self) -> bool:
-        """Give back a part of the memory; False if there is none left."""
+        """Free a part of the memory; False if none is left."""
         if not self._shards:
             return False
         self._shards.pop()

@@ -1,11 +1,11 @@
-"""What of a log may be compacted now, and whether it is worth it.
+"""Which part of a log may be compacted now, and whether it is worth it.
 
     log start        first dirty offset         uncleanable                 log end
-        |------ clean ------|-------- dirty --------|------ not to be touched ----|
+        |------ clean ------|-------- dirty --------|-------- not cleanable ------|
 
-Not to be touched: what lies above the high watermark (it may be truncated) or the recovery point (what takes the place
-of records must be as durable as they are), the active segment, and segments with records younger than
-min.compaction.lag.ms. Whole segments only.
+Not cleanable: records above the high watermark (they may be truncated) or the recovery point (the new records must be
+as durable as the old ones), the active segment, and segments with records younger than min.compaction.lag.ms. Only
+whole segments are compacted.
 
 A log is due when dirty / (clean + dirty) exceeds min.cleanable.dirty.ratio, or a dirty segment's first batch is older
 than max.compaction.lag.ms (KIP-354). The dirtiest is next.
@@ -31,7 +31,7 @@ _MAX_GROUP_BYTES = 2**31 - 1 - 64 * 1024 * 1024
 class LogToClean:
     first_dirty_offset: int
     uncleanable_offset: int
-    """Base offset of the first segment that may not be touched."""
+    """Base offset of the first segment that may not be compacted."""
     clean_bytes: int
     dirty_bytes: int
     is_overdue: bool
@@ -44,7 +44,7 @@ class LogToClean:
 
 
 def plan_of(log: Log, high_watermark: int, wall_ms: int) -> LogToClean | None:
-    """None if there is nothing dirty that may be touched."""
+    """The plan; None if nothing dirty may be compacted."""
     segments = log.segments
     first_dirty = max(log.first_dirty_offset, log.log_start_offset)
     limit = min(high_watermark, log.recovery_point, segments[-1].base_offset)
@@ -85,8 +85,10 @@ def _is_overdue(segment: Segment, log: Log, wall_ms: int) -> bool:
 
 
 def groups(segments: Sequence[Segment], end_offset: int, max_bytes: int) -> list[list[Segment]]:
-    """Neighbours that are one segment afterwards: together no larger than `max_bytes` before the pass, and within the
-    31 bits of an index's relative offsets. `end_offset` is where the last one ends."""
+    """Adjacent segments to merge into one.
+
+    Together they are at most `max_bytes` before the pass, and within the 31 bits of an index's relative offsets.
+    end_offset: the end offset of the last segment."""
     limit = min(max_bytes, _MAX_GROUP_BYTES)
     found: list[list[Segment]] = []
     size = 0

@@ -1,12 +1,12 @@
-"""Inside a batch, for the log cleaner: which records it has, and the same batch with fewer of them.
+"""The records of a batch for the log cleaner, and the same batch with fewer records.
 
-Records are named by where they lie, not decoded: of each one the cleaner needs the key, whether there is a value, and
-its offset. What is kept is copied as it stands, so headers and values pass through byte for byte.
+Records are found by their positions and not decoded: the cleaner needs each record's key, whether it has a value, and
+its offset. Kept records are copied, so headers and values do not change.
 
     some records removed     base offset, last offset delta, sequences, leader epoch and attributes stay; record count,
                              maximum timestamp, length and CRC are new; compressed with the codec it had
-    tombstones, first time   besides, the delete horizon takes the place of the base timestamp (attribute bit 6), and
-                             the records' timestamp deltas are written anew against it (KIP-534)
+    tombstones, first time   in addition, the delete horizon replaces the base timestamp (attribute bit 6), and the
+                             records' timestamp deltas are rewritten relative to it (KIP-534)
     all records removed      an empty batch: see `empty_batch`
 
 Source: Kafka's MemoryRecords.filterTo, DefaultRecordBatch.writeEmptyHeader.
@@ -47,16 +47,16 @@ _CRC_START = 21
 
 
 KEYLESS_TOLD = 1000
-"""Each is a row of the answer to its producer, and a batch of some kilobytes may hold millions."""
+"""Limit of reported records. Each is an entry of the produce response, and a batch of a few KB may hold millions."""
 
 
 class RecordSpan(NamedTuple):
     """One record within the decompressed records of a batch."""
 
     start: int
-    """Of its length field."""
+    """Position of its length field."""
     offset_at: int
-    """Of its offset delta: before it lie length, attributes and timestamp delta."""
+    """Position of its offset delta, which follows length, attributes and timestamp delta."""
     end: int
     timestamp_delta: int
     offset_delta: int
@@ -70,7 +70,7 @@ def payload_of(batch: Buffer, header: BatchHeader) -> bytes:
 
 
 def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
-    """Raises InvalidBatch where the records are damaged."""
+    """Raises InvalidBatch if the records are damaged."""
     position = 0
     size = len(payload)
     new = RecordSpan.__new__
@@ -79,7 +79,7 @@ def spans(payload: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
             start = position
             length, position = read_varint(payload, position)
             end = position + length
-            # what fits into one byte nearly always does, and a call costs as much as the rest
+            # this number nearly always fits into one byte, and a call costs as much as the rest
             position += 1
             byte = payload[position]
             if byte < 0x80:
@@ -116,7 +116,7 @@ def _damaged(header: BatchHeader) -> InvalidBatch:
 
 
 def keyless(batch: Buffer, header: BatchHeader) -> list[int]:
-    """Which records of a whole batch have no key, by their place in it: the first `KEYLESS_TOLD` of them.
+    """Indexes of the records in a whole batch that have no key: the first `KEYLESS_TOLD` of them.
 
     Raises InvalidBatch and DecompressionError.
     """
@@ -127,7 +127,7 @@ def keyless(batch: Buffer, header: BatchHeader) -> list[int]:
 def with_records(
     header: BatchHeader, payload: bytes, kept: Sequence[RecordSpan], new_horizon_ms: int | None
 ) -> tuple[bytes, BatchHeader]:
-    """The batch with only these records; `new_horizon_ms` is set as its delete horizon where it is given."""
+    """The batch with only these records; `new_horizon_ms`, if given, becomes its delete horizon."""
     attributes, base_timestamp = header.attributes, header.base_timestamp
     if new_horizon_ms is None:
         records = b"".join([payload[span.start : span.end] for span in kept])
@@ -153,7 +153,7 @@ def rewritten(
 
 
 def empty_batch(header: BatchHeader) -> tuple[bytes, BatchHeader]:
-    """What remains of a producer's last batch: its sequences and offsets, so that the producer may go on."""
+    """The rest of a producer's last batch: its sequences and offsets, so that the producer may continue."""
     attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON)
     return _written(header, attributes, NO_TIMESTAMP, header.max_timestamp, 0, b"")
 
@@ -179,10 +179,10 @@ def filler(base_offset: int, last_offset: int, leader_epoch: int) -> tuple[bytes
 
 
 def continued_at(records: Buffer, header: BatchHeader, offset: int) -> bytearray:
-    """What a leader sent from `offset` on, where its first batch is a filler that begins before.
+    """The leader's batches from `offset` on, if the first one is a filler that begins before `offset`.
 
-    Each replica compacts by itself, so one may have a single filler where another has several batches; their borders
-    are borders of batches once appended, and only a filler spans several of those. Raises InvalidBatch (CRC).
+    Each replica compacts on its own, so one may have a single filler where another has several batches. Fetches start
+    at boundaries of appended batches, and only a filler spans several of them. Raises InvalidBatch (CRC).
     """
     if not crc_matches(records, 0, header):
         raise InvalidBatch(f"the CRC of the empty batch at offset {header.base_offset} does not match")
@@ -216,7 +216,7 @@ def _written(
 
 
 def _with_timestamp(payload: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
-    # the attributes byte lies right before the timestamp delta, which ends where the offset delta begins
+    # the attributes byte is right before the timestamp delta, which ends where the offset delta begins
     attributes_at = read_varint(payload, span.start)[1]
     body = bytearray(payload[attributes_at : attributes_at + 1])
     put_varint(body, timestamp_delta)

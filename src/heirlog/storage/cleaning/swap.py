@@ -1,6 +1,6 @@
-"""A rewritten segment takes the place of old ones, so that a crash at any point leaves a whole log.
+"""Replaces old segments by a rewritten one, so that a crash at any point leaves a complete log.
 
-    000.log.cleaned         being written; litter after a crash
+    000.log.cleaned         being written; removed after a crash
        | flushed, directory synced, renamed
     000.log.swap            counts from now on: loading puts it into place          PREPARED
        | directory synced; the old files become .deleted, the log reads the new one
@@ -8,12 +8,12 @@
        | directory synced, renamed
     000.log                                                                         DONE
 
-Each arrow waits for the directory, so that no crash finds an old segment beside the new one. The indexes go first and
-the log last: an index alone is litter, a log without one costs a rebuild. Old files stay open, and on disk as
-`.deleted`, until file.delete.delay.ms has passed.
+Each arrow waits for the sync of the directory, so that no crash leaves an old segment together with the new one.
+Indexes are renamed first and the log last: an index alone is removed, and a log without one needs a rebuild. Old files
+stay open, and on disk as `.deleted`, until file.delete.delay.ms has passed.
 
-When the log is cut in between (`settle`): a swap that nobody reads yet is given up, one that is read already is put
-into place at once; otherwise loading could bring back what was cut.
+If the log is truncated meanwhile (`settle`), a swap that is not read yet is abandoned, and one that is read already is
+completed at once. Otherwise loading could bring back truncated records.
 
 Source: Kafka's LocalLog.replaceSegments, LogLoader.completeSwapOperations.
 """
@@ -53,7 +53,7 @@ class Swap:
         self.state = SwapState.PREPARED
 
     def take_over(self) -> None:
-        """Take the old files out of the way. Raises OSError."""
+        """Rename the old files to `.deleted`. Raises OSError."""
         assert self.state is SwapState.PREPARED
         for segment in self.old:
             for suffix in _INDEXES_THEN_LOG:
@@ -70,17 +70,17 @@ class Swap:
         self.state = SwapState.DONE
 
     def settle(self) -> None:
-        """The log is about to be cut or closed. Raises OSError."""
+        """The log is about to be truncated or closed. Raises OSError."""
         if self.state is SwapState.TAKEN_OVER:
             self.complete()
         elif self.state is SwapState.PREPARED:
-            # the log first: from then on loading takes the rest for litter
+            # the log first: then loading removes the rest
             for suffix in reversed(_INDEXES_THEN_LOG):
                 self._files.unlink(segment_path(self._dir_path, self.cleaned.base_offset, suffix) + SWAP_SUFFIX)
             self.state = SwapState.DONE
 
     def remove_old(self) -> None:
-        """Close the old files and unlink what is left of them. Raises OSError."""
+        """Close the old files and unlink them. Raises OSError."""
         for segment in self.old:
             segment.close()
             for suffix in _INDEXES_THEN_LOG:
@@ -97,10 +97,10 @@ def _put_into_place(files: Files, dir_path: str, base_offset: int) -> None:
 
 
 def complete_swaps(files: Files, dir_path: str) -> None:
-    """When a log is loaded: finish what a crash interrupted. Raises OSError.
+    """Finish a swap that a crash interrupted, when a log is loaded. Raises OSError.
 
-    What is renamed to `.swap` was durable before, so one that cannot be read was damaged later; it is dropped, and
-    loading judges what is there without it.
+    A file was durable before it was renamed to `.swap`, so one that cannot be read was damaged later. It is dropped,
+    and loading checks the remaining files.
     """
     for name in files.list(dir_path):
         stem = name.removesuffix(".log" + SWAP_SUFFIX)
@@ -120,7 +120,7 @@ def complete_swaps(files: Files, dir_path: str) -> None:
 
 
 def _end_of(files: Files, dir_path: str, base_offset: int) -> int | None:
-    """Where a swapped-in segment ends; None if it is not whole."""
+    """End offset of a swapped-in segment; None if it is not complete."""
     path = segment_path(dir_path, base_offset, ".log") + SWAP_SUFFIX
     segment = Segment(files, dir_path, base_offset, files.open(path), 0)
     end_offset, end = None, 0
