@@ -21,7 +21,7 @@ ALLOWED = ROOT / "scripts" / "prose-allowed.txt"
 CELL_LIMIT = 300
 GIVEN = ("docs/internals/design.md", "docs/internals/kafka-behaviour.md", "docs/internals/kraft-facts.md")
 """Copies of documents that the project was given; they are mended where they come from."""
-PLAIN = ("broker", "controller")
+PLAIN = ("broker", "controller", "raft", "storage/cleaning")
 """Packages of heirlog whose docstrings and comments are free of `PHRASES`."""
 
 PHRASES = {

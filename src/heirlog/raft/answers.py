@@ -1,7 +1,7 @@
-"""The shapes of the quorum's answers; the rules that choose them are in `fetch_service` and `observer`.
+"""Builds the quorum's responses; `fetch_service` and `observer` have the rules that choose them.
 
 Every answer about the metadata partition names the leader as this node knows it, and its endpoint. Trap: a node that is
-not the leader names the real one or none, never itself: a follower would otherwise fetch from it for ever.
+not the leader names the real one or none, never itself; otherwise a follower would fetch from it for ever.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID,
 from heirlog.raft.snapshot import SnapshotId
 
 HIGH_WATERMARK_NOT_SENT = 2**63 - 1
-"""Of a Fetch below v18: the follower does not say which high watermark it knows."""
+"""Value for a Fetch below v18: the follower does not say which high watermark it knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndEpoch:
-    """Who leads, as this node knows it."""
+    """The leader and its epoch, as this node knows them."""
 
     leader_id: int
     epoch: int
@@ -28,7 +28,7 @@ class LeaderAndEpoch:
 
 
 def metadata_partition(request: FetchRequest) -> FetchRequest.FetchPartition | None:
-    """The one partition that may be asked for; None if anything else is."""
+    """The metadata partition of the request; None if the request names anything else."""
     if len(request.topics) != 1:
         return None
     topic = request.topics[0]
@@ -46,7 +46,7 @@ def metadata_snapshot(request: FetchSnapshotRequest) -> FetchSnapshotRequest.Par
 
 
 def fetch_refused(code: ErrorCode) -> FetchResponse:
-    """An error of the whole request."""
+    """A response with an error for the whole request."""
     return FetchResponse(error_code=code, responses=[])
 
 

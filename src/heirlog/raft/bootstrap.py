@@ -1,10 +1,10 @@
-"""What `storage format` leaves for the quorum's first start.
+"""The files that `storage format` writes for the quorum's first start.
 
     <metadata.log.dir>/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint   who votes (kraft.version 1)
     <log dir>/bootstrap.checkpoint                                                        features of the new cluster
 
-The first is a snapshot of an empty log. The second is not one: the first active controller appends its records to the
-empty log, and nobody reads it again.
+The first is a snapshot of an empty log. The second is not a snapshot: the first active controller appends its records
+to the empty log, and afterwards it is never read again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def log_directory(metadata_log_dir: str) -> str:
 def write_bootstrap(
     files: Files, metadata_log_dir: str, voters: Sequence[Voter], wall_ms: int, on_done: OnDurable
 ) -> None:
-    """Write the snapshot that names the first voters; a broker, which is none, has no need of it."""
+    """Write the snapshot that names the first voters; a broker is not a voter and does not need it."""
     directory = log_directory(metadata_log_dir)
     files.mkdirs(directory)
 

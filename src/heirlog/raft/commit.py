@@ -1,14 +1,14 @@
 """When a metadata record is committed: the arithmetic of the quorum, without any I/O.
 
-A record is committed once a majority of the voters has *flushed* it. Each voter has one number, its flushed end: what a
-follower's fetch offset says (it flushes before it asks for more), and for the leader its own flushed end.
+A record is committed once a majority of the voters has *flushed* it. Each voter has one number, its flushed end. For a
+follower that is its fetch offset (it flushes before it fetches more), for the leader its own flushed end.
 
-    committed(ends, start of the epoch) = the highest end that a majority has reached, if it lies past the start of
+    committed(ends, start of the epoch) = the highest end that a majority has reached, if it is above the start of
                                           the current epoch; otherwise nothing new is committed
 
-Two traps. A leader that counted its *written* end would acknowledge what a power cut takes away (guard 14). And a
-record of an older epoch must not be committed by counting copies alone: a later leader without it may still win, so a
-leader commits it together with the first record of its own epoch (the Raft paper, section 5.4.2).
+Two traps. A leader that counted its *written* end would acknowledge records that a power cut can remove (guard 14). A
+record of an older epoch must not be committed by counting copies alone, because a later leader without it may still
+win. So a leader commits it together with the first record of its own epoch (the Raft paper, section 5.4.2).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Iterable
 def flush_reached(end_offset: int, flushed_offset: int) -> bool:
     """Guard 14: an acknowledgement by the quorum waits for the flush.
 
-    True if everything below `end_offset` is flushed, so that this end may be counted (leader) or sent as the next
-    fetch offset (follower). Called through this module's global, so that the simulator can take it away.
+    True if everything below `end_offset` is flushed, so that this end may be counted (leader) or sent as the next fetch
+    offset (follower). Called through this module's global, so that the simulator can remove the guard.
     """
     return end_offset <= flushed_offset
 
@@ -33,7 +33,7 @@ def countable_end(log_end_offset: int, flushed_offset: int) -> int:
 def committed_end(voter_ends: Iterable[int], epoch_start_offset: int) -> int | None:
     """The offset below which everything is committed; None while nothing of the current epoch is.
 
-    voter_ends: the flushed end of each voter, the leader's own among them (-1: never heard of in this epoch).
+    voter_ends: the flushed end of each voter, including the leader's own (-1: no fetch in this epoch yet).
     """
     descending = sorted(voter_ends, reverse=True)
     reached_by_majority = descending[len(descending) // 2]

@@ -1,22 +1,22 @@
-"""`committed-offset`: how far this node knows its metadata log to be committed, so that a restart remembers it.
+"""`committed-offset`: the offset up to which this node knows its metadata log to be committed, kept for a restart.
 
     {"version":0,"offset":1042}
 
-A follower's log may end in records that were never committed: its leader lost them before its flush. Raft cuts those.
-What lies below this offset was committed, and perhaps applied: a leader that does not have it is older than this node,
-or of another history, and nothing may be cut on its word. A file that is missing or damaged says nothing (0); the
-newest snapshot, which holds committed records only, still does.
+A follower's log may end in records that were never committed, because its leader lost them before its flush. Raft
+truncates those. Records below this offset were committed, and perhaps applied. A leader that lacks them is older than
+this node, or has another history, and this node must not truncate its log to follow it. A missing or damaged file
+counts as 0; the end of the newest snapshot, which has only committed records, is still known.
 
-It is written for records that change something, at most once a second and before a stop. So an idle cluster, whose
-controller appends a NoOp twice a second, writes nothing, and a burst of changes writes seldom.
+It is written for records that change something, at most once a second, and before a stop. So an idle cluster, whose
+controller appends a NoOp twice a second, writes nothing, and many changes in a row cause few writes.
 
-    changed --> written at once, or a second after the write before --> durable
-                a clean stop, and a refusal of older metadata, write what is not written yet
+    changed --> written at once, or a second after the previous write --> durable
+                a clean stop, and a refusal of older metadata, write the current value
 
-A crash leaves an older number where the last write was less than a second ago. The comparison with the leader is then
-that much weaker, and only for this node: a leader that lacks nothing but those last changes is followed, they are cut
-from this node's copy like records that were never committed, and logs of topics that they created are set aside. That
-takes a controller whose metadata were copied within that second, and no broker that is still up or was stopped cleanly.
+After a crash the number may be up to a second old, and the comparison with the leader is weaker, for this node only. It
+follows a leader that lacks only those last changes. They are truncated from this node's copy like records that were
+never committed, and logs of topics that they created are moved aside. That can only happen with a controller whose
+metadata was copied within that second, and if every other broker had crashed too.
 
 Kafka has no such file and ignores it.
 """
@@ -33,7 +33,7 @@ WRITE_INTERVAL_MS = 1_000
 
 
 def read_committed_offset(files: Files, directory: str) -> int:
-    """0 where nothing is known."""
+    """The stored offset; 0 if it is unknown."""
     try:
         members = json.loads(read_file(files, f"{directory}/{NAME}") or b"{}")
         offset = members["offset"] if members["version"] == 0 else 0
@@ -49,10 +49,10 @@ class CommittedOffsetFile:
         self._cancel_write: Cancel | None = None
         self._next_write_ms = 0
         self.offset = self._written = read_committed_offset(env.files, directory)
-        """Exclusive. What this node knows; the file says it only after `remember` or `finish`."""
+        """Exclusive offset that this node knows; the file has it only after `remember` or `finish`."""
 
     def advance(self, offset: int) -> None:
-        """Nothing happens for one that is not larger."""
+        """Raise the offset; does nothing if it is not larger."""
         self.offset = max(self.offset, offset)
 
     def remember(self, changed_offset: int, on_durable: OnDurable) -> None:
@@ -66,7 +66,7 @@ class CommittedOffsetFile:
             self._write(on_durable)
 
     def finish(self, on_durable: OnDurable) -> None:
-        """Write what is not written yet, now: the node is about to stop."""
+        """Write the current value now: the node is about to stop."""
         if self.offset > self._written:
             self._write(on_durable)
         elif self._file.durable:

@@ -4,10 +4,10 @@ A control record's key is two int16 (version 0, type), its value a flexible mess
 version. They come in batches with attribute bit 5 set and never reach the state machine.
 
     LEADER_CHANGE     the first record of an epoch       SNAPSHOT_HEADER   the first record of a snapshot
-    KRAFT_VERSION     level of the quorum's own protocol SNAPSHOT_FOOTER   the last one: without it a snapshot is torn
+    KRAFT_VERSION     level of the quorum's own protocol SNAPSHOT_FOOTER   the last one; marks it as complete
     KRAFT_VOTERS      who votes, and where they listen
 
-Trap: LeaderChange is version 0, also at kraft.version 1. Kafka's reader hard-codes 0 and dies of a version 1 body.
+Trap: LeaderChange is version 0, even at kraft.version 1. Kafka's reader expects version 0 and crashes on version 1.
 
 Source: KIP-595, KIP-630 (snapshots), KIP-853 (voters).
 """
@@ -83,7 +83,7 @@ def voters_record(voters: Iterable[Voter]) -> VotersRecord:
 
 
 def read_voters(record: VotersRecord) -> tuple[Voter, ...]:
-    """Of a voter with several endpoints the first one; one without any cannot be reached and is an error.
+    """The voters with their first endpoints; a voter without an endpoint is an error.
 
     Raises ValueError.
     """

@@ -1,8 +1,8 @@
-"""DescribeQuorum (KIP-595; v1 KIP-836 times, v2 KIP-853 directories and listeners): what the leader knows of everybody.
+"""DescribeQuorum (KIP-595; v1 KIP-836 times, v2 KIP-853 directories and listeners): the state of voters and observers.
 
-Only the leader answers; elsewhere the client is told NOT_LEADER_OR_FOLLOWER. A request for anything but partition 0 of
-the metadata's topic is refused partition by partition, as on Apache Kafka. Trap: the leader itself must be listed among
-the voters with its real end offset, or Kafka's own tool dies.
+Only the leader answers; other nodes return NOT_LEADER_OR_FOLLOWER. A request for anything but partition 0 of the
+metadata topic gets an error for each partition, as on Apache Kafka. Trap: the voters must include the leader itself
+with its real end offset, or Kafka's own tool crashes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def asks_for_metadata(request: DescribeQuorumRequest) -> bool:
 
 
 def unknown(request: DescribeQuorumRequest) -> Answer:
-    """Each partition of a request that asks for another one than the metadata's, or for nothing."""
+    """An error for each partition of a request that names other partitions than the metadata's, or none."""
     return Answer(
         error_message="",
         topics=[

@@ -1,13 +1,13 @@
-"""Where a follower's log stops agreeing with the leader's: judged from one offset and the epoch just below it.
+"""Where a follower's log diverges from the leader's, found from one offset and the epoch just below it.
 
-    its epoch and end are in the leader's log        -> valid: send what follows
-    the leader's end of that epoch lies below it     -> diverging: truncate to there, then ask again
-    the leader no longer has what would follow       -> snapshot: fetch that first
+    its epoch and end are in the leader's log        -> valid: send the next records
+    the leader's end of that epoch is below it       -> diverging: truncate to there, then fetch again
+    the leader no longer has the next records        -> snapshot: fetch that first
 
 Agreement below the offset follows from the epoch alone: one leader per epoch, and it only appends (log matching).
 
-Trap: with the prefix cleaned away, the first epochs are known only as "before the oldest snapshot", so a follower that
-stands exactly at the log start is compared with that snapshot's epoch.
+Trap: once the start of the log is deleted, the first epochs are known only as "before the oldest snapshot". So a
+follower whose offset is exactly the log start is compared with that snapshot's epoch.
 
 Source: KIP-595 "Fetch", KIP-630 for the snapshot answer.
 """
@@ -53,7 +53,7 @@ def judge(
     snapshots: Sequence[SnapshotId],
     end_offset_for_epoch: Callable[[int], tuple[int, int]],
 ) -> Verdict:
-    """What the leader says to a fetch from `position`. `snapshots`: its own, oldest first."""
+    """The leader's verdict on a fetch from `position`. `snapshots`: the leader's, oldest first."""
     real = [snapshot for snapshot in snapshots if snapshot != BOOTSTRAP]
     if position.offset == 0 and real:
         return NeedsSnapshot(real[-1])
@@ -78,9 +78,9 @@ def _before(position: Position, log_start_offset: int, oldest: SnapshotId) -> bo
 def truncation_offset(
     leader: Diverging, own_end_offset: int, own_end_offset_for_epoch: Callable[[int], tuple[int, int]]
 ) -> int:
-    """Where a follower cuts its log on a diverging answer; never above its own end."""
+    """Where a follower truncates its log after a diverging answer; never above its own end."""
     epoch, end_offset = own_end_offset_for_epoch(leader.epoch)
     if epoch == leader.epoch:
         return min(end_offset, leader.end_offset, own_end_offset)
-    # the leader's epoch is unknown here: all that is above its predecessor's end came from other leaders
+    # the leader's epoch is unknown here: all records above its predecessor's end came from other leaders
     return min(max(end_offset, 0), own_end_offset)

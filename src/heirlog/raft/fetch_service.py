@@ -5,16 +5,17 @@ A follower asks with (its epoch, its end, the epoch of its last record). Checked
     another cluster, another partition, a negative number   -> refused as a whole
     its epoch is older, newer                               -> FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH (+ the leader)
     its log does not agree, or the start is gone            -> DivergingEpoch, SnapshotId (`divergence`)
-    there is something to send, or a newer high watermark   -> at once
+    there are records to send, or a newer high watermark    -> answered at once
     otherwise                                               -> a Pending, until one of the two or max_wait_ms
 
-A valid fetch offset is an acknowledgement: the follower has flushed everything below. It is counted even if the answer
-has to wait. Records go out up to the log end, committed or not; the high watermark says what is.
+A valid fetch offset is an acknowledgement: the follower has flushed all records below it. It counts even if the answer
+has to wait. Records are sent up to the log end, committed or not; the high watermark says which are committed.
 
-A v18 fetch says which high watermark the follower knows, so that a commit reaches it at once and not with the next
-record. An older one is released too, by the first move that comes while it waits.
+A v18 fetch says which high watermark the follower knows, so that a commit reaches the follower at once and not with the
+next record. A fetch of an older version is answered at the first change of the high watermark while it waits.
 
-One wait per replica: a newer fetch ends the older one (its connection is gone). All waits together are bounded.
+Each replica has one waiting fetch: a newer fetch ends the older one (its connection is gone). The number of all waits
+is limited.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class _Wait:
 
 
 def refusal(request: FetchRequest, cluster_id: str, leadership: LeaderAndEpoch, leads: bool) -> FetchResponse | None:
-    """Why this request gets no data here; None if it does. The same on leaders and on everybody else."""
+    """The error response of this request; None if it may get data. The same rule on leaders and on other nodes."""
     if request.cluster_id is not None and request.cluster_id != cluster_id:
         return answers.fetch_refused(ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = answers.metadata_partition(request)
@@ -97,7 +98,7 @@ class FetchService:
         self._open_snapshot: tuple[SnapshotId, File] | None = None
 
     def fetch(self, request: FetchRequest, asked: FetchRequest.FetchPartition) -> FetchAnswer:
-        """`request` passed `refusal`."""
+        """Serve a fetch that passed `refusal`."""
         position = Position(asked.fetch_offset, asked.last_fetched_epoch)
         replica_id = request.replica_state.replica_id
         if replica_id < 0:
@@ -121,13 +122,13 @@ class FetchService:
         return self._wait(key if replica_id >= 0 else object(), position, max_bytes, known, request.max_wait_ms)
 
     def moved(self) -> None:
-        """The log end or the high watermark moved: release whom that concerns."""
+        """The log end or the high watermark moved: answer the waiting fetches that this concerns."""
         for wait in list(self._waits.values()):
             if self._has_news(wait.position.offset, wait.known_high_watermark):
                 self._release(wait)
 
     def close(self) -> None:
-        """The leadership is over: nobody may wait for it."""
+        """This node does not lead any more: end all waits."""
         for wait in list(self._waits.values()):
             self._forget(wait)
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -188,7 +189,7 @@ class FetchService:
     def fetch_snapshot(
         self, request: FetchSnapshotRequest, asked: FetchSnapshotRequest.PartitionSnapshot
     ) -> FetchSnapshotResponse:
-        """A byte range of one of the snapshots; a Fetch answer has named it."""
+        """A byte range of a snapshot that a Fetch answer has named."""
         wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
         if wanted not in self._log.snapshots:
             return answers.snapshot_answer(self._leadership, wanted, error=ErrorCode.SNAPSHOT_NOT_FOUND)

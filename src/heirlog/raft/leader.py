@@ -2,14 +2,14 @@
 
     begin     {LeaderChange, and the voters if the log does not name them as they are} at the new epoch
     append    encode -> log (page cache) -> a flush is due         returns the base offset at once
-    turn      after the current callback: one flush for everything appended meanwhile; whoever fetches is released
+    turn      after the current callback: one flush for everything appended meanwhile; waiting fetches are answered
     flushed   own end counts -> committed end -> high watermark -> listeners
 
-The state file that says "epoch E, voted for myself" was flushed before `begin`: without it a crash could bring back an
-older epoch, and two different histories would carry the same number.
+The state file that says "epoch E, voted for myself" is flushed before `begin`. Otherwise a crash could bring back an
+older epoch, and two different histories would have the same epoch number.
 
-Leadership is announced to the listeners once the epoch's first batch is committed and everything before it was
-delivered: from then on the controller's image is complete, and it may append.
+The listeners are notified of the leadership once the epoch's first batch is committed and everything before it was
+delivered. From then on the controller's image is complete, and it may append.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NotLeader(KafkaError):
 
 
 class BatchTooLarge(KafkaError):
-    """More than one batch may hold; the caller splits, each prefix safe on its own."""
+    """The records are too many for one batch; the caller splits them, such that each prefix is safe on its own."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.RECORD_LIST_TOO_LARGE, message)
@@ -47,7 +47,7 @@ class BatchTooLarge(KafkaError):
 
 @dataclass(frozen=True, slots=True)
 class LeaderParts:
-    """What a leader works on, owned by the `Quorum`."""
+    """The parts that a leader uses, owned by the `Quorum`."""
 
     env: Env
     log: MetadataLog
@@ -92,10 +92,10 @@ class LeaderState:
         self._turn_soon()
 
     def append(self, records: Sequence[Message]) -> int:
-        """One batch; the offset of its first record. Committed when `on_commit` shows it.
+        """Append one batch; returns the offset of its first record. It is committed when `on_commit` delivers it.
 
-        Raises NotLeader, BatchTooLarge, ValueError without records; nothing is appended then. A disk that refuses the
-        write ends the node (NotLeader is raised as well, for the caller's own answer).
+        Raises NotLeader, BatchTooLarge, ValueError without records; nothing is appended then. If the disk fails the
+        node stops (NotLeader is raised as well, for the caller's own answer).
         """
         if self._closed or not self.announced:
             raise NotLeader("this node is not the leader of the metadata quorum, or not yet")
@@ -117,7 +117,7 @@ class LeaderState:
         return base_offset
 
     def close(self) -> None:
-        """Lead no longer: waits end, and what was appended may never commit."""
+        """Stop leading: waits end, and records that were appended may never be committed."""
         self._closed = True
         self.service.close()
 
@@ -158,7 +158,7 @@ class LeaderState:
             self._turn_soon()
 
     def _moved(self) -> None:
-        """An end moved, one's own or a voter's: commit what that allows, release whom it concerns."""
+        """The end of this node or of a voter moved: advance the high watermark, and answer waiting fetches."""
         committed = commit.committed_end(map(self._end_of, self._voters), self._epoch_start_offset)
         if committed is not None and committed > self._replay.high_watermark:
             self._replay.committed_to(committed)

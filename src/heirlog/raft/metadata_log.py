@@ -1,14 +1,14 @@
-"""The metadata log on disk: a Kafka log, snapshots beside it, and what is derived from both.
+"""The metadata log on disk: a Kafka log, the snapshots next to it, and state derived from both.
 
     __cluster_metadata-0/   NNN.log .index .timeindex   leader-epoch-checkpoint   partition.metadata
                             NNN-EEE.checkpoint          quorum-state              committed-offset
 
-Opening never trusts the last stop: the log is scanned by CRC from the newest loadable snapshot on (what that contains
-was committed, hence flushed) and a torn tail is cut. A snapshot that does not load is skipped for the one before it, as
-long as the log still reaches back that far.
+Opening never trusts the last stop. The log is scanned by CRC from the newest loadable snapshot on (records in the
+snapshot were committed, hence flushed), and an incomplete tail is cut. If a snapshot cannot be loaded the one before it
+is used, as long as the log still reaches back that far.
 
-Raft appends are not client appends: offsets and epochs are already in the batches, so leaders and followers share the
-path that keeps them.
+Raft appends differ from client appends: batches already have offsets and epochs, so leaders and followers use the same
+append, which keeps them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from heirlog.storage.log import Log
 from heirlog.storage.log_files import LogListener
 
 SNAPSHOTS_KEPT = 2
-"""The newest one may be what a follower downloads right now while the next is written."""
+"""A follower may download the newest one while the next one is written."""
 SCAN_BYTES = 1 << 20
 
 
 class MetadataLogLost(Exception):
-    """What is on disk cannot be continued from; the message says why and what to do."""
+    """The log on disk cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class MetadataLog:
     log: Log
     config: MetadataLogConfig
     loaded: Snapshot | None
-    """The snapshot that start-up loads; None once it was delivered, or without one."""
+    """The snapshot to load at start; None once it was delivered, or if there is none."""
     snapshots: list[SnapshotId]
     """Oldest first, the bootstrap one included."""
     _committed: CommittedOffsetFile
@@ -112,22 +112,22 @@ class MetadataLog:
 
     @property
     def committed_offset(self) -> int:
-        """Exclusive: everything below it is known to be committed, also by an earlier incarnation."""
+        """Exclusive: all records below it are known to be committed, perhaps by an earlier incarnation."""
         return max(self._committed.offset, self.snapshots[-1].end_offset if self.snapshots else 0)
 
     def committed_to(self, offset: int) -> None:
         self._committed.advance(offset)
 
     def remember_committed(self, changed_offset: int, on_durable: OnDurable) -> None:
-        """Keep `committed_offset` beyond this incarnation, soon; records from `changed_offset` on change nothing."""
+        """Write `committed_offset` to disk soon; records from `changed_offset` on change nothing."""
         self._committed.remember(changed_offset, on_durable)
 
     def finish(self, on_done: OnDurable) -> None:
-        """Before a stop: make durable what was appended, and how far it is known to be committed."""
+        """Before a stop: make the log and the committed offset durable."""
         self.flush(lambda error: self._committed.finish(on_done) if error is None else on_done(error))
 
     def epoch_below(self, offset: int) -> int:
-        """The epoch of the last record below `offset`, as far as the log or a snapshot says; 0 without one."""
+        """The epoch of the last record below `offset`, from the log or a snapshot; 0 if unknown."""
         known = next((s.epoch for s in reversed(self.snapshots) if s.end_offset <= offset), 0)
         in_log = self._epoch_of(min(offset, self.end_offset) - 1) if offset > self.start_offset else None
         return max(known, in_log or 0)
@@ -135,7 +135,7 @@ class MetadataLog:
     def last_committed_batch(self) -> CommittedBatchBytes | None:
         """The last batch of the log that ends at or below `committed_offset`. Raises OSError, InvalidBatch.
 
-        None: the log has none; what a snapshot holds is not there as the leader wrote it.
+        None: the log has none; a snapshot does not have the batches as the leader wrote them.
         """
         committed = min(self.committed_offset, self.end_offset)
         if committed <= self.start_offset:
@@ -161,7 +161,7 @@ class MetadataLog:
     def append(self, batches: Buffer, epoch: int) -> None:
         """Batches that continue the log, with their offsets and epochs (none above `epoch`).
 
-        Raises LogError and leaves the log as it was.
+        Raises LogError, and then the log is unchanged.
         """
         view = memoryview(batches)
         self.log.append_as_follower(view, epoch)
@@ -172,14 +172,14 @@ class MetadataLog:
         return self.log.read(offset, max_bytes, upto_offset).regions
 
     def read_failed(self, error: OSError) -> None:
-        """A request could not be answered from the disk: tell whoever owns the log, as of a failed flush."""
+        """A request could not be read from the disk: notify the owner of the log, as for a failed flush."""
         self._on_failure(error)
 
     def read_bytes(self, offset: int, max_bytes: int, upto_offset: int) -> bytes:
         return bytes(records_view(list(self.read(offset, max_bytes, upto_offset))))
 
     def flush(self, on_flushed: OnDurable) -> None:
-        """Make everything appended so far durable. Also a log that had failed before says so through `on_flushed`."""
+        """Make everything appended so far durable. If the log had failed before, `on_flushed` gets that error."""
         try:
             self.log.flush(on_flushed)
         except OSError as error:
@@ -217,7 +217,7 @@ class MetadataLog:
     ) -> bool:
         """Write the state at `snapshot_id`; False if one is being written, or this one or a newer one exists.
 
-        Raises ValueError for an epoch that is not the log's at that offset: a start would take the log for another's.
+        Raises ValueError if `snapshot_id`'s epoch is not the log's at that offset: the next start would reject the log.
         """
         if self._writing_snapshot or (self.snapshots and snapshot_id <= self.snapshots[-1]):
             return False
@@ -245,7 +245,7 @@ class MetadataLog:
         return next((epoch for epoch, start in reversed(self.log.epochs.entries) if start <= offset), None)
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
-        """Start the log again at the end of a snapshot that is durable under its name."""
+        """Restart the log at the end of a snapshot that is durable under its name."""
         self._adopt(downloaded.id, downloaded.voters)
         self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
         self.voters = downloaded.voters
@@ -257,7 +257,7 @@ class MetadataLog:
         self._snapshot_voters = voters
 
     def _shorten(self) -> None:
-        """Drop what the kept snapshots make unnecessary, and the log before them if it is too long."""
+        """Delete snapshots that are not kept, and the log before the kept ones if it is too long."""
         self._drop_old_snapshots()
         limit = self.config.max_retention_bytes
         oldest = self.snapshots[0]
@@ -307,7 +307,7 @@ def open_log(
         env.log("error", "metadata-log-cut-by-recovery", end_offset=log.log_end_offset, bytes=log.cut_bytes)
     log.set_topic_id(METADATA_TOPIC_ID)
     if loaded is not None and not _continues(log, loaded.id):
-        # a downloaded snapshot was durable, and the crash came before that of the log which began again at its end
+        # the node crashed after a downloaded snapshot was durable, and before the log that restarted at its end was
         env.log("warning", "metadata-log-replaced", snapshot=loaded.id.file_name, end_offset=log.log_end_offset)
         log.truncate_fully_and_start_at(base)
     if log.log_start_offset > base:
@@ -326,7 +326,7 @@ def open_log(
 
 
 def _continues(log: Log, snapshot_id: SnapshotId) -> bool:
-    """Does the log hold the very records that the snapshot ends with, or start where it ends?"""
+    """Whether the log has the last records of the snapshot, or starts at its end."""
     if log.log_end_offset < snapshot_id.end_offset:
         return False
     if snapshot_id == BOOTSTRAP or log.log_start_offset >= snapshot_id.end_offset:
@@ -353,7 +353,7 @@ def _naming(damaged: list[SnapshotId]) -> str:
 
 
 def _remove_leftovers(files: Files, directory: str) -> None:
-    """Half-written files of the incarnation before: nobody refers to them."""
+    """Remove unfinished files of the previous incarnation, which nothing uses."""
     for name in files.list(directory):
         if name.endswith((snapshot.PART, ".checkpoint.deleted", ".checkpoint.tmp")):
             files.unlink(f"{directory}/{name}")

@@ -1,7 +1,7 @@
 """A node that follows the metadata log: every broker, and a controller that may not vote (yet).
 
     seeking     ask one known endpoint after the other; every answer names the leader it knows
-    comparing   fetch the last batch that is known to be committed, and compare it with one's own
+    comparing   fetch the last batch that is known to be committed, and compare it with this node's copy
     following   fetch from the leader, one request at a time:
                     records     -> append -> apply what is committed -> flush -> next fetch
                     diverging   -> truncate what is not committed -> next fetch
@@ -10,21 +10,21 @@
                     no answer   -> seek, after a back-off
 
 The next fetch offset is an acknowledgement, so it is sent only after the flush (guard 14). Applying does not wait for
-it: what is below the leader's high watermark is committed without this node. The fetch waits for what takes several
-turns to apply: the high watermark that it names is one that this node has applied.
+the flush: records below the leader's high watermark are committed without this node. If records take several turns to
+apply, the next fetch waits for them, because it names the high watermark that this node has applied.
 
-Traps. An answer counts only for the epoch and the end with which it was asked: one request is in flight, and any change
-of either of them makes it stale.
+Traps. An answer counts only for the epoch and the end of its request: one request is in flight, and any change of epoch
+or end makes it stale.
 
-The leader's log may be older than this node's, or of another history: its controller was restored from a copy, or
-formatted again. Nothing is cut or applied on its word then; `older` says what happens. Found in four ways:
+The leader's log may be older than this node's, or have another history: its controller was restored from a copy, or
+formatted again. Then this node truncates and applies nothing; `older` decides what happens. Detected in four ways:
 
     its epoch is below ours, and it is the only voter      the epoch of a lone voter never goes back
     it diverges, or its snapshot ends, below what we know to be committed
-    the last committed batch is another one there          a restored controller counts epochs and offsets again, so
+    the leader has a different last committed batch        a restored controller counts epochs and offsets again, so
                                                            both may agree although the records do not
 
-The last one is looked at before anything else is taken from a leader: at the start, and after each failed request,
+The last one is checked before anything else is accepted from a leader: at the start, and after each failed request,
 because a controller cannot be replaced without one.
 
 Source: KIP-595 (fetch), KIP-630 (snapshots), KIP-853 (bootstrap servers), KIP-1166 (the known high watermark).
@@ -61,7 +61,7 @@ RETRY_BACKOFF_MAX_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ObserverParts:
-    """What an observer works on and tells, owned by the `Quorum`."""
+    """The parts and callbacks of an observer, owned by the `Quorum`."""
 
     env: Env
     log: MetadataLog
@@ -69,7 +69,7 @@ class ObserverParts:
     state: QuorumStateFile
     fatal: Callable[[str], None]
     older: Callable[[str], None]
-    """The leader does not have what this node knows to be committed; the argument says what was seen."""
+    """Called if the leader lacks records that this node knows to be committed; the argument says what was found."""
     on_leader: Callable[[LeaderAndEpoch], None]
 
 
@@ -77,7 +77,7 @@ class Observer:
     def __init__(
         self, parts: ObserverParts, node_id: int, directory_id: Uuid, cluster_id: str, endpoints: Sequence[Endpoint]
     ) -> None:
-        """endpoints: where to ask while the leader is not known, at least one."""
+        """endpoints: at least one, to be asked while the leader is not known."""
         self._env = parts.env
         self._log = parts.log
         self._replay = parts.replay
@@ -91,12 +91,14 @@ class Observer:
         self._endpoints = list(dict.fromkeys(endpoints))
         self._failures = 0
         self._was_answered = False
-        """By a leader of our own cluster, so that a foreign one is no mistake of this node's configuration."""
+        """A leader of our own cluster has answered, so an answer of another cluster is not this node's
+        misconfiguration.
+        """
         self._closed = False
         self._cancel_retry: Cancel | None = None
         self._download: SnapshotDownload | None = None
         self.agrees = False
-        """The leader has every record that this node knows to be committed, as far as the last request says."""
+        """The leader has every record that this node knows to be committed, according to the last request."""
         self.leadership = LeaderAndEpoch(NOBODY, max(parts.state.stored.leader_epoch, parts.log.end.epoch), None)
 
     def start(self) -> None:
@@ -154,7 +156,7 @@ class Observer:
         self._fatal(f"the metadata log in {self._log.directory} could not be read or written: {error}")
 
     def _target(self) -> Endpoint:
-        """The leader while it answers; otherwise everybody known in turn, the leader among them."""
+        """The leader while it answers; otherwise all known endpoints in rotation, including the leader."""
         known = [self.leadership.endpoint] if self.leadership.endpoint is not None else []
         everybody = list(dict.fromkeys([*known, *self._endpoints]))
         return everybody[self._failures % len(everybody)]
@@ -183,7 +185,7 @@ class Observer:
         return request, asked
 
     def _retry_later(self, why: str, level: str = "info") -> None:
-        """Ask another one after a while that grows with each failure in a row, with some chance in it."""
+        """Ask another endpoint after a back-off that grows with each failure in a row, with jitter."""
         self.agrees = False
         wait_ms = min(RETRY_BACKOFF_MS << min(self._failures, 10), RETRY_BACKOFF_MAX_MS)
         wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
@@ -235,7 +237,7 @@ class Observer:
             self._fetch()
             return
         if self.leadership.endpoint != target:
-            # whoever answers with data leads; below v16 no answer names endpoints
+            # a node that answers with data leads; below v16 no answer names endpoints
             self.leadership = replace(self.leadership, endpoint=target)
         self._failures = 0
         self._was_answered = True
@@ -248,7 +250,9 @@ class Observer:
             self._fetch()
 
     def _leads_an_older_epoch(self, partition: FetchResponse.PartitionData) -> bool:
-        """With several voters it may be one that was deposed and does not know it yet."""
+        """Whether a single voter leads an epoch below ours. With several voters it may be an old leader that does not
+        know it yet.
+        """
         named = partition.current_leader
         if named.leader_id < 0 or named.leader_epoch >= self.leadership.epoch or len(self._log.voters) != 1:
             return False
@@ -258,7 +262,7 @@ class Observer:
         """Whether the leader has our last committed batch; else this node has stopped."""
         known = f"offset {own.end_offset}, up to which this node knows them to be committed"
         if partition.snapshot_id.end_offset >= 0:
-            # the log from before its snapshot is gone: what can be compared is how far that reaches
+            # its log before the snapshot is deleted: only the snapshot's end can be compared
             return self._reaches(SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch))
         if partition.diverging_epoch.end_offset >= 0 or partition.diverging_epoch.epoch >= 0:
             end = max(partition.diverging_epoch.end_offset, 0)
@@ -285,7 +289,7 @@ class Observer:
         return False
 
     def _learn(self, named: FetchResponse.LeaderIdAndEpoch, endpoints: Sequence[FetchResponse.NodeEndpoint]) -> bool:
-        """True if this says more than was known. Never goes back to an older epoch."""
+        """Update leader and epoch; True if they are new. Never goes back to an older epoch."""
         now = self.leadership
         if named.leader_epoch < now.epoch:
             return False
@@ -328,8 +332,8 @@ class Observer:
             return
         committed = min(partition.high_watermark, self._log.end_offset)
         self._log.committed_to(committed)
-        # first the fetch that says so: a client's change is answered once the leader knows that all brokers have it,
-        # and no request of a client comes in between
+        # send the next fetch before applying: a client's change is answered once the leader knows that all brokers have
+        # it, and no request of a client is handled in between
         at_once = self._replay.will_be_committed_to(committed)
         if at_once:
             self._fetch()
@@ -339,8 +343,10 @@ class Observer:
             self._fetch_once_applied()
 
     def _fetch_once_applied(self) -> None:
-        """A fetch that named the new high watermark earlier would say too much; one that named less would be answered
-        at once (KIP-1166), again and again."""
+        """Fetch after everything is applied.
+
+        An earlier fetch that named the new high watermark would be wrong; one that named the old one would be answered
+        at once (KIP-1166), repeatedly."""
         if self._replay.slice_is_coming and not self._closed:
             self._env.call_later(0, self._fetch_once_applied)
         else:

@@ -2,23 +2,24 @@
 
     start    read quorum-state -> recover the log -> load the newest snapshot
                  a voter alone:    epoch + 1, vote for oneself, flushed -> `leader.Leader`
-                 anybody else:     `observer.Observer`
+                 any other node:   `observer.Observer`
 
-What must be durable before what (everything else follows from these three):
+What must be durable, and before which step (everything else follows from these three):
 
     the vote for an epoch       before the first append of that epoch
-    a record                    before it counts for its commit, one's own log included (guard 14)
-    a snapshot under its name   before the log that it replaces is cut
+    a record                    before it counts for its commit, also in the leader's own log (guard 14)
+    a snapshot under its name   before the log that it replaces is truncated
 
 With one voter the election has one vote. Three voters need Vote, BeginQuorumEpoch and EndQuorumEpoch, which this
-release does not have: it refuses a voter set of more than one. What follows an election is counted by majority already.
+release does not have: it refuses a voter set of more than one. Commits are counted by majority already.
 
-A disk that fails here ends the node: a voter that cannot write its vote or its log has nothing it may say, and a failed
-flush is never retried (the kernel has dropped what it could not write).
+If the disk fails here the node stops: a voter that cannot write its vote or its log must not answer, and a failed flush
+is never retried (the kernel has dropped the pages that it could not write).
 
-A leader that does not have what this node knows to be committed (`observer.py`) ends it too: its metadata are older,
-and acting on them would take data for superfluous. An operator may accept them for one start. Then this node's copy of
-the log is renamed, not removed, and everything is fetched again. A node that runs has applied its copy, and only stops.
+The node also stops if the leader lacks records that this node knows to be committed (`observer.py`). The leader's
+metadata is older then, and a node that followed it could delete logs that are still needed. An operator may accept the
+older metadata for one start. Then this node's copy of the log is renamed, not removed, and everything is fetched again.
+A running node has applied its copy already, and can only stop.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ ACCEPT_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class OlderMetadata:
-    """What happens where the leader does not have what this node knows to be committed.
+    """What happens if the leader lacks records that this node knows to be committed.
 
-    on_refused: stop the node with this sentence; nothing more is delivered.
-    accept: None if the operator did not accept it, or this node has acted on its copy. Else called once, to make
-    durable that no clean stop counts any more; then the copy is set aside.
+    on_refused: stops the node with this message; nothing more is delivered.
+    accept: None if the operator did not accept older metadata, or this node has acted on its copy. Else called once, to
+    durably invalidate clean stops; then the copy is moved aside.
     """
 
     on_refused: Callable[[str], None]
@@ -90,12 +91,12 @@ class Quorum:
         on_replica_knows: Callable[[int, int], None] | None = None,
     ) -> None:
         """
-        directory: metadata.log.dir (the quorum's own directory lies inside); directory_id: the id of that log dir.
-        voters: as configured. They say where to find somebody, for this node where it listens now. Who may vote is
-            said by the log and the bootstrap snapshot alone: a controller that was told to join a quorum, with an
-            empty log, would otherwise found another one.
+        directory: metadata.log.dir (the quorum's own directory is in it); directory_id: the id of that log dir.
+        voters: as configured. They give the endpoints, also this node's current one. Only the log and the bootstrap
+            snapshot say which nodes vote; otherwise a controller with an empty log that should join a quorum would
+            start another one.
         is_voter: this node has the controller role. It leads only if the voters name its id and directory id.
-        bootstrap_endpoints: where an observer asks for the leader, besides the voters' endpoints.
+        bootstrap_endpoints: where an observer asks for the leader, in addition to the voters' endpoints.
         on_replica_knows: called for each fetch that is served, with the replica's id and the high watermark that it
             has applied.
         """
@@ -118,7 +119,7 @@ class Quorum:
         self._stopped = False
         self._on_replica_knows = on_replica_knows
 
-    # what others may know
+    # state for other parts
 
     @property
     def leader_id(self) -> int:
@@ -140,12 +141,12 @@ class Quorum:
 
     @property
     def is_leader(self) -> bool:
-        """This node leads, and its listeners have seen all that was committed before."""
+        """This node leads, and its listeners have received all records committed before."""
         return isinstance(self._role, LeaderState) and self._role.announced and not self._stopped
 
     @property
     def agrees(self) -> bool:
-        """The leader has every record that this node knows to be committed: it may be told who this node is."""
+        """The leader has every record that this node knows to be committed: this node may register with it."""
         if isinstance(self._role, Observer):
             return self._role.agrees
         return isinstance(self._role, LeaderState)
@@ -157,7 +158,7 @@ class Quorum:
 
     @property
     def applied_offset(self) -> int:
-        """Of the last record that the listeners have seen; -1 before the first one."""
+        """Offset of the last record that the listeners have received; -1 before the first one."""
         return self._replay.next_offset - 1 if self._replay is not None else -1
 
     @property
@@ -180,10 +181,10 @@ class Quorum:
     # life
 
     def start(self, on_ready: Callable[[], None]) -> None:
-        """Open, load, and take up the role; listeners are called from here on (first with the snapshot).
+        """Open and load the log, and lead or follow; listeners are called from now on (first with the snapshot).
 
-        on_ready: a leader is announced, or an observer has begun to fetch. What cannot be continued from ends the node
-        through `env.stop`.
+        on_ready: a leader is announced, or an observer has begun to fetch. If the log cannot be used, `env.stop` stops
+        the node.
         """
         self._on_ready = on_ready
         self._open()
@@ -234,7 +235,7 @@ class Quorum:
             log.finish(flushed)
 
     def _voters_now(self, log: MetadataLog) -> tuple[Voter, ...]:
-        """The log's voters, and of this node the endpoint that it has now (a port may change between two starts)."""
+        """The log's voters, with this node's current endpoint (a port may change between two starts)."""
         configured = {(v.id, v.directory_id): v for v in self._configured_voters}
         mine = (self._node_id, self._directory_id)
         return tuple(configured.get(mine, v) if (v.id, v.directory_id) == mine else v for v in log.voters)
@@ -295,7 +296,7 @@ class Quorum:
             self._env.call_later(0, on_ready)
 
     def _older(self, seen: str) -> None:
-        """The leader does not have what this node knows to be committed."""
+        """The leader lacks records that this node knows to be committed."""
         if self._stopped or self._log is None or self._replay is None or self._role is None:
             return
         leadership, log = self.leadership, self._log
@@ -318,7 +319,7 @@ class Quorum:
                 "the brokers' copies with `heirlog recover controller --config <server.properties> "
                 f"--from <broker-log-dir>`. {ACCEPT_ADVICE}"
             )
-            # without this the next start could follow what this one refuses
+            # without this the next start could follow the leader that this one refuses
             log.finish(lambda error: self._older_metadata.on_refused(refused))
             return
         self._role.close()
@@ -363,12 +364,12 @@ class Quorum:
         self._env.log("error", "metadata-quorum-failed", reason=reason)
         self._env.stop(1, reason)
 
-    # what the leader's controller does
+    # for the leader's controller
 
     def append(self, records: Sequence[Message]) -> int:
         """Append one batch (at most 10,000 records, 8 MiB) and return the offset of its first record.
 
-        It is committed when `on_commit` shows it; never inside this call. Raises what `leader.Leader.append` raises.
+        It is committed when `on_commit` delivers it; never inside this call. Raises what `leader.Leader.append` raises.
         """
         if self._stopped or not isinstance(self._role, LeaderState):
             raise NotLeader("this node does not lead the metadata quorum")
@@ -377,9 +378,9 @@ class Quorum:
     def snapshot(self, records: Iterable[Message], offset: int, epoch: int) -> bool:
         """Write the committed state after `offset` (an image's applied offset, `epoch` its epoch) as a snapshot.
 
-        `records` is read inside this call. False, and nothing is written, if a snapshot is under way, if this or a
-        newer one exists, or if `offset` was not delivered as committed. Only committed state may become a snapshot:
-        nobody could take it back.
+        `records` is read inside this call. False, and nothing is written, if a snapshot is being written, if this or a
+        newer one exists, or if `offset` was not delivered as committed. Only committed state may become a snapshot,
+        because a snapshot cannot be undone.
         """
         if self._stopped or self._log is None or offset > self.applied_offset or offset < 0:
             return False
@@ -397,7 +398,7 @@ class Quorum:
     # requests
 
     def fetch(self, request: FetchRequest) -> FetchResponse | Pending[FetchResponse]:
-        """Fetch on the metadata partition, from a controller listener: a replica says in the request who it is."""
+        """Fetch on the metadata partition, from a controller listener; the request names the replica."""
         leads = isinstance(self._role, LeaderState) and not self._stopped
         refused = refusal(request, self._cluster_id, self._leader_and_epoch(), leads)
         if refused is not None:
@@ -439,7 +440,7 @@ class Quorum:
         )
 
     def _leader_and_epoch(self) -> LeaderAndEpoch:
-        """What answers name. Never this node unless it leads: a follower would fetch from it for ever."""
+        """Leader and epoch for responses. Never this node unless it leads: a follower would fetch from it for ever."""
         known = self.leadership
         if known.leader_id == self._node_id and (self._stopped or not isinstance(self._role, LeaderState)):
             return LeaderAndEpoch(NOBODY, known.epoch, None)

@@ -1,11 +1,11 @@
-"""`quorum-state`: which epoch this node is in, whom it follows there, and whom it voted for.
+"""`quorum-state`: this node's epoch, the leader that it follows, and its vote.
 
-A vote that is forgotten can be given twice, and then an epoch has two leaders. So the file is written and flushed
-before a vote leaves the node and before a leader appends to its epoch.
+If a node forgot its vote it could vote twice, and an epoch could have two leaders. So the file is written and flushed
+before a vote is sent, and before a leader appends to its epoch.
 
     {"leaderId":1,"leaderEpoch":3,"votedId":1,"votedDirectoryId":"...","data_version":1}
 
-Version 0 (kraft.version 0) has no votedDirectoryId and some members that nobody reads; it is read, never written.
+Version 0 (kraft.version 0) has no votedDirectoryId and some unused members; it is read, never written.
 
 Source: KIP-595 "Quorum State", KIP-853 for version 1.
 """
@@ -32,7 +32,7 @@ class QuorumState:
 
 
 class MalformedQuorumState(ValueError):
-    """The file is there and says nothing that can be understood; going on could mean voting twice."""
+    """The file exists and cannot be parsed; a node that continued could vote twice."""
 
 
 def encode(state: QuorumState) -> bytes:
@@ -74,13 +74,13 @@ class QuorumStateFile:
         self._file = AtomicFile(files, directory, NAME)
         data = read_file(files, f"{directory}/{NAME}")
         self.stored = QuorumState() if data is None else decode(data)
-        """What the file says, or will say once the writes asked for so far are done."""
+        """The state in the file once all requested writes are done."""
 
     def write(self, state: QuorumState, on_durable: OnDurable) -> None:
-        """`on_durable` once the state, or a newer one, would survive a power cut."""
+        """Write `state`; `on_durable` is called once this or a newer state would survive a power cut."""
         self.stored = state
         self._file.write(encode(state), on_durable)
 
     def close(self) -> None:
-        """Forget what is under way: the directory is about to be renamed."""
+        """Abandon the current write: the directory is about to be renamed."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""What the listeners see: the committed log, in order, each record once per start.
+"""What the listeners receive: the committed log, in order, each record once per start.
 
     on_snapshot            the newest snapshot, if there is one (also one downloaded later: start again from it)
     on_commit ...          everything between it and the high watermark, then as the high watermark moves
@@ -7,9 +7,9 @@
 A batch of control records is delivered with no records, so that a listener's applied offset has no holes: a broker is
 caught up when it has applied an *offset*.
 
-Two sources, one order. A leader keeps the records it appended until they commit, and hands over these very objects;
-whatever is not remembered (after a start, on an observer) is read from the log and decoded. Decoding a long log goes in
-slices, with other work in between: a start must not look like a dead node.
+There are two sources and one order. A leader keeps the records that it appended until they are committed, and delivers
+these objects. All other records (after a start, or on an observer) are read from the log and decoded. A long log is
+decoded in slices, with other work in between, so that a starting node does not look dead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.snapshot import Snapshot
 
 SLICE_BYTES = 256 * 1024
-"""Decoded without a pause: some milliseconds of work."""
+"""Bytes decoded without a pause: some milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class QuorumListener(Protocol):
     """Called in the order above, never inside a call to the quorum."""
 
     def on_snapshot(self, records: list[Message], offset: int, epoch: int) -> None:
-        """Start from scratch with these; `offset` is that of the last record that the snapshot contains."""
+        """Replace all state by these records; `offset` is that of the last record in the snapshot."""
 
     def on_commit(self, batches: list[CommittedBatch]) -> None: ...
 
@@ -70,7 +70,7 @@ class Replay:
         self.high_watermark = -1
         """Exclusive; -1 while unknown."""
         self.next_offset = 0
-        """Everything below it was delivered."""
+        """All records below it were delivered."""
         self.changed_offset = 0
         """Exclusive: the end of the last batch below `next_offset` that holds more than NoOps."""
 
@@ -87,7 +87,7 @@ class Replay:
             listener.on_snapshot(records, snapshot.id.end_offset - 1, snapshot.id.epoch)
 
     def remember(self, batch: CommittedBatch) -> None:
-        """A leader's own append, not committed yet."""
+        """Keep a leader's own append, which is not committed yet."""
         self._remembered.append(batch)
 
     def when_delivered(self, offset: int, fn: Callable[[], None]) -> None:
@@ -95,14 +95,14 @@ class Replay:
         self._waiting = (offset, fn)
 
     def committed_to(self, high_watermark: int) -> None:
-        """Everything below it is committed and in the log. Never goes back."""
+        """All records below it are committed and in the log. Never goes back."""
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
         if not self._slice_is_coming:
             self._deliver()
 
     def will_be_committed_to(self, high_watermark: int) -> bool:
-        """As `committed_to`, which has to follow at once: it delivers. True if it will deliver everything."""
+        """Announce a call of `committed_to`, which must follow at once. True if that will deliver everything."""
         self.high_watermark = max(self.high_watermark, high_watermark)
         if self.next_offset >= self.high_watermark:
             return True
@@ -113,7 +113,7 @@ class Replay:
 
     @property
     def slice_is_coming(self) -> bool:
-        """Not everything below the high watermark is delivered yet: the rest follows turn by turn."""
+        """Some records below the high watermark are not delivered yet: they follow in later turns."""
         return self._slice_is_coming
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""How far each replica of the metadata log is, as its leader knows it: for commit, and for DescribeQuorum.
+"""The end offset of each replica of the metadata log, as its leader knows it: for commits and for DescribeQuorum.
 
 A replica's end is its last valid fetch offset. It has *caught up* at the time of a fetch that reaches the leader's end,
 or at the time of the fetch before, if it reaches the end that the leader had then (KIP-595, as `isr.py` does for data).
 
-A new leader starts with nothing: an end learned in an older epoch may lie in a part of the log that was since cut.
+A new leader knows no ends: an end from an older epoch may be in a part of the log that was truncated since.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_REPLICAS = 10_000
 class ReplicaState:
     end_offset: int = -1
     last_fetch_ms: int = -1
-    """Wall time, as the two others."""
+    """Wall time, like the two others."""
     last_caught_up_ms: int = -1
     leader_end_at_last_fetch: int = -1
 
@@ -35,7 +35,7 @@ class ReplicaStates:
 
     def fetched(self, key: ReplicaKey, end_offset: int, leader_end_offset: int, wall_ms: int) -> None:
         progress = self._replicas.pop(key, None) or ReplicaState()
-        self._replicas[key] = progress  # at the end: the first one is the longest silent
+        self._replicas[key] = progress  # at the end: the first one has not fetched for the longest time
         if len(self._replicas) > MAX_REPLICAS:
             del self._replicas[next(iter(self._replicas))]
         if end_offset >= leader_end_offset:
@@ -47,12 +47,12 @@ class ReplicaStates:
         progress.leader_end_at_last_fetch = leader_end_offset
 
     def of_voter(self, voter: Voter) -> ReplicaState:
-        """Below v17 a fetch names no directory: then the id alone says who it is."""
+        """The voter's state. Below v17 a fetch names no directory: then the id alone identifies the voter."""
         exact = self._replicas.get(ReplicaKey(voter.id, voter.directory_id))
         return exact or self._replicas.get(ReplicaKey(voter.id, ZERO_UUID)) or ReplicaState()
 
     def observers(self, voters: Iterable[Voter], wall_ms: int) -> list[tuple[ReplicaKey, ReplicaState]]:
-        """Everybody else, by id."""
+        """All replicas that are not voters, by id."""
         voting = {(voter.id, directory) for voter in voters for directory in (voter.directory_id, ZERO_UUID)}
         silent = [k for k, p in self._replicas.items() if wall_ms - p.last_fetch_ms > OBSERVER_SESSION_MS]
         for key in silent:

@@ -1,4 +1,4 @@
-"""Snapshots: the committed state at one offset, as records, so that the log before it may go (KIP-630).
+"""Snapshots: the committed state at one offset, as records, so that the log before it may be deleted (KIP-630).
 
     <20-digit end offset>-<10-digit epoch>.checkpoint
 
@@ -7,10 +7,10 @@ just below it. Inside, offsets start at 0:
 
     control batch {SnapshotHeader, KRaftVersion, KRaftVoters}   data batches   control batch {SnapshotFooter}
 
-The voters are in every snapshot, because the log batch that named them may be gone. The footer is what tells a whole
-snapshot from a torn one; a file without it, or with a batch whose CRC is wrong, is not loaded.
+The voters are in every snapshot, because the log batch that named them may be deleted. The footer marks a complete
+snapshot; a file without it, or with a batch whose CRC is wrong, is not loaded.
 
-    NAME.part while written or downloaded -> flush -> rename -> sync the directory: only then it exists
+    NAME.part while written or downloaded -> flush -> rename -> sync the directory: only then it counts
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BOOTSTRAP = SnapshotId(0, 0)
 
 
 class InvalidSnapshot(ValueError):
-    """The file is torn or damaged."""
+    """The file is incomplete or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Snapshot:
     id: SnapshotId
     last_contained_log_timestamp_ms: int
     voters: tuple[Voter, ...]
-    """Empty in `bootstrap.checkpoint`, which is no snapshot of a log."""
+    """Empty in `bootstrap.checkpoint`, which is not a snapshot of a log."""
     data: bytes
     """The whole file, checked."""
 
     def records(self) -> Iterator[Message]:
-        """Decodes as it goes: a snapshot may be large."""
+        """Decodes one record at a time: a snapshot may be large."""
         for position, header in walk(self.data):
             if not header.is_control:
                 for record in decode_records(self.data, position):
@@ -85,7 +85,7 @@ def list_snapshots(files: Files, directory: str) -> list[SnapshotId]:
 def encode(
     records: Iterable[Message], epoch: int, last_contained_log_timestamp_ms: int, voters: Iterable[Voter]
 ) -> Iterator[bytearray]:
-    """The file, batch by batch. Without voters the header stands alone, as in `bootstrap.checkpoint`."""
+    """The file, batch by batch. Without voters the first batch has only the header, as in `bootstrap.checkpoint`."""
     wall_ms = last_contained_log_timestamp_ms
     head: list[Message] = [control.snapshot_header(wall_ms)]
     known = tuple(voters)
@@ -114,7 +114,7 @@ def _chunks(records: Iterable[Message]) -> Iterator[list[bytes]]:
 
 
 def check(snapshot_id: SnapshotId, data: bytes) -> Snapshot:
-    """Raises InvalidSnapshot unless every batch is whole and a header and a footer enclose them."""
+    """Raises InvalidSnapshot unless every batch is complete, and a header and a footer enclose them."""
     timestamp_ms: int | None = None
     voters: tuple[Voter, ...] = ()
     complete = False

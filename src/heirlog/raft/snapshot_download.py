@@ -1,9 +1,9 @@
 """Fetching a leader's snapshot piece by piece (KIP-630).
 
-    ask for bytes from where the part file ends -> append -> ... -> all there -> check -> flush -> rename -> sync
+    ask for bytes from the end of the part file on -> append -> ... -> complete -> check -> flush -> rename -> sync
 
-Pieces are cut anywhere, also inside a batch, so nothing is looked at before the last one. Any failure throws the part
-file away: the next Fetch says which snapshot is the right one by then.
+Pieces may end anywhere, even inside a batch, so the file is only checked after the last one. After any failure the part
+file is deleted: the next Fetch says which snapshot is the right one by then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PIECE_BYTES = 1 << 20
 TIMEOUT_MS = 5_000
 
 OnDownloaded = Callable[[Snapshot | str | OSError], None]
-"""The snapshot, durable under its name; or why not: a str may be tried again, an OSError is this node's own disk."""
+"""The snapshot, durable under its name; or the error: after a str retry, an OSError is this node's own disk."""
 
 
 class SnapshotDownload:
@@ -50,7 +50,7 @@ class SnapshotDownload:
         self._ask(self._file)
 
     def close(self) -> None:
-        """Forget it; what was downloaded goes at the next start."""
+        """Stop the download; the next start removes the downloaded bytes."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -132,6 +132,6 @@ class SnapshotDownload:
     def _fail(self, why: str | OSError) -> None:
         self.close()
         if isinstance(why, str):
-            # after a failed disk it stays until the next start
+            # after a disk failure the file stays until the next start
             self._env.files.unlink(self._part)
         self._on_done(why)

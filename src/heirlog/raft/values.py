@@ -1,8 +1,8 @@
 """The bytes of metadata record values as this release writes them.
 
-A reader dies of a record version above what the finalised metadata.version allows. The levels that heirlog accepts, 23
-(4.0-IV1) to 29 (4.2-IV1), all allow the same versions, so one level stands for them here; 30 changes RegisterBroker.
-BrokerRegistrationChange is written in the lowest version that carries the change, as Kafka does.
+A reader crashes on a record version above what the finalized metadata.version allows. The levels that heirlog accepts,
+23 (4.0-IV1) to 29 (4.2-IV1), all allow the same versions, so one set of versions is used here; 30 changes
+RegisterBroker. BrokerRegistrationChange is written in the lowest version that carries the change, as Kafka does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LOWEST_METADATA_VERSION = 23
 MAX_RECORDS_PER_BATCH = 10_000
 MAX_BATCH_BYTES = 8 << 20
 _AROUND_A_VALUE_BYTES = 32
-"""At most: two lengths, attributes, two deltas, no key, no headers."""
+"""Upper bound of: two lengths, attributes, two deltas, no key, no headers."""
 
 
 def encode_value(record: Message) -> bytes:
