@@ -1,8 +1,8 @@
 """What each metadata record does to an image: one function per record type.
 
-Traps. ClearElr and a topic's deletion may stand in one batch: a topic that is gone must not come back (KAFKA-19383). A
-leader epoch grows exactly when a record names a leader, also the same one again. Record types that are not in `APPLY`
-are refused: to skip one would be to believe in a wrong cluster.
+Traps. ClearElr and a topic's deletion may be in one batch: a deleted topic must not come back (KAFKA-19383). A leader
+epoch grows exactly when a record names a leader, even the same one again. Record types that are not in `APPLY` are
+refused: after skipping one the image would be wrong.
 """
 
 from __future__ import annotations

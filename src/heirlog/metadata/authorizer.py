@@ -6,8 +6,9 @@
     ACLs concern the resource, and none of them says anything   no
     no ACL concerns the resource                                `allow.everyone.if.no.acl.found`
 
-An ACL speaks of this request if its principal is the client's or `User:*`, and its host the client's or `*`. Allowing
-READ, WRITE, DELETE or ALTER allows DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denying implies nothing.
+An ACL applies to a request if its principal is the client's or `User:*`, and its host the client's or `*`. Allowing
+READ, WRITE, DELETE or ALTER allows DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denying an operation denies no
+other one.
 
 Decisions are remembered until the next change of any ACL, at most `DECISIONS_MAX` of them and none about a long name:
 clients choose the names that they ask for.

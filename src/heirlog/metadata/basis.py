@@ -3,10 +3,10 @@
     clean    ISR, ELR, PREFERRED                                the winner has every committed record
     lossy    LAST_KNOWN, RECOVERED, UNCLEAN, DESIGNATED         it may lack some; a new lineage begins at its log's end
 
-The record that elects on a lossy basis carries what its controller knew (tagged field 10000, which Apache Kafka's
-readers skip): the basis, the new leader epoch, the winner's log end, and what each replica had answered. It stays with
-the partition, snapshots included, also beside the next few such elections; so whoever reports the loss, whenever that
-is and whatever has crashed meanwhile, reports the same.
+The record that elects a leader on a lossy basis contains what its controller knew (tagged field 10000, which Apache
+Kafka's readers skip): the basis, the new leader epoch, the winner's log end, and each replica's answer. It stays with
+the partition, also in snapshots and after a few later such elections. So every broker that reports the loss reports the
+same, at any time and after any crash.
 
 Source: KIP-966, "Unclean recovery"; what is recorded of it is heirlog's own.
 """

@@ -1,7 +1,7 @@
 """server.properties, read and judged: which node this is, where it listens, where its logs are.
 
 `parse_static` takes the properties as text and returns a `StaticConfig`, or raises ConfigError with one sentence that
-names the property. What it settles once, for everybody:
+names the property. What it decides once, for all other code:
 
 * an unknown name, a bad value, or a value that needs something this version lacks is refused;
 * roles, listeners and their advertised addresses, the quorum's voters and the log directories are parsed into values.

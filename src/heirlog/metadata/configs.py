@@ -29,7 +29,7 @@ from heirlog.metadata.server_configs import AUTHORIZERS, SERVER_CONFIGS, SHOWN_W
 from heirlog.metadata.topic_configs import TOPIC_CONFIGS
 
 NAMES_OF_THE_NODE = ("broker.id", "node.id")
-"""One configuration with two names: whichever was given, both are told."""
+"""One configuration with two names: whichever is set, both are reported."""
 
 
 class ConfigSource(IntEnum):
@@ -66,7 +66,7 @@ class ConfigEntry:
 
 
 def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
-    """The typed value that counts for the topic. KeyError for a name that is no topic configuration."""
+    """The typed value for the topic. KeyError for a name that is not a topic configuration."""
     definition = TOPIC_CONFIGS[name]
     for synonym, factor in _topic_levels(image, static, topic, definition, static.node_id):
         return None if synonym.value is None else definition.read_stored(_scaled(synonym.value, factor))
@@ -74,7 +74,7 @@ def topic_value(image: Image, static: StaticConfig, topic: str, name: str) -> An
 
 
 def topic_value_set(image: Image, static: StaticConfig, topic: str, name: str) -> Any:
-    """The typed value that somebody has set for the topic, at any level; None where only the default speaks."""
+    """The typed value that is set for the topic, at any level; None if only the default applies."""
     definition = TOPIC_CONFIGS[name]
     for synonym, factor in _topic_levels(image, static, topic, definition, static.node_id):
         if synonym.source is ConfigSource.DEFAULT or synonym.value is None:

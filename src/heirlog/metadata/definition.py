@@ -118,7 +118,7 @@ class ConfigKey:
         return value
 
     def read_stored(self, text: str) -> Any:
-        """The typed value of what a record holds: also one that Kafka takes and nobody could ask us for."""
+        """The typed value of a record's text, also of a value that Kafka accepts and heirlog refuses."""
         text = text.strip()
         value = self._typed(text)
         if isinstance(value, int | float) and not isinstance(value, bool):

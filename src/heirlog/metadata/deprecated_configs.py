@@ -1,5 +1,5 @@
-"""Configurations that count still, and that another one replaces. Who sets one is told: by the active controller in its
-log, and by the command that sets it.
+"""Configurations that still work, and that another one replaces. If one is set, the active controller logs it, and the
+command that sets it prints a warning.
 
 Source: KIP-966, "Unclean recovery", compatibility.
 """

@@ -1,10 +1,10 @@
 """What a running broker can be changed to by dynamic configuration, beyond what a value alone must be.
 
-    threads   a pool goes to between a half and the double of what it is
-    limits    zero connections would lock everybody out, whoever wants to undo it among them; zero from each address
-              is meant only where some address has a number of its own
+    threads   a pool may change to between half and double its size
+    limits    zero connections would lock out every client, including the one that wants to undo it; zero per address
+              is allowed only if some address has a limit of its own
     cleaner   more than 1 MiB of its buffer for each of its threads
-    kept      a time to keep records is a time, or -1; what stays local of it is not more
+    kept      a retention time is a time, or -1; the local retention is not longer
 
 The broker that a client asks judges what would count on itself, whatever is changed: its own value, or that of all
 brokers, which counts where it has none. heirlog has no thread pools and keeps those numbers only; it refuses what

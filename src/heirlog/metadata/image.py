@@ -11,7 +11,7 @@ What a reader may rely on:
   `offset` moves on meanwhile (they *have* been read), so take no snapshot while `open_transaction` is not None.
 * The image does not judge: what a record says is applied. Rules live with those who make records.
 
-What each record does stands in `apply.py`, how states become records again in `as_records.py`.
+`apply.py` has the effect of each record, and `as_records.py` turns states into records again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Image:
 
     @property
     def metadata_version(self) -> int:
-        """0 before the first FeatureLevel record: nobody has bootstrapped this log."""
+        """0 before the first FeatureLevel record: this log is not bootstrapped yet."""
         return self.features.get(METADATA_VERSION, 0)
 
     def partition(self, topic_id: Uuid, partition: int) -> PartitionRegistration | None:

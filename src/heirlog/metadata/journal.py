@@ -1,4 +1,5 @@
-"""What a run of records changed: the delta for whoever publishes it, and the way back for a controller that must undo.
+"""What a run of records changed: the delta for publishing it, and the undo information for a controller that must undo
+it.
 
 A journal remembers, for everything the records touched, the value from *before the first touch*. That one memory serves
 both readers:

@@ -2,21 +2,22 @@
 
 A log is compared by the pair (last written epoch, end offset), as the recovery manager compares them:
 
-    pair of a replica, beside the winner's                     what it holds and the winner does not
-    lower or equal                                             nothing that this election gave up: within one epoch the
+    a replica's pair, compared with the winner's               records that it holds and the winner does not
+    lower or equal                                             none that this election gave up: within one epoch the
                                                                shorter log is part of the longer one, and a tail of an
                                                                older epoch was given up when the newer one began
-    the same epoch, a higher end                               exactly what lies between the two ends
-    a newer epoch                                              everything up to its end, from an offset on that lies
-                                                               at or below the winner's end: nobody recorded where
-    no answer that counts, an older one (it was asked again)   at most what it had then: without a leader nothing grows
-    never answered                                             nobody knows, nor whether its epoch is a newer one
+    the same epoch, a higher end                               exactly those between the two ends
+    a newer epoch                                              all up to its end, from an unknown offset on that is at
+                                                               or below the winner's end
+    no answer that counts, an older one (it was asked again)   at most what it had then: without a leader no log grows
+    never answered                                             unknown, and also whether its epoch is a newer one
 
-So a loss is exact where the winner and all who may hold more answered, and none of them had a newer epoch. It counts
-what disks held when they were asked: what a power cut took from every disk before that, nobody can report.
+So a loss is exact if the winner and all replicas that may hold more answered, and none of them had a newer epoch. It
+counts the records on disk when the replicas were asked. Records that a power cut removed from every disk before that
+cannot be reported.
 
 The report is a record of the internal topic `__heirlog_recoveries`, JSON in key and value, written by the broker that
-leads the partition. The same election gives the same bytes, whoever writes it how often.
+leads the partition. The same election gives the same bytes, on every broker and every time.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Loss(NamedTuple):
     """Offsets that other replicas hold and the winner does not."""
 
     first_offset: int | None
-    """None: nobody knows."""
+    """None: unknown."""
     end_offset: int | None
     """Behind the last; None: a replica has not said how far its log reaches."""
     is_exact: bool
@@ -72,7 +73,7 @@ class Loss(NamedTuple):
 def loss_of(winner: BrokerId, replicas: Iterable[ReplicaAnswer]) -> Loss:
     """What an election of `winner` gives up, one answer per assigned replica."""
     answers = list(replicas)
-    # what the winner said before it was started anew is no lower limit: its log may be shorter since
+    # the winner's answer from before a restart is not a lower limit: its log may be shorter since
     won = next((answer for answer in answers if answer.broker == winner and answer.answered), None)
     others = [answer for answer in answers if answer.broker != winner]
     held_by = tuple(answer for answer in others if answer.end_offset >= 0 and _exceeds(answer, won))

@@ -1,6 +1,6 @@
 """What a cluster's partitions add up to: how many have no leader, too few replicas in sync, the wrong leader.
 
-Counted over an image when somebody asks; what an index already knows (`leaders`) is not counted again.
+Counted over an image on request; what an index already knows (`leaders`) is not counted again.
 
 Source: KIP-966, "Metrics"; Kafka's KafkaController metrics.
 """

@@ -76,7 +76,7 @@ class PartitionRegistration(NamedTuple):
     basis: ElectionBasis | None = None
     """Of the newest election that may have lost records; None if there was none."""
     earlier: tuple[ElectionBasis, ...] = ()
-    """Of those before it, newest first, at most EARLIER_MAX: nobody may have reported them yet."""
+    """Earlier ones, newest first, at most EARLIER_MAX: they may not be reported yet."""
     last_leader: BrokerId = NO_LEADER
     """Whose leadership ended when the partition lost its leader; NO_LEADER if it has one, or that is not known."""
 
@@ -142,7 +142,7 @@ class BrokerRegistration:
         return None
 
     def has_online(self, directory: Uuid) -> bool:
-        """Whether a replica in `directory` can be served. A directory that nobody assigned yet is no obstacle."""
+        """Whether a replica in `directory` can be served; True also if no directory is assigned yet."""
         if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
             return True
         if directory == LOST_DIRECTORY:

@@ -1,7 +1,7 @@
-"""Counting many things without holding up everybody else: a count that may be interrupted.
+"""Counting many things without blocking other work: a count that can be interrupted.
 
-A `Survey` yields where it may pause and returns what it has counted. Whoever drives it decides how long it may run at a
-time; meanwhile things change, so that a sum over ten thousand partitions is of no single instant.
+A `Survey` yields where it may pause, and returns its count at the end. The caller decides how long it may run at a
+time. Meanwhile things change, so a sum over ten thousand partitions is not the state of a single instant.
 """
 
 from __future__ import annotations

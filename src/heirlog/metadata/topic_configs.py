@@ -1,7 +1,7 @@
 """The topic configurations, with Kafka's names, types, limits, and the server configurations that give their defaults.
 
-What Kafka offers and this version does not is refused where it is asked for, never ignored: a topic that was told to
-compress again and does not would lose its users' trust first and their disks next.
+A value that Kafka supports and this version does not is refused, never ignored. Otherwise a topic could be configured
+for compression, would not be compressed, and could fill its users' disks.
 """
 
 from __future__ import annotations
