@@ -1,4 +1,4 @@
-"""Topics that nobody has created and a client or coordinator needs now: what they look like, and asking for them.
+"""Creates topics that do not exist and that a client or coordinator needs: their configuration, and the request.
 
 An ordinary one has the controller's defaults. `__consumer_offsets` has what Kafka gives it: partitions and replicas of
 its own configuration, compacted, in small segments. With fewer brokers than `offsets.topic.replication.factor` the
@@ -6,7 +6,7 @@ controller refuses it, as on Apache Kafka: offsets that were meant to be kept th
 one broker. `heirlog up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is
 like it, with one partition.
 
-Clients ask again and again for what cannot be created: the reason is told when it is new, and once a minute.
+Clients ask repeatedly for topics that cannot be created: the reason is logged when it is new, and once a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOG_AGAIN_MS = 60_000
 LAST_ERRORS_MAX = 1000
 """Names remembered for that: clients choose them."""
 ASKED_MAX = 1000
-"""Names that the controller is asked about at a time: whoever wants more asks again, as clients do."""
+"""Limit of names in one request to the controller: for more, clients ask again."""
 
 Topic = CreateTopicsRequest.CreatableTopic
 

@@ -47,8 +47,8 @@ UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
 class Forwarder:
     """Sends envelopes to the controller that is active now.
 
-    controller: where that is, or None while nobody knows.
-    when_applied: calls a function once this node's image holds the record at an offset (`OwnImage`); by default at
+    controller: its endpoint, or None while it is unknown. when_applied: calls a function once this node's image holds
+    the record at an offset (`OwnImage`); by default at
         once.
     """
 
@@ -131,7 +131,7 @@ class _Forwarding(Generic[R]):
     ) -> None:
         """on_over: called once, when nothing of the request is kept any more.
 
-        client_code: what a client is told where the controller refused the envelope itself.
+        client_code: the error for the client if the controller refused the envelope itself.
         """
         self._client_code = client_code
         self._when_applied = when_applied
@@ -161,7 +161,7 @@ class _Forwarding(Generic[R]):
             self._env.send(controller, "forward", self._envelope, self._answered, left_ms)
 
     def _abandoned(self) -> None:
-        """Nobody listens any more. A request that was sent is kept until its answer."""
+        """The client is gone. A request that was sent is kept until its answer."""
         if self._cancel_retry is not None:
             self._cancel_retry()
             self._on_over(self)

@@ -26,8 +26,8 @@ from heirlog.raft.replay import CommittedBatch
 class MetadataPublisher:
     """A quorum listener (`raft.replay.QuorumListener`).
 
-    on_applied: told after every commit, also while loading (the broker role reports the applied offset).
-    on_image: told with the image and what changed since it was told last, once publishing.
+    on_applied: called after every commit, also while loading (the broker role reports the applied offset).
+    on_image: called with the image and the changes since the last call, once publishing.
     snapshots: when to write one; `write_snapshot(records, offset, epoch)` does (`raft.Quorum.snapshot`).
     """
 

@@ -8,8 +8,8 @@
     running    bodies bring connections; connections bring requests; the router finds their handlers
     shutdown   broker role: controlled shutdown, logs closed, clean-shutdown file -> quorum -> `env.stop(0)`
 
-Both roles share one quorum and one process, and nothing else: the broker role talks to the controller by requests, also
-to the one beside it, and sees only committed metadata.
+Both roles share one quorum and one process, and nothing else. The broker role sends requests to the controller, even to
+the one in the same process, and sees only committed metadata.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Node:
         self._by_name = {listener.name: listener for listener in _listeners(config)}
         self._connections: dict[ClientConnection, None] = {}
         self.requests: RequestMetrics | None = None
-        """Only where somebody may ask for it; so the other."""
+        """Only if the node serves metrics; the same for the next one."""
         self.commit_latency: CommitLatency | None = None
         if config.metrics_listener is not None:
             from heirlog.node.commit_latency import CommitLatency
@@ -104,7 +104,7 @@ class Node:
         self.read_ahead = ReadAhead(config.int("queued.max.requests"))
         self.log_limited = RateLimitedLog(env.log, env.now_ms)
         self.controllers_seen = 0
-        """How often a controller became the active one, as far as this node was told."""
+        """How often a controller became active, as far as this node knows."""
         self._directories: list[LogDirectory] = []
         self._quorum: Quorum | None = None
         self._controller: Controller | None = None
@@ -129,7 +129,7 @@ class Node:
         self._held: list[Callable[[], None]] = []
         self._held_for_acls: list[Callable[[], None]] = []
         self.authorizer: Authorizer | None = None
-        """None: everybody may do everything."""
+        """None: every operation is allowed."""
         if config.has_authorizer:
             by_default = config["allow.everyone.if.no.acl.found"]
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
@@ -211,7 +211,7 @@ class Node:
         return [broker for _, broker in sorted(self.image.brokers.items())]
 
     def any_live_broker(self) -> int:
-        """What clients are told as "controller": a broker that takes their admin requests (KIP-590).
+        """The "controller" in answers to clients: a broker that accepts their admin requests (KIP-590).
 
         This one if it is unfenced, and also where none is (`apis.common.describe.live_brokers`).
         """
@@ -430,7 +430,7 @@ class Node:
         waiting.append(lambda: connection.transport.run(go_on))
         return held
 
-    # the quorum's listener: the controller first, so that it never knows less than the broker beside it
+    # the quorum's listener: the controller first, so that it never knows less than the broker of this process
 
     def on_snapshot(self, records: list[Message], offset: int, epoch: int) -> None:
         if self._controller is not None:

@@ -1,7 +1,7 @@
 """What strangers do wrong, in the log: one line of each kind in ten seconds, however many of them knock.
 
-A line costs more than the frame that it is about, and whoever reads the log must still find the others in it. `untold`
-says how many of the kind were left out since the line before.
+Writing a line costs more than handling the frame that it is about, and the other lines of the log must stay visible.
+`untold` says how many lines of the kind were left out since the last one.
 """
 
 from __future__ import annotations

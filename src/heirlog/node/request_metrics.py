@@ -195,7 +195,7 @@ class RequestMetrics:
 
 
 class Recent:
-    """What was added to a list of counts in the last minutes, as far as somebody looks at it now and then."""
+    """Increases of a list of counts in the last minutes, if it is read from time to time."""
 
     __slots__ = ("_earlier",)
 

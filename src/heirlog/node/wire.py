@@ -53,7 +53,7 @@ def decode(listener: ListenerRoutes, frame: memoryview) -> tuple[RequestHeader, 
 
 
 def api_keys(listener: ListenerRoutes) -> list[ApiVersionsResponse.ApiVersion]:
-    """What ApiVersions advertises on this listener, by key. Shared by all answers: nobody changes a message."""
+    """What ApiVersions advertises on this listener, by key. Shared by all responses: messages are never changed."""
     return _api_keys_of(listener.role)
 
 
