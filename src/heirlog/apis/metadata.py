@@ -153,7 +153,7 @@ def _brokers(node: Node, listener: str) -> list[MetadataResponse.MetadataRespons
 def _topics(
     image: Image, request: MetadataRequest, context: Context, missing: list[str]
 ) -> list[MetadataResponse.MetadataResponseTopic]:
-    """Each topic once, however often it was asked for. Where there are ids, names beside them count for nothing."""
+    """Each topic once, however often it was requested. If a request has ids, its names are ignored."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return [
