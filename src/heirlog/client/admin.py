@@ -3,7 +3,8 @@
     Ask(message, to, failure) --> Cluster --> answer --> ... --> the result
 
 * to=CONTROLLER goes to the broker that Metadata names as controller. With KRaft that may be any (brokers forward), with
-  ZooKeeper only the right one answers; whoever says NOT_CONTROLLER was it once, and the next one is asked.
+  ZooKeeper only the right one answers; a broker that answers NOT_CONTROLLER is not it any more, and the next one is
+  asked.
 * A description comes page by page: the cursor of one page begins the next. Pages are no snapshot: a topic may come and
   go in between, so one that is described twice counts once.
 * What a server refuses by REQUEST_LIMIT_REACHED, because a request holds too much, goes into the next request; there is

@@ -36,8 +36,8 @@ def ask_coordinator(
 ) -> Call[Any]:
     """The response of the group's coordinator; asked again while the code in it may pass.
 
-    newest: the newest version to use. try_s: wait no longer for each answer. The last response is returned when the
-    time is over. Raises KafkaError where the group has no coordinator, OSError.
+    newest: the newest version to use. try_s: timeout of each answer. After the total timeout the last response is
+    returned. Raises KafkaError if the group has no coordinator, and OSError.
     """
     patience = cluster.patience(timeout_s)
     while True:

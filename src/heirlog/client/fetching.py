@@ -34,7 +34,7 @@ NEWEST_BY_NAME = 12
 """The last Fetch version that names topics; later ones take ids only."""
 WITHOUT_SESSION = (0, -1)
 FIRST_BYTES = 1 << 20
-"""Of the first answer, when nobody knows how large the records are."""
+"""Size limit of the first answer, while the size of the records is unknown."""
 MARGIN_BYTES = 64 << 10
 RETRIED = LOOK_AGAIN | {ErrorCode.UNKNOWN_SERVER_ERROR}
 

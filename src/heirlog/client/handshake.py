@@ -8,8 +8,8 @@
 An older peer cannot know the answer format of the version that was asked, so it answers in v0 (KIP-511). The error
 code stands at the same place in every version: behind the correlation id, since ApiVersions keeps response header v0.
 
-A peer that limits sessions (KIP-368) says how long this one lasts. Nobody authenticates anew on an open connection
-here: whoever owns it opens another in time.
+A peer that limits sessions (KIP-368) says how long this one lasts. An open connection is not authenticated again here:
+its owner opens another one in time.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="it's \\"secret\\"";
 
-Words are separated by white space; a value may stand in quotes, inside which a backslash takes the next character as it
-is. The semicolon ends the entry. Errors name the place by its number of characters and never show the text: most of it
+Words are separated by white space. A value may be in quotes, in which a backslash escapes the next character. The
+semicolon ends the entry. Errors name the position as a number of characters and never show the text, because most of it
 is secret.
 """
 

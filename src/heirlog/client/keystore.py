@@ -1,7 +1,7 @@
 """Key stores of Java, and PEM, which everything becomes; this module reads Java's old format (JKS).
 
     0xFEEDFEED | version | count | entries | SHA-1 over password, "Mighty Aphrodite" and all before it
-    entry      1: private key, protected, with its chain      2: a certificate of somebody who is trusted
+    entry      1: private key, protected, with its chain      2: a trusted certificate
 
 A key is protected by XOR with a chain of SHA-1 hashes of the password and a salt, and proved by one more hash: weak,
 hence the file's permissions are what protects it. Since Java 9 `keytool` writes PKCS12 unless told otherwise, also into

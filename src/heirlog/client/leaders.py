@@ -42,8 +42,8 @@ def ask_leader(
     """The leader's response; asked again, from the new leader if there is one, when no answer came.
 
     The leader is looked up each time: one small round trip, and never an old answer. message: makes the request from
-    the topic's id. code_of: the code in a response for which the request is repeated while it is in `LOOK_AGAIN`; the
-    last response is returned when the time is over.
+    the topic's id. code_of: the error code in a response; the request is repeated while it is in `LOOK_AGAIN`. After
+    the timeout the last response is returned.
     """
     patience = Patience(timeout_s, cluster.clock, longest_pause_s=FIRST_PAUSE_S)
     response: Any = None

@@ -27,7 +27,7 @@ from heirlog.protocol.types import Endpoint
 LATEST = -1
 EARLIEST = -2
 CONSUMER = -1
-"""The replica id of everybody who is none."""
+"""The replica id of clients that are not replicas."""
 NEWEST_COMMIT_BY_NAME = 9
 NEWEST_OFFSET_FETCH_BY_NAME = 9
 SIMPLE_CONSUMER = -1

@@ -7,13 +7,13 @@
 Rules, per partition:
 
 * At most `IN_FLIGHT_MAX` batches are sent and unanswered: a broker knows the last five of a producer again, not more.
-* Whoever is sent again goes first, and nothing else of its partition goes with it. So the order stands also where a
-  batch is refused in the middle.
-* A batch keeps its sequence when it is sent again: that is how the broker knows it (KIP-98). A sequence that the broker
-  calls out of order is no news behind a batch that failed, and asks for another try. At the head it means that the
-  broker has forgotten the producer (retention, or records that were lost): the partition then goes on under a new
-  producer id, from sequence 0, with everything that is not acknowledged.
-* The first error that cannot pass ends everything: what comes behind would leave a gap.
+* A batch that is sent again is sent first, without other batches of its partition. So the order is kept even if a batch
+  in the middle is refused.
+* A batch keeps its sequence when it is sent again, so that the broker recognises it (KIP-98). After a failed batch an
+  out-of-order error for the next ones is expected, and they are retried. For the first batch it means that the broker
+  has forgotten the producer (retention, or lost records). The partition then continues with a new producer id, from
+  sequence 0, with all batches that are not acknowledged.
+* The first permanent error ends everything: later batches would leave a gap.
 
 Without idempotence producer id, epoch and sequence are -1, and a batch that is sent again may be there twice.
 

@@ -2,8 +2,8 @@
 
 `describe_recovery` is a call as those of `admin.py` (key 10094); the rest is arithmetic on its answer:
 
-    balanced      a member of ISR or ELR, once one can lead; where there are none left, the longest log of the newest
-                  epoch, once everybody of the quorum has answered
+    balanced      a member of ISR or ELR, once one can lead; if none is left, the longest log of the newest
+                  epoch, once all members of the quorum have answered
     aggressive    the same at once, among those that have answered by now
     unclean       a live member of ISR or ELR, else the first replica that can lead
     designation   one per replica that can lead
@@ -44,7 +44,7 @@ class Described(NamedTuple):
     topics: list[RecoveryTopic]
     """By name; an error of a topic stands at the topic."""
     controller_epoch: int = -1
-    """Of whoever answered last. Another controller knows nothing of what operators asked for before."""
+    """Epoch of the controller that answered last. Another controller does not know operators' earlier requests."""
 
 
 def describe_recovery(
@@ -52,8 +52,8 @@ def describe_recovery(
 ) -> Conversation[Described]:
     """The partitions without a leader: of these topics (None for a topic: all of its own), or of all.
 
-    A partition that is named comes also if it has a leader. ask_replicas: have the controller ask those replicas that
-    it has no fresh answer of; they stand in a later description. Raises KafkaError.
+    A partition that is named is described even if it has a leader. ask_replicas: the controller asks the replicas whose
+    answers are not current; those answers are in a later description. Raises KafkaError.
     """
     found: dict[str, RecoveryTopic] = {}
     enabled = False
@@ -97,11 +97,11 @@ class Choice(NamedTuple):
     name: str
     """balanced, aggressive, unclean, or designation."""
     leader: int | None
-    """Who wins with the answers at hand; None: nobody could be elected."""
+    """The winner with the current answers; None: no replica can be elected."""
     loss: Loss
     """If that were the leader."""
     waits_for: tuple[int, ...] = ()
-    """Who has to answer first, or to come back (`waits_for_one`). Not empty: nobody is elected now."""
+    """Replicas that have to answer first, or to come back (`waits_for_one`). If not empty, no leader is elected now."""
     waits_for_one: bool = False
     """One of them suffices: each has every committed record."""
 

@@ -7,9 +7,9 @@
 A `Security` is plain data: it can be compared, hashed, pickled and printed, and what is secret is not in its repr.
 Errors name the property and say what to do; they never hold a value of one.
 
-Kerberos (GSSAPI) is not spoken. Java classes cannot be loaded: properties that name one are refused unless Kafka's own
-class of that name is what happens here anyway. Properties without a meaning here (refresh windows, providers of random
-numbers) are passed over.
+Kerberos (GSSAPI) is not supported. Java classes cannot be loaded: a property that names one is refused unless heirlog
+does the same as Kafka's class of that name. Properties without a meaning here (refresh windows, providers of random
+numbers) are ignored.
 """
 
 from __future__ import annotations
