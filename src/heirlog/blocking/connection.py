@@ -3,10 +3,10 @@
     Connection(...) --TLS--> --ApiVersions--> --SASL--> ready --submit, take--> ready
                              \\--time over, closed, nonsense--> broken          (every later call says so)
 
-`request` asks one thing and waits. Who wants several on their way submits them and takes the answers in the same order.
-After a timeout the connection is broken: the late answer would stand where the next one is expected. Failures are
-`OSError`s with a sentence: `TimeoutError`, `ConnectionError`, `Unsupported`; who is not believed gets
-`AuthenticationFailed`, which is none, so that nobody tries again.
+`request` sends one request and waits. For several requests in flight, submit them and take the answers in the same
+order. After a timeout the connection is closed, because the late answer would be taken for the next one. Failures are
+`OSError`s with a message: `TimeoutError`, `ConnectionError`, `Unsupported`. A failed login raises
+`AuthenticationFailed`, which is not an `OSError`, so that it is not retried.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ReceiveBuffer:
 
     def view(self, size: int) -> memoryview:
         if len(self._memory) < size:
-            self._memory = bytearray(size + size // 8)  # a new one: somebody may still look at the old
+            self._memory = bytearray(size + size // 8)  # a new one: the caller may still use the old one
         return memoryview(self._memory)[:size]
 
 
@@ -111,7 +111,7 @@ class Connection:
         return len(self._due)
 
     def stale(self) -> bool:
-        """Broken, closed by the server while nobody asked anything, or with a session that is about to end."""
+        """Whether it is broken, closed by the server while idle, or its session is about to end."""
         if self._broken is None and not self._due and not self._alive():
             self._broken = "closed by the server"
         return self._broken is not None or time.monotonic() >= self._expires_at

@@ -23,7 +23,7 @@ from heirlog.client.security import TokenEndpoint, TokenSource, UnsecuredToken
 
 TIMEOUT_S = 10.0
 FRESH_SHARE = 0.8
-"""A token is used anew until this share of its life is over."""
+"""A token is reused until this share of its lifetime has passed."""
 
 
 class Tokens:
