@@ -168,7 +168,7 @@ class Cluster:
         """Stop every node. A temporary data directory is removed."""
         atexit.unregister(self.close)
         self._is_open = False
-        # nobody looks at these data again, unless their place was given
+        # these data are not needed again, unless the caller gave their folder
         if self._keep_data and self._layout is not None:
             brokers, controllers = self._stop_order()
             stop_all(brokers, controllers, STOP_TIMEOUT_S)

@@ -209,7 +209,7 @@ def load(data: Path) -> Layout | None:
 
 def _ids(data: Path, kind: str) -> list[int]:
     found = [path.parent.name.removeprefix(f"{kind}-") for path in data.glob(f"{kind}-*/server.properties")]
-    # somebody's copy, such as broker-1.old, is none of its nodes
+    # a copy, such as broker-1.old, is not one of its nodes
     return sorted(int(node_id) for node_id in found if node_id.isdecimal())
 
 

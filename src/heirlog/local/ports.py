@@ -1,7 +1,7 @@
 """Ports that stay ours while the nodes behind them come and go.
 
-The parent binds each port without listening, and the node listens on the same one (SO_REUSEPORT on both). Connections
-go to listening sockets only, and nobody else can take the port between a node's death and its next start.
+The parent binds each port without listening, and the node listens on the same port (SO_REUSEPORT on both). Connections
+go to listening sockets only, and no other process can take the port between a node's death and its next start.
 """
 
 from __future__ import annotations

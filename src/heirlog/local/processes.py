@@ -6,8 +6,8 @@ r"""Node processes of a local cluster, as children of this one.
                       +--pause (SIGSTOP)-----> paused --resume (SIGCONT)--> running
 
 Each child has a session of its own, so that Ctrl-C reaches only the parent, which stops brokers first and controllers
-last. And each holds the read end of a pipe as standard input, so that it stops by itself when the parent dies in a way
-that runs no clean-up at all. A paused one cannot: beside it waits a shell at the end of such a pipe, which resumes it.
+last. Each child has the read end of a pipe as standard input, so that it stops on its own when the parent dies without
+any clean-up. A paused child cannot do that: for each one a shell waits at the end of such a pipe and resumes it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class NodeProcess:
             self._signal(signal.SIGCONT)
 
     def ask_to_stop(self) -> None:
-        """A paused one goes on, so that it can."""
+        """Ask the node to stop; a paused one is resumed first."""
         self.resume()
         self._signal(signal.SIGTERM)
 
@@ -135,7 +135,7 @@ class NodeProcess:
         return True
 
     def listens(self) -> bool:
-        """Whether somebody takes connections at its first listener."""
+        """Whether a process accepts connections at its first listener."""
         try:
             socket.create_connection((HOST, self.layout.ports()[0]), CONNECT_TIMEOUT_S).close()
         except OSError:
@@ -225,7 +225,7 @@ def stop_all(brokers: Sequence[NodeProcess], controllers: Sequence[NodeProcess],
 def wait_until_ready(brokers: Sequence[NodeProcess], others: Sequence[NodeProcess], timeout_s: float) -> None:
     """Until each of `brokers` knows that all of them are unfenced, and `others` listen.
 
-    Raises LocalError: a node died (with its last words), or the time is over (with what is missing).
+    Raises LocalError: a node died (with its last output), or timed out (with what is missing).
     """
     from heirlog.local.ready import known_brokers
 

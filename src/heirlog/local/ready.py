@@ -1,4 +1,4 @@
-"""What a broker knows: how a new cluster's readiness is told."""
+"""Whether a new cluster is ready, according to the metadata of a broker."""
 
 from __future__ import annotations
 
