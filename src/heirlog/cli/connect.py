@@ -24,14 +24,14 @@ BootstrapServer = Annotated[
 ]
 DEFAULT_BOOTSTRAP = "localhost:9092"
 REACH_TIMEOUT_S = 3.0
-"""Until somebody answers at all; a request may take longer than that (an election, a leader that returns)."""
+"""Limit until any broker answers; a request may take longer (an election, a leader that returns)."""
 
 
 @contextmanager
 def connected(bootstrap_servers: str) -> Iterator[Client]:
     """A client of a cluster that answers; closed afterwards. Its own errors (OSError, KafkaError) are sentences.
 
-    Raises CommandError if nobody answers.
+    Raises CommandError if no broker answers.
     """
     from heirlog.blocking import Client
 

@@ -1,4 +1,4 @@
-"""A word to whoever sets a configuration that another one replaces (`metadata.deprecated_configs`)."""
+"""The warning for a user who sets a configuration that another one replaces (`metadata.deprecated_configs`)."""
 
 from __future__ import annotations
 

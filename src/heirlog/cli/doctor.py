@@ -1,4 +1,4 @@
-"""`heirlog doctor`: is what lies in a stopped node's data folders whole, and what would the next start do to it?
+"""`heirlog doctor`: are a stopped node's data folders complete, and what would the next start change in them?
 
 Exit code 0: nothing is damaged; 1: something is; 2: nothing was checked (a node is running there, no such folder).
 """

@@ -1,4 +1,4 @@
-"""`heirlog dump FILE...`: what stands in the files of a log directory. Reads them, also while a node runs.
+"""`heirlog dump FILE...`: shows the content of files in a log directory. Only reads them, even while a node runs.
 
 Exit code 1 if a file could not be read to its end; what is there up to that point is printed.
 """

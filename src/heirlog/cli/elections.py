@@ -1,9 +1,9 @@
 """Asking for elections and waiting for those that cannot be held yet: what `elect` and `recover run` share.
 
-A longest-log election that has to wait for replicas is answered with what it waits for; the controller goes on by
-itself, and this side only watches. The wish is in that controller's memory: another one that takes over does not know
-it, and is asked again. Not so where the wish has ended because the strategy was configured anew, or somebody was
-elected meanwhile.
+If a longest-log election has to wait for replicas, the answer names them; the controller continues on its own, and this
+command only watches. The request is in that controller's memory: a new active controller does not know it, so the
+command sends it again. It does not if the request has ended because the strategy was configured again, or because a
+leader was elected meanwhile.
 """
 
 from __future__ import annotations
@@ -151,8 +151,10 @@ def _watch(
 
 
 def _is_forgotten(seen: _Wish | None, now: _Wish) -> bool:
-    """Under one controller a wish ends because the strategy was configured anew; somebody was elected if the leader
-    epoch is another one.
+    """Whether a new controller has lost the request.
+
+    Under one controller a request ends because the strategy was configured again. If the leader epoch has changed, a
+    leader was elected.
     """
     return seen is None or (seen.leader_epoch == now.leader_epoch and seen.controller_epoch != now.controller_epoch)
 

@@ -1,6 +1,6 @@
 """`heirlog features describe|upgrade|downgrade|disable`: the levels of the cluster's features, as kafka-features.
 
-A change is all of one request or nothing. What a downgrade takes away is told before it is made.
+All changes of one request are made, or none. The losses of a downgrade are shown before it is made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`heirlog log-dirs`: what lies in the log directories of brokers, as kafka-log-dirs asks."""
+"""`heirlog log-dirs`: the content of brokers' log directories, as in kafka-log-dirs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Which partitions kafka-topics --describe would show with its filters.
 
     under-replicated    fewer in sync than replicas; those that a reassignment adds do not count yet
-    unavailable         nobody leads, or a broker that is not there
-    under-min-isr       fewer in sync than min.insync.replicas as configured; always where nobody leads
+    unavailable         no leader, or a leader that is not a live broker
+    under-min-isr       fewer in sync than min.insync.replicas as configured; always without a leader
     at-min-isr          exactly as many in sync as min.insync.replicas
 
 The configured number counts as it stands, also where a partition has fewer replicas: so it is in Kafka's tool.

@@ -156,7 +156,7 @@ def check(
 
         found = check_file(file)
         if not found and not without_spark:
-            # what Spark says is told here as a sentence with its line; nobody looks for its log
+            # Spark's error is shown as a sentence with its line, so that the user need not find Spark's log
             log = scratch.folder() / "spark.log"
             found = check_file(file, start_spark(master, _settings(conf), "heirlog pipeline check", log))
     if json:

@@ -111,7 +111,7 @@ def _wanted(topics: list[str] | None, partitions: list[int] | None) -> dict[str,
 
 
 def _described(client: Client, wanted: Mapping[str, Sequence[int] | None] | None, wait_s: float) -> Described:
-    """Once all replicas that can answer have, or the time is over. Raises CommandError."""
+    """The description once all replicas that can answer have answered, or the wait timed out. Raises CommandError."""
     deadline = time.monotonic() + wait_s
     while True:
         found = elections.recovery_of(client, wanted, ask_replicas=True)
@@ -206,7 +206,7 @@ def _choice(
 
 
 def _ask(chosen: Sequence[tuple[str, RecoveryPartition, Choice | None]]) -> None:
-    """Raises typer.Abort if the answer is no, UsageError where nobody can be asked."""
+    """Raises typer.Abort if the answer is no, UsageError without a terminal to ask on."""
     rows = [
         {
             "topic": name,

@@ -27,7 +27,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 
 GAP = "  "
 WRAPPED_WIDTH_MIN = 24
-"""Characters that a value needs beside others to stay readable; with less room it is below its heading or its row."""
+"""Width that a value needs in a column to stay readable; with less room it is below its heading or its row."""
 
 
 def show_json(value: Any) -> None:
@@ -77,7 +77,7 @@ def _table(headings: list[str], cells: list[list[str]], widths: list[int]) -> li
 
 
 def _blocks(headings: list[str], cells: list[list[str]], width: int) -> list[Text]:
-    """A row's values below each other, beside their headings or, on a very narrow terminal, below them."""
+    """A row's values one per line, next to their headings or, on a very narrow terminal, below them."""
     from rich.cells import cell_len, set_cell_size
     from rich.text import Text
 
@@ -119,14 +119,14 @@ def _cell(value: Any) -> str:
 
 
 def confirm(question: str) -> None:
-    """Goes on only after a yes. Raises typer.Abort, and UsageError where nobody can be asked."""
+    """Returns only after a yes. Raises typer.Abort, and UsageError without a terminal to ask on."""
     if not sys.stdin.isatty():
         raise UsageError("this command asks for confirmation, and standard input is not a terminal: give --yes")
     typer.confirm(question, abort=True, err=True)
 
 
 def text_or_base64(data: bytes | None) -> str | dict[str, str] | None:
-    """Bytes that are no UTF-8 appear as `{"base64": ...}`."""
+    """Bytes that are not UTF-8 become `{"base64": ...}`."""
     if data is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`heirlog groups reset-offsets`: where a group that has no members goes on, in the words of kafka-consumer-groups.
+"""`heirlog groups reset-offsets`: sets the offsets of a group without members, like kafka-consumer-groups.
 
 Shows the plan, does it with --execute. Offsets outside a partition's log are moved to its nearer end.
 """

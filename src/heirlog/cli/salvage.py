@@ -223,7 +223,7 @@ def produce(
 
 
 def _ask(kept: Sequence[KeptFile], topic: str | None) -> None:
-    """Raises typer.Abort if the answer is no, UsageError where nobody can be asked."""
+    """Raises typer.Abort if the answer is no, UsageError without a terminal to ask on."""
     rows = [{**_row(each), "to": topic or each.topic} for each in kept]
     columns = {
         "topic": "Topic",

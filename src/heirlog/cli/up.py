@@ -2,7 +2,7 @@
 
     no cluster in the folder --create, format--> started --Metadata names all--> up --signal--> stopped
     a cluster in the folder ---------------------^                               |
-                                                        a node dies: said, the others go on
+                                                        a node dies: reported, the others continue
 
 The folder decides: what it holds is started again as it is, with the nodes, ports and properties of its files. Options
 that contradict it are refused rather than ignored. A folder that was copied or moved works on its own files
@@ -236,7 +236,7 @@ def _metrics(layout: Layout, processes: dict[int, NodeProcess]) -> str:
 
 
 def _differences(broker: NodeLayout) -> str:
-    """What the file sets differently from Kafka's defaults, also where somebody has edited it since."""
+    """Settings in the file that differ from Kafka's defaults, including later edits."""
     given = properties.read(broker.properties_path)
     changed = [
         f"{name}={given[name]} (Kafka: {default})"

@@ -50,7 +50,7 @@ OFFLINE = "the broker continues without this directory, or does not start if it 
 
 
 class OfflineEnv:
-    """What opening a metadata log asks of `heirlog.env.Env`; nobody else is there."""
+    """The parts of `heirlog.env.Env` that opening a metadata log needs; there is no other node."""
 
     def __init__(self, files: Files, on_event: Callable[[str, dict[str, object]], None]) -> None:
         self.files = files

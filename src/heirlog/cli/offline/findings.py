@@ -44,7 +44,7 @@ class Report:
     segments: int = 0
     bytes: int = 0
     bytes_to_scan: int = 0
-    """Of segments that the next start reads again, making their indexes anew."""
+    """Bytes of segments that the next start reads again to rebuild their indexes."""
     findings: list[Finding] = field(default_factory=list)
 
     @property

@@ -109,7 +109,7 @@ class Change:
 
 
 class OverlayFiles:
-    """See `heirlog.env.Files`. `on_read` is told how many bytes were just read, for a show of progress."""
+    """See `heirlog.env.Files`. `on_read` is called with the number of bytes just read, to show the progress."""
 
     def __init__(self, on_read: Callable[[int], None] = lambda count: None) -> None:
         self._on_read = on_read

@@ -68,7 +68,7 @@ class LogCheck:
                 position=end,
                 offset=max(self._expected, segment.base_offset),
             )
-            # what follows cannot be told apart from garbage; the next segment speaks for itself
+            # the following bytes cannot be distinguished from garbage; the next segment is checked on its own
             self._expected = -1
         else:
             indexes.done()
@@ -142,7 +142,7 @@ class LogCheck:
 
 
 class IndexCheck:
-    """Both index files of a segment against its batches, which are told in order."""
+    """Checks both index files of a segment against its batches, which are passed in order."""
 
     def __init__(self, report: Report, disk: OverlayFiles, segment: Segment, *, trusted: bool) -> None:
         """trusted: recovery reads the files; otherwise it makes them again, whatever they say."""
