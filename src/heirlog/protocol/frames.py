@@ -57,7 +57,7 @@ API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 @dataclass(slots=True)
 class RequestHeader:
-    """Nobody changes a header; it is not frozen because freezing costs a microsecond per request."""
+    """A header is never changed. It is not frozen because freezing costs a microsecond per request."""
 
     api_key: int
     api_version: int

@@ -1,4 +1,4 @@
-"""Metadata records as they lie in the log of `__cluster_metadata`: frame, versions, and the keys of control records.
+"""The format of metadata records in the log of `__cluster_metadata`: frame, versions, and the keys of control records.
 
     value       frame version 1 | record key | record version | record      (three unsigned varints, then the body)
     control     key: version int16 = 0, type int16; value: the record's body

@@ -6,7 +6,7 @@ not ask whether the bytes are there. Three facts make that safe:
 * `Struct.unpack_from` and an index raise behind the end; `decode` turns that into `Malformed`;
 * a slice behind the end comes out short, never wrong, and `pos` only grows, so one look at the end finds it;
 * a loop over a claimed count reads at least one byte per turn, so it ends with the bytes: what is allocated is
-  bounded by the frame and not by the number that somebody wrote into it.
+  bounded by the frame and not by a number in it.
 
 Only what could allocate by its claimed size alone (an array of numbers) compares first.
 
@@ -17,7 +17,7 @@ What is really there may be too much, too: an item of two bytes becomes an objec
 Writing makes many small `bytes` and joins them once. Record sets are not copied: they become parts of their own
 between the joined ones, either buffers or a `Region` of a file that the body sends without reading it.
 
-Tagged fields that nobody here knows are skipped. Unknown error codes are plain ints and pass.
+Unknown tagged fields are skipped. Unknown error codes are plain ints and are passed on.
 
 Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482 (flexible versions), KIP-893 (nullable structs).
 """
