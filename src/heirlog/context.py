@@ -11,7 +11,7 @@ from heirlog.pending import Pending
 R = TypeVar("R")
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""Whoever did not say who they are."""
+"""The principal of clients that did not authenticate."""
 
 
 class Sign:
@@ -38,7 +38,7 @@ Reply: TypeAlias = R | Sign | Pending[R]
 class Context:
     """`connection` is the identity of the connection: requests of one connection share it.
 
-    Nobody changes a context; it is not frozen because one is made per request and freezing costs a microsecond.
+    A context is never changed. It is not frozen because one is made per request and freezing costs a microsecond.
     """
 
     api_version: int
@@ -49,4 +49,4 @@ class Context:
     principal: str = ANONYMOUS
     """Who the client is, as type and name."""
     refuses: Callable[[str], bool] | None = None
-    """Whether a topic of this name must not be touched; None where nobody asks (`apis.common.call`)."""
+    """Whether the client has no access to a topic of this name; None without such a check (`apis.common.call`)."""

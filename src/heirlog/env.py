@@ -8,7 +8,7 @@ server and the seeded simulator. What holds in both:
 * A callback dies with the incarnation of its node: after a kill nothing that the old process registered runs.
 * Reads and appends are synchronous (page cache); a flush never is. What was not flushed may be gone after a crash,
   in whole or in part, and so may a create, rename or unlink whose directory was not synced.
-* Nobody changes a message after it was sent: the simulator passes the object itself.
+* A message is never changed after it was sent: the simulator passes the object itself.
 
 Raises of the file calls are `OSError` in both bodies.
 """
@@ -168,7 +168,8 @@ class Env(Protocol):
     def call_later(self, delay_ms: int, fn: Callable[[], None]) -> Cancel: ...
 
     def stop(self, exit_code: int, reason: str) -> None:
-        """The node is done (clean stop finished, or it cannot go on): end this incarnation after the current callback.
+        """The node is done (clean stop finished, or it cannot continue): end this incarnation after the current
+        callback.
 
         exit_code 0: as asked. 1: the reason is one sentence for the operator.
         """

@@ -1,7 +1,7 @@
 """An answer that is not there yet.
 
-A handler never waits: it returns a response or leaves a `Pending`. Whoever owns the wait (purgatory, commit queue,
-forwarder) completes it once; the connection's answer queue in `node` is the one that listens.
+A handler never waits: it returns a response or a `Pending`. The owner of the wait (purgatory, commit queue, forwarder)
+completes it once, and the connection's answer queue in `node` gets the result.
 
     waiting --complete--> completed      `then` runs at once if it was registered, else when it is
     waiting --abandon---> abandoned      the connection closed: `on_abandon` runs, a later complete is ignored
