@@ -7,14 +7,14 @@ A `Channel` lives as long as the node and outlives its connections; a `OutboundC
                 +---- resting <--+------------------------+-- closed, reset, timeout -+
 
 Requests wait in the channel until the link is ready, then they are pipelined; answers come in order. When a link ends,
-what it carried fails as "disconnected", and so does what waited for it: whoever asks decides whether to ask again, and
-knows better than a pool whether the answer still matters. The next attempt is made at once after a connection that
-worked, and after a short rest (doubling up to `MAX_REST`) after one that did not.
+its requests and those that wait for it fail as "disconnected". The caller decides whether to send them again, because
+it knows whether the answer still matters. The next connection attempt is made at once after a connection that worked,
+and after a short pause (doubling up to `MAX_REST`) after one that did not.
 
 Each request fails or is answered once, always from the loop, never inside `send`.
 
-Traps. A request that timed out takes its connection with it, since its late answer would stand before the next one.
-A version is chosen per request: the newest that both sides speak, from the peer's ApiVersions answer.
+Traps. After a timeout of a request its connection is closed, since its late answer would be taken for the next one. A
+version is chosen per request: the newest that both sides speak, from the peer's ApiVersions answer.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ClientPool:
         found.send(QueuedRequest(request, on_result, self.loop.time() + timeout_ms / 1000))
 
     def stop(self) -> None:
-        """Close everything; nobody is told."""
+        """Close everything without calling back."""
         for channel in self._channels.values():
             channel.stop()
         self._channels.clear()
@@ -164,7 +164,7 @@ class Channel:
         self._rested_at = self._loop.time() + self._rest * random.uniform(0.5, 1)
 
     def _tell_all(self, requests: list[QueuedRequest], reason: str) -> None:
-        """`requests` and then those that wait. They are forgotten first: who is told may send again at once."""
+        """Fail `requests` and then the waiting ones. They are removed first: a callback may send again at once."""
         requests += self._waiting
         self._waiting = deque()
         failure = SendFailure("disconnected", f"{self._endpoint}: {reason}")
@@ -237,7 +237,7 @@ class OutboundConnection:
         if not late:
             return
         self.sent = deque(request for request in self.sent if request.deadline > now)
-        self.stream.abort("an answer came after its timeout")  # before anybody is told and sends again
+        self.stream.abort("an answer came after its timeout")  # before a callback sends again
         for request in late:
             request.on_result(SendFailure("timed-out", f"API {request.api_key} timed out"))
 

@@ -1,10 +1,10 @@
 """How many connections a node takes, in all and from one address.
 
-    max.connections                    reached: nobody is accepted any more, newcomers wait in the kernel's queue until
-                                       somebody leaves. The listeners between nodes are exempt, as in Kafka, so that a
-                                       crowd of clients does not cut a broker off from its cluster: there the client
-                                       that was quiet for longest makes room
-    max.connections.per.ip             reached: the newcomer is closed at once
+    max.connections                    reached: no connection is accepted, new ones wait in the kernel's queue until
+                                       one is closed. The listeners between nodes are exempt, as in Kafka, so that many
+                                       clients do not cut a broker off from its cluster: there the client that was
+                                       idle for the longest time is closed
+    max.connections.per.ip             reached: a new connection is closed at once
     max.connections.per.ip.overrides   `host:count,...` of addresses or names; a name is looked up once
 
 All three may change while the node runs.
@@ -69,4 +69,4 @@ def _addresses(host: str) -> list[str]:
     try:
         return [str(address[0]) for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
     except OSError:
-        return [host]  # nobody has that name now: nobody comes from there
+        return [host]  # no host has that name now, so no connection comes from it

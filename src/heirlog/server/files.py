@@ -1,8 +1,8 @@
 """A node's disks on the operating system.
 
-Reads and appends are plain calls into the page cache. A flush is the only thing that waits for the disk, so it is the
-only thing that leaves the loop: one thread takes all flushes asked for since it last looked, flushes each file once,
-and hands the callbacks back to the loop (group commit). Nobody else touches that thread.
+Reads and appends are plain calls into the page cache. Only a flush waits for the disk, so only flushes leave the event
+loop: one thread takes all flushes requested since it last looked, flushes each file once, and passes the callbacks back
+to the loop (group commit). No other code uses that thread.
 
     flush(file) --> asked --thread takes all--> in the kernel --loop--> on_flushed(None | OSError)
 
@@ -10,8 +10,8 @@ Traps:
 
 * A flush that failed is final for its file. The kernel reports a lost page once and then calls it clean, so a second
   `fdatasync` would answer success for bytes that are gone: every later flush of that file repeats the first error.
-* A descriptor is closed only when no flush of it is under way and nobody sends from it. Otherwise its number could be
-  given to another file, and that one would be flushed or sent in its place.
+* A descriptor is closed only when no flush of it is in progress and no connection sends from it. Otherwise its number
+  could be reused for another file, and that one would be flushed or sent instead.
 * Appends name their position, so that a write which failed half-way is cut off again and never followed by another.
 """
 
@@ -149,7 +149,7 @@ class OsFile:
 
 
 def cut_from_outside(path: str) -> OSError:
-    """Somebody else has shortened a file of ours, or its disk has: what else it says cannot be believed either."""
+    """Another process, or the disk, has shortened a file of ours: its other content cannot be trusted either."""
     return OSError(errno.EIO, "the file is shorter than what was written to it", path)
 
 
@@ -175,7 +175,7 @@ class Flusher:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self.silent = False
-        """Nobody is told any more."""
+        """No callbacks are called any more."""
 
     def ask(self, target: OsFile | str, on_synced: OnSynced) -> None:
         """`target`: a file, or the path of a directory."""
@@ -292,5 +292,5 @@ class OsFiles:
         self._flusher.silent = True
 
     def stop(self) -> None:
-        """Wait for flushes under way; the node is gone, so nobody hears of them."""
+        """Wait for flushes in progress; the node has ended, so no callbacks are called."""
         self._flusher.stop()

@@ -9,8 +9,8 @@ and another process can then do to the files what the power cut would have done:
     create, rename, ...     entered before it is done, struck out when its directory was synced (`ledger_tree`)
 
 The cut, in this order: every file is cut to a length between flushed and written; then the changes that are not durable
-are undone, newest first. What they removed or replaced must still be there to come back, so it is moved (a file that is
-replaced: linked) into a folder beside the ledger until its directory is synced.
+are undone, newest first. Removed or replaced files must still exist for that, so they are moved (a replaced file:
+linked) into a folder next to the ledger until their directory is synced.
 
 What is lost, in the cases where a disk has a choice. Without a seed: everything that may be. With a seed: each file is
 cut anywhere between flushed and written, and of the directory changes the newest are undone from a random one on (file
@@ -31,8 +31,8 @@ entered; whether it was done is then read from the directory. When the ledger is
 parents first, then the changes) is written to a new one that replaces it. The file's blocks are allocated when it is
 created: a store into a hole of a mapped file kills the process where the disk is full.
 
-The ledger never ends the node. What goes wrong in it is written beside it (`give_up`), the node continues without, and
-`apply_power_cut` refuses from then on.
+The ledger never ends the node. An error in it is written to a file next to it (`give_up`), the node continues without a
+ledger, and `apply_power_cut` refuses from then on.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Two traps. A change may outlive the one after it (they change different director
 durable keeps that, so an undone change only restores the names that are still its own. And something wanted may be
 inside a directory that is deleted for good (renamed into it from elsewhere): it is moved out before.
 
-The tree knows what the ledger has seen, not everything on the disk: other nodes appear when somebody names them.
+The tree has what the ledger has seen, not everything on the disk: other nodes are added when they are named.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Tree:
                 self._delete(name.before, doomed)
 
     def _delete(self, node: TreeNode, doomed: list[str]) -> None:
-        """What is in the kept directory and nobody wants any more; the changes inside it end with it."""
+        """Delete entries of the kept directory that are not needed any more; the changes inside them end with them."""
         for number, inner in enumerate(list(node.outermost_wanted())):
             before = inner.path
             inner.move(self.kept, f"{node.name}.{number}")

@@ -4,9 +4,9 @@
      "node_id": 100, "logger": "heirlog.controller.controller", "broker": 2, "reason": "..."}
 
 An event's name never changes with its values, so that lines can be counted, and no value is glued into a sentence. What
-may stand in a field is decided where it is said: names, ids, offsets, error codes and reasons, never the contents of
-records, and no value of a configuration. Strings of clients (a topic that does not exist) are cut, and what is not
-printable in them is escaped, so that nobody writes lines or terminal commands through them.
+may be in a field is decided by the caller: names, ids, offsets, error codes and reasons, never the contents of records,
+and no value of a configuration. Strings of clients (a topic that does not exist) are shortened, and characters that are
+not printable are escaped, so that a client cannot write lines or terminal commands through them.
 
 A change that concerns ten thousand partitions would say the same of each, and a line costs more than electing a leader:
 of one event below a warning `LINES_MAX` lines are printed in a second, and how many more there were is one line
@@ -114,7 +114,7 @@ def _printable(logger: object, method: str, fields: MutableMapping[str, Any]) ->
 
 @contextmanager
 def _without_rich() -> Iterator[None]:
-    """Imports inside find no rich, unless somebody has loaded it already."""
+    """Imports inside find no rich, unless it is loaded already."""
     if "rich" in sys.modules:
         yield
         return

@@ -2,9 +2,9 @@
 
     locked --> built --> listening --> started --SIGTERM, SIGINT--> shutting down --env.stop--> gone
 
-Traps. The listeners are open before the node starts, so that nobody who was told where it is gets refused. What goes
-wrong inside a callback of the brain ends the node: half of a state change may have happened, and a replica that goes on
-with a state that nobody intended is worse than one that is fenced. A second signal ends the node without the clean
+Traps. The listeners are open before the node starts, so that no client that knows the node's address is refused. An
+exception inside a callback of the brain ends the node: half of a state change may have happened, and a replica that
+continues with an unintended state is worse than one that is fenced. A second signal ends the node without the clean
 stop.
 """
 

@@ -43,7 +43,7 @@ class Descriptor(Protocol):
 
     @property
     def size(self) -> int:
-        """Of what was written; there is less where somebody else has cut it."""
+        """Size of what was written; the file is shorter if another process has truncated it."""
 
     def fileno(self) -> int:
         """Negative once it is closed."""

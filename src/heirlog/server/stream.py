@@ -1,7 +1,7 @@
 """A socket as frames in and parts out; both ends of the wire use it.
 
 Plain non-blocking sockets on `loop.add_reader` and `add_writer`: an asyncio transport in between would own the
-descriptor (no sendfile beside it) and copy what it cannot send. No task, no thread, no await.
+descriptor (no sendfile next to it) and copy what it cannot send. No task, no thread, no await.
 
     in     HEAD --4 bytes of size--> BODY --size bytes--> on_frame, HEAD
 
@@ -17,7 +17,7 @@ asked for there is more, and the next one follows in the same turn: what a produ
 answered in one call, and told to followers together.
 
 Fairness. At most `READ_PER_TURN` bytes (and what the last read brings), `FRAMES_PER_TURN` frames of one read and
-`WRITE_PER_TURN` bytes per turn of the loop; what is left waits for the next turn, behind everybody else.
+`WRITE_PER_TURN` bytes per turn of the loop; the rest waits for the next turn, after all other connections.
 
 Limits. More than `OUTPUT_LIMIT` bytes waiting to be sent stop the reading until half is gone: a peer that asks faster
 than it reads holds back itself. A peer that sends nothing and takes nothing is closed by its owner (`last_active`).
@@ -57,7 +57,7 @@ class Receiver(Protocol):
         """One frame without its length prefix, owned by the receiver. False: hand over no more until `resume`."""
 
     def on_closed(self, reason: str) -> None:
-        """Once, from the loop itself, whoever closed it; `reason` is empty if we did."""
+        """Called once, from the loop itself, whichever side closed; `reason` is empty if we did."""
 
     def on_read_failed(self, path: str, error: OSError) -> None:
         """From the loop itself: a file that was to be sent cannot be read. The stream ends, too."""
@@ -264,7 +264,7 @@ class FrameStream:
         elif data is self._backlog:
             self._backlog_at = at
         else:
-            self._backlog = memoryview(bytes(data[at:]))  # staging is everybody's
+            self._backlog = memoryview(bytes(data[at:]))  # all connections share staging
             self._backlog_at = 0
 
     def _go_on(self) -> None:

@@ -179,7 +179,7 @@ class Server:
             sock.close()
 
     def hush(self) -> None:
-        """The node stopped: no frame and no closed connection is told from now on."""
+        """The node stopped: from now on no frame and no closed connection is reported."""
         self.silent = True
 
     def stop(self) -> None:
@@ -266,7 +266,7 @@ class Server:
             )
 
     def _stop_accepting(self, total: int) -> None:
-        """Whoever comes now waits in the kernel's queue."""
+        """New connections wait in the kernel's queue."""
         self._is_full = True
         self._log_limited("warning", "connections-full", why=f"the limit is reached: max.connections={total}")
         for name, sock in self._listening.items():

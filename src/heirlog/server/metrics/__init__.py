@@ -5,5 +5,5 @@
                 `heirlog_*` for what Kafka does not have
     exposition  families as prometheus-client writes them, in pieces
 
-The brain counts in plain values and knows nothing of this (floors below 7); everything is read when somebody asks.
+The brain (floors below 7) counts in plain values and does not know this package; everything is read on request.
 """

@@ -1,8 +1,8 @@
 """All families of a node, in the order in which they are written.
 
 The names are what the JMX exporter's usual rules make of Apache Kafka's beans: `kafka_<domain>_<type>_<name>` in lower
-case, a rate as a counter `..._total`, the keys of a bean as labels. Dashboards and alerts made for Kafka find here what
-they look for; `heirlog_*` and KIP-966's own names stand beside. A node shows the families of the roles that it has.
+case, a rate as a counter `..._total`, the keys of a bean as labels. So dashboards and alerts made for Kafka work here.
+In addition there are `heirlog_*` and KIP-966's own names. A node shows the families of the roles that it has.
 
 `None` between families, and between parts of a count, is where others may have their turn.
 """

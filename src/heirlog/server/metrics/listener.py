@@ -8,8 +8,8 @@ of three times what it took, one connection after the other, so that any number 
 the loop at most. A slow reader is waited for without making more text; after `ANSWER_TIMEOUT_S` it is closed. More than
 `CONNECTIONS_MAX` connections are closed as they come.
 
-prometheus-client is imported in a thread, at the first request: it takes 80 ms and 7 MiB, which a node that nobody
-scrapes, and a node that starts, should not pay.
+prometheus-client is imported in a thread, at the first request: it takes 80 ms and 7 MiB, which a node without scrapes,
+and a starting node, should not spend.
 
 One connection has one request: scrapers come every some seconds, and open connections would count for the bound.
 """
@@ -108,7 +108,7 @@ class MetricsListener:
         self._take_turn()
 
     def _take_turn(self) -> None:
-        """One connection's slice; then everybody else's turn."""
+        """Serve one connection for a slice; then the others."""
         self._turn = None
         if not self._waiting:
             return
@@ -117,7 +117,7 @@ class MetricsListener:
         try:
             connection.write_until(began + SLICE_S)
         except Exception:
-            # what cannot be told of a node is no reason to end it
+            # a failure of the metrics must not end the node
             self._log_limited("error", "metrics-failed", trace=traceback.format_exc())
             connection.abort()
         if connection.wants_more:

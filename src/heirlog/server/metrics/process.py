@@ -57,7 +57,7 @@ def _started_s() -> float:
 
 
 def started_monotonic_s() -> float:
-    """When the process began, on the clock of `time.monotonic`; now, where nobody can say."""
+    """When the process began, on the clock of `time.monotonic`; the current time if that is unknown."""
     return time.monotonic() - (time.time() - _started_s() if HAS_PROC else 0)
 
 
