@@ -110,7 +110,7 @@ class Checker:
         self._controller: Process | None = None
         """Which was seen last."""
         self.suspended = False
-        """Controllers with older metadata run. What they say is nobody's truth; only disks are judged."""
+        """Controllers with older metadata run. Their metadata is not used as the truth; only disks are checked."""
         self.world.log_listeners.append(self._on_log)
         self.world.rmdir_listeners.append(self.disk_checker.directory_removed)
         cluster.start_listeners.append(self.disk_checker.started)
@@ -254,7 +254,7 @@ class Checker:
             self.oracle.must_not("T8a", sentence, lineage.name)
 
     def _check_isr(self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, name: str) -> None:
-        """T3, of a leader that knows what is committed; T12, of one that asks for somebody."""
+        """T3 for a leader that knows what is committed; T12 for one that asks for another member."""
         isr = partition.isr
         if isinstance(isr, PendingExpandIsr):
             end, start = partition.followers[isr.added].log_end_offset, partition.leader_epoch_start_offset

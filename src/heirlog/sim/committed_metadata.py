@@ -1,8 +1,8 @@
-"""What the controllers committed, kept by the simulator beside them.
+"""What the controllers committed, recorded by the simulator.
 
 After each event of a controller the newly committed batches are read from its metadata log, and applied to an image of
-our own. Nobody can talk this image out of what was committed: when a controller comes back, its log is compared with
-what was seen before (R1).
+our own. This image never loses what was committed: when a controller comes back, its log is compared with the batches
+that were seen before (R1).
 
 Each record is handed to the checker with the state before it, so that a rule can be judged at exactly the record that
 touches a partition.

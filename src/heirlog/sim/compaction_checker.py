@@ -1,9 +1,9 @@
-"""Compacted topics of a run: what stands in them, and what must survive.
+"""Compacted topics of a run: their records, and which of them must survive.
 
 A record is its number: the number says its key, and whether it is a tombstone (which carries the number in a header).
 One producer writes them, one batch at a time, so that within a partition greater numbers have greater offsets. Then:
 
-    for every key, whoever reads the whole partition ends with a number at least as great as the last acknowledged one
+    for every key, a reader of the whole partition ends with a number at least as great as the last acknowledged one
 
 and nothing else is promised: older values may be gone. If the last is a tombstone, or one of unknown fate came after,
 there may be no record of the key at all. Offsets stay with their records: `history.inconsistent_offsets` sees to that.

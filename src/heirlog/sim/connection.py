@@ -224,7 +224,7 @@ class SimConnection:
             self.node_end.closed()
 
     def server_gone(self, why: str) -> None:
-        """The server's process closed, or is gone: the client is told when the news arrive."""
+        """The server's process closed, or is gone: the client is notified when that event arrives."""
         if not self.server_open:
             return
         self.server_open = False

@@ -13,8 +13,8 @@ part of its work, which a random prefix covers. Consecutive appends are one chan
 never flushed costs one entry, and the cut falls on any byte.
 
 A part of a disk can break (`break_at`), until `repair`: full (nothing can be written), read (EIO where it is read),
-flush (EIO, and what was to be flushed stays volatile), dead (all of these). Regions handed out before count as reads.
-A process that flushes once more what it was told has failed is a mistake in the product (`FlushedAgain`).
+flush (EIO, and what was to be flushed stays volatile), dead (all of these). Regions handed out before count as reads. A
+process that flushes a file again after its flush failed is a mistake in the product (`FlushedAgain`).
 
 Nothing here copies a file: appends extend a bytearray, a cut deletes its end.
 """
@@ -67,7 +67,7 @@ class _Flushable(Generic[Change]):
     def __init__(self) -> None:
         self.changes: list[Change] = []
         self.failed_for: Process | None = None
-        """Who was told that a flush has failed."""
+        """The process that got the error of a failed flush."""
         self.flushing = False
         self.waiting: list[OnFlushed] = []
         """Asked for while a flush was under way: they share the next one."""
@@ -263,7 +263,7 @@ class SimDisk:
         inode.waiting.clear()
 
     def process_ended(self) -> None:
-        """A process is gone and the page cache is not: nobody waits for its flushes any more."""
+        """A process ended and the page cache stays: its flushes have no callbacks any more."""
         self._forget_flushes(self.root)
 
     def _forget_flushes(self, directory: _Directory) -> None:

@@ -1,15 +1,16 @@
 """What the oracle who can read every disk says of an election on a lossy basis.
 
     choice    no replica that could be asked had more of what was committed than the winner
-    quorum    under Balanced everybody who may have the lost records has answered
-    waiting   nobody else who could have been asked was left out before the time to wait for answers was over
-    answers   what the record says a replica answered is what its disk holds
+    quorum    under Balanced every replica that may have the lost records has answered
+    waiting   no other replica that could have been asked was left out before the time limit for answers had passed
+    answers   the record's answer of a replica is what its disk holds
     T15       under Balanced no disk, those of nodes that are down included, has more of what was committed than the
-              winner, unless its broker has answered or the time to wait for it is over
-    report    the loss report (`heirlog.metadata.loss_report`) tells of at least what the winner lacks and others have
+                            winner, unless its broker has answered or the time limit for it has passed
+    report    the loss report (`heirlog.metadata.loss_report`) has at least the records that the winner lacks and
+              others have
 
-"More" is judged by the lineage: up to where a replica's log holds what was committed. What no disk holds any more,
-nobody can choose or report.
+"More" is measured by the lineage: the offset up to which a replica's log has the committed records. Records that no
+disk has any more cannot be chosen or reported.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def judge_election(
     impatient_ms: int,
     waits_for_all: bool = False,
 ) -> Finding | None:
-    """quorum: who has to have answered. impatient_ms: how much sooner than it may leave somebody else out the election
-    was held; 0: it may by now. waits_for_all: Balanced, and no operator has skipped the wait (T15).
+    """quorum: replicas that must have answered. impatient_ms: how much too early the election left another replica out;
+    0: not too early. waits_for_all: Balanced, and no operator has skipped the wait (T15).
     """
     silent = [answer.broker for answer in election.replicas if not answer.answered and answer.broker in quorum]
     if silent:

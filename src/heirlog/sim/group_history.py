@@ -1,8 +1,8 @@
-"""Consumer groups of a run: what their members were told, and whether that may be.
+"""Consumer groups of a run: the answers to their members, and whether they are allowed.
 
-    two-owners     two members of one generation were told that they own one partition
+    two-owners     two members of one generation were assigned the same partition
     generation     a group's generation went back, or one was given to two member lists
-    lost-commit    a commit that was answered was not there when somebody asked, and no later one was
+    lost-commit    a commit that was answered was missing in a later answer, and no later commit replaced it
 
 Every commit has a token of its own, stored as its metadata. Time is the order in which things happened
 (`GroupHistory.tick`) and not a clock. A commit without an answer may take effect at any later moment, or never; one
@@ -103,7 +103,7 @@ def two_owners(book: GroupHistory) -> list[Finding]:
 
 
 def generation_went_back(book: GroupHistory, lost_ms: int) -> list[Finding]:
-    """Whoever asked after a generation was told may not be told a former one. lost_ms: see `lossy_moments`."""
+    """A request after the answer with a generation must not get an earlier one. lost_ms: see `lossy_moments`."""
     found = []
     for one in book.owned:
         if not one.confirmed:

@@ -1,8 +1,8 @@
 """The guards of the protocol, and how to take one away in a simulation.
 
-A guard is one named predicate in the module of its rule, called through that module's global name. Here each has its
-number, where it lives, and what "always passes" means for it: a run without it must lose something that a run with it
-does not, or nobody needs it.
+A guard is one named predicate in the module of its rule, called through that module's global name. This list has each
+guard's number, its module, and what "always passes" means for it. A run without the guard must lose something that a
+run with it does not; otherwise the guard is not needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`predicate` of `module` says whether to go on; without it always true: then seeds of `scenario` fail."""
+    """`predicate` of `module` says whether to continue; without the guard it is always true, and seeds of `scenario`
+    fail.
+    """
 
     number: int
     module: str
@@ -25,7 +27,7 @@ class Guard:
     scenario: str
 
     def passes_always(self) -> Callable[..., bool]:
-        """What stands in for the predicate."""
+        """The replacement of the predicate."""
 
         def always(*_: Any, **__: Any) -> bool:
             return True

@@ -5,8 +5,8 @@ are anything that can be a dictionary's key; a partition is named by text (`part
 turn are different ones).
 
     lost-write            acknowledged with acks=all, below the highest offset that was read, and never read
-    unseen                acknowledged with acks=all, and not read by whoever read everything in the end
-    duplicate             a value that may stand in the log once stands there at two offsets
+    unseen                acknowledged with acks=all, and not read by the clients that read everything in the end
+    duplicate             a value that may be in the log once is there at two offsets
     inconsistent-offsets  one offset, two values
     stray                 acknowledged in one partition, read in another
     poll-skip             a reader stepped over offsets, or over the beginning of a new lineage
@@ -37,7 +37,7 @@ def partition_name(topic: str, index: int, topic_id: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedRecord:
-    """A record that a producer with acks=all was told is written. `time_ms`: when the producer sent it (last)."""
+    """A record that was acknowledged to a producer with acks=all. `time_ms`: when the producer sent it (last)."""
 
     partition: str
     offset: int
@@ -80,7 +80,7 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Rewound:
-    """A reader was told that the log has left what it read: it goes on at `position` instead of `before`."""
+    """A reader learned that the log diverged from what it read: it continues at `position` instead of `before`."""
 
     partition: str
     client: str
@@ -120,7 +120,7 @@ class History:
         self.acknowledged_somewhere += [AcknowledgedRecord(partition, -1, value, sent_ms) for value in values]
 
     def lineage_began(self, partition: str, start_offset: int, now_ms: int) -> None:
-        """A lossy-basis election: everything from `start_offset` on is given out anew."""
+        """A lossy-basis election: offsets from `start_offset` on are assigned again."""
         self._lineage_began_ms[partition] = now_ms
         self.acknowledged_end[partition] = min(self.acknowledged_end.get(partition, 0), start_offset)
 
@@ -243,8 +243,9 @@ def inconsistent_offsets(
 
 
 def _explains(loss: KnownLoss, before: Observed, seen: Observed) -> bool:
-    """Why one offset has two values: one of them was written after the loss; or the winner had a tail of an older
-    epoch there, which nobody had read before.
+    """Whether the loss explains two values at one offset.
+
+    One of them was written after the loss; or the winner had a tail of an older epoch there that no client had read.
     """
     if not _touches(loss, seen.partition, seen.offset) or before.leader_epoch == seen.leader_epoch:
         return False
@@ -255,7 +256,7 @@ def _explains(loss: KnownLoss, before: Observed, seen: Observed) -> bool:
 
 
 def stray(acknowledged: Iterable[AcknowledgedRecord], observed: Iterable[Observed]) -> list[Finding]:
-    """What stands in a partition that it was not written to: another one's, or a deleted topic's of the same name."""
+    """Records in a partition that they were not written to: another one's, or a deleted topic's of the same name."""
     home = {one.value: one.partition for one in acknowledged}
     return [
         Finding(STRAY, f"{seen.value!r} was acknowledged in {home[seen.value]} and read in {seen.partition}")
@@ -358,7 +359,7 @@ def excused(one: AcknowledgedRecord, losses: Collection[KnownLoss]) -> bool:
 
 
 def _lineage(seen: Observed, losses: Collection[KnownLoss]) -> int:
-    """How many lossy elections gave this offset out anew before the record was written."""
+    """How many lossy elections made this offset be assigned again before the record was written."""
     return sum(
         1 for loss in losses if _touches(loss, seen.partition, seen.offset) and seen.leader_epoch >= loss.leader_epoch
     )

@@ -1,16 +1,16 @@
 """What must hold after every event, as small functions: each returns None, or one sentence that says what is broken.
 
-They read states that the caller holds side by side: what the controllers committed (`PartitionRegistration`), what a
-broker has (`Partition` with its log), and what was told to clients.
+They compare states that the caller passes: what the controllers committed (`PartitionRegistration`), what a broker has
+(`Partition` with its log), and what clients were answered.
 
     T1   states are in their domain, fetchers agree with them     T9   reads do not change (`heirlog.sim.history`)
-    T2   seats (ISR, ELR) are consistent                          T10  nobody who may be needed is forgotten
-    T3   a leader counts everybody who may lead                   T11  nobody sits down after an unclean stop unseen
-    T4   members of ISR and ELR hold what is committed            T12  a new leader does not talk before it knows
+    T2   ISR and ELR are consistent                               T10  no replica that may be needed is forgotten
+    T3   a leader counts every replica that may lead              T11  after an unclean stop no replica joins unnoticed
+    T4   members of ISR and ELR hold what is committed            T12  a new leader does not answer before it knows
     T5   leaders hold what was acknowledged                       T13  compaction stays below the high watermark
-    T6   replicas agree on what is committed                      T14  disks hold no replicas of nobody
-    T7   applied metadata are a prefix of the committed           T15  a recovery waits for the disk that has the most
-    T8   what is committed stays; who gives it up, and when       T16  disks lose a log only by a committed removal
+    T6   replicas agree on what is committed                      T14  disks hold no replicas that are not assigned
+    T7   applied metadata is a prefix of the committed            T15  a recovery waits for the disk that has the most
+    T8   what is committed stays; what gives it up, and when      T16  disks lose a log only by a committed removal
     R1   committed metadata stay                                  T17  a success says that records are committed
     R2   one leader per partition and leader epoch                T18  a start that fails changes nothing
                                                                   T19  new partitions use the racks
@@ -132,8 +132,10 @@ def t2_seats_are_consistent(state: PartitionRegistration, min_isr: int, fenced: 
 
 
 def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionRegistration, min_isr: int) -> str | None:
-    """Of a leader that knows the committed state: its maximal ISR holds everybody who may be elected, as long as
-    records commit; and where it has asked for nothing, its ISR is the committed one.
+    """For a leader that knows the committed state.
+
+    Its maximal ISR has every replica that may be elected, while records commit. If it has no change in flight, its ISR
+    is the committed one.
     """
     if isinstance(isr, CommittedPartitionState) and set(isr.committed) != set(state.isr):
         return (
@@ -189,7 +191,7 @@ def t6_batch_is_the_same(broker: int, before: tuple[int, int, int], now: tuple[i
 
 
 def t7_metadata_is_a_prefix(node: str, applied_offset: int, committed_end: int) -> str | None:
-    """Nobody applies metadata that is not committed."""
+    """No node applies metadata that is not committed."""
     if applied_offset >= committed_end:
         return f"{node} has applied metadata up to offset {applied_offset}, committed is what is below {committed_end}"
     return None
@@ -219,9 +221,10 @@ def t8b_enough_members_were_lost(leader: int, lost: Collection[int], needed: int
 
 
 def t10_nobody_is_forgotten(before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> str | None:
-    """With the recovery manager on, for a change that elects nobody on a lossy basis: while the ISR is below min ISR,
-    whoever may hold committed records stays in one of the three lists. Not who was placed in another directory: its
-    disk was replaced.
+    """With the recovery manager on, for a change without a lossy election: no replica is forgotten.
+
+    While the ISR is below min ISR, every replica that may hold committed records stays in one of the three lists,
+    except one that moved to another directory: its disk was replaced.
     """
     if len(after.isr) >= min_isr:
         return None

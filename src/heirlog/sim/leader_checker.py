@@ -1,8 +1,8 @@
 """Who may lead next, and who was given up: judged from committed records, each with the state before it.
 
     R2    a leader epoch has one result
-    T8b   an election on a lossy basis that nobody asked for comes only after enough members have lost their data
-    T10   with the recovery manager, nobody who may hold committed records is forgotten
+    T8b   an election on a lossy basis that no operator requested comes only after enough members have lost their data
+    T10   with the recovery manager, no replica that may hold committed records is forgotten
 
 What a member's leaving means, only the oracle can say: a broker whose process ended by itself, cleanly, and was
 started once since, has all its records, whatever the cluster takes it for.
@@ -45,7 +45,7 @@ class CommittedChange:
     clears_elr: bool
     """It is a ClearElr: who is cleared is named again by later records of the same batch."""
     forbidden_loss: bool
-    """Nobody allowed an election on a lossy basis: no operator, and not the topic's strategy."""
+    """Neither an operator nor the topic's strategy allowed an election on a lossy basis."""
 
     @property
     def elects(self) -> bool:
@@ -57,8 +57,10 @@ class CommittedChange:
 
 
 def is_lossy(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """Of two states with a new leader between them: the record says so, or the leader was in neither list: nobody
-    promises that it holds what was committed.
+    """Whether the election between two states was lossy.
+
+    The record says so, or the new leader was in neither list, so that nothing promises that it has every committed
+    record.
     """
     if after.basis is not None and after.basis is not before.basis:
         return True

@@ -1,8 +1,8 @@
 """What the oracle knows of one partition: what is committed, since when, and who gave it up.
 
-A *lineage* is the history that clients were told: it grows with the true high watermark, the highest one that a leader
-exposed. A lossy-basis election ends it; the next one begins where the winner's log ends or has left it, which is known
-once the winner has taken over.
+A *lineage* is the history that clients saw: it grows with the true high watermark, the highest one that a leader
+exposed. A lossy-basis election ends it. The next one begins where the winner's log ends or diverges from it, which is
+known once the winner has taken over.
 
 By log matching (same offset, same leader epoch: same records up to there) two logs need not be compared record by
 record: `common_end` says up to where a log holds what the lineage holds.
@@ -37,7 +37,7 @@ class Lineage:
     not_caught_up: dict[BrokerId, None] = field(default_factory=dict)
     """Brokers that stopped uncleanly and have not held everything since."""
     elected: dict[int, int] = field(default_factory=dict)
-    """Whom the committed records made leader, per leader epoch; -1: nobody."""
+    """The leader by the committed records, per leader epoch; -1: none."""
     epoch_starts: dict[int, int] = field(default_factory=dict)
     """Per leader epoch, the log end of its leader when it took over."""
     lost: dict[BrokerId, None] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class NetworkLink:
 
 @dataclass(slots=True)
 class Item:
-    """Something on its way: `deliver` runs at the far end, in `process` (None: nobody's, it finds out itself)."""
+    """An item in transit: `deliver` runs at the far end, in `process` (None: `deliver` finds the process itself)."""
 
     process: Process | None
     label: str

@@ -1,4 +1,4 @@
-"""What stands in `__heirlog_recoveries`, beside what the image says was given up.
+"""Compares the reports in `__heirlog_recoveries` with the losses in the image.
 
 Judged when a run is quiet again: each lossy election that the image remembers has its report, with the bytes that
 anybody would make of its record, and has it once, however often controllers and leaders died in between.

@@ -6,7 +6,7 @@ the receiver. File regions are read at the moment when the message is handed ove
 
     Produce request     records copied: the leader writes into them, the producer may send the same again
     Fetch response      regions and parts become one read-only view
-    all else            the object itself; `digest` at both ends proves that nobody changed it
+    all else            the object itself; `digest` at both ends proves that it was not changed
 """
 
 from __future__ import annotations

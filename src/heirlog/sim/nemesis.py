@@ -256,7 +256,7 @@ class Nemesis:
 
     def _wait_until_down(self, name: str, tries: int, then: Callable[[], None]) -> None:
         if self._stopped:
-            return  # whoever heals may have started it again
+            return  # healing may have started it again
         if not self._target.is_up(name):
             then()
         elif tries == 0:

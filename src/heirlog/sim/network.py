@@ -4,14 +4,15 @@ Each direction is a stream: what is put in comes out in order, each item after a
 
     delay, slow link   latencies grow
     loss               the item and all behind it on this stream never arrive; the sender learns it by its timeout
-    partition          one direction between two hosts holds what it is given until it heals, then delivers it: TCP
-                       sends again. Closing news are held too: a process that dies behind a partition dies unseen
-    reset              both ends are told, what was under way is gone
-    kill               the peer is told. What the dead process had sent may still arrive, up to a random moment
+    partition          one direction between two hosts holds all items until it heals, then delivers them: TCP
+                       sends again. Closing is held too: a process that dies behind a partition dies unnoticed
+    reset              both ends are notified, items in transit are lost
+    kill               the peer is notified. Items that the dead process had sent may still arrive, up to a random
+                       moment
     pause              the peer sees silence: the kernel accepts connections and keeps what arrives
 
-Messages pass as the objects themselves. Nobody may change one after sending it: a seeded sample is compared at
-delivery with what it was when sent. With `wire=True` every message is encoded and decoded instead.
+Messages are passed as the objects themselves. They must not be changed after sending: a seeded sample is compared at
+delivery with its state when it was sent. With `wire=True` every message is encoded and decoded instead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SAMPLED_MESSAGES = 16
 
 
 class ChangedAfterSend(AssertionError):
-    """Somebody changed a message that was already sent."""
+    """A message was changed after it was sent."""
 
 
 class Network:
@@ -72,7 +73,7 @@ class Network:
                 del self._listening[endpoint]
 
     def host_of(self, endpoint: Endpoint) -> str:
-        """The name of the host; the endpoint's own host name where nobody ever listened."""
+        """The name of the host; the endpoint's own host name if no process ever listened there."""
         return self._hosts.get(endpoint, endpoint.host)
 
     def listening(self, endpoint: Endpoint) -> Listening | None:

@@ -45,7 +45,7 @@ class Oracle:
         """What the controllers committed: `heirlog.sim.committed_metadata` keeps it."""
         self.losses: list[KnownLoss] = []
         self.operator_elects = False
-        """From now on an operator may: elections on a lossy basis are nobody's fault."""
+        """From now on an operator may hold elections on a lossy basis, so these are not failures."""
         self.placed_by_hand: set[str] = set()
         """Topics whose creator said which brokers get their replicas."""
         self.hurt: set[str] = set()
@@ -95,7 +95,7 @@ class Oracle:
         return registered is not None and registered.incarnation_id == node.broker.lifecycle.incarnation_id
 
     def ended_cleanly(self, incarnation: Uuid) -> bool:
-        """Also of one that nobody saw, and of one that runs."""
+        """Whether the incarnation ended cleanly; True also for one that was never seen, and for one that runs."""
         ended = self._process_of.get(incarnation)
         return ended is None or ended.exit is None or _was_clean(ended)
 

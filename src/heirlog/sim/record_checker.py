@@ -66,8 +66,8 @@ class RecordChecker:
             self._registered(broker, journal.brokers.get(broker), image.brokers[broker])
 
     def metadata_seeded(self) -> None:
-        """The image was replaced, with partitions that have no leader, ISR or ELR. What clients were
-        told stays: whoever is elected has to hold it.
+        """The image was replaced, and its partitions have no leader, ISR or ELR. The answers to clients stay valid: an
+        elected replica must have those records.
         """
         for topic_id, partitions in self._seen.image.partitions.items():
             for index, state in partitions.items():
@@ -96,7 +96,7 @@ class RecordChecker:
         if before is None:
             self._check_racks(key, after)
             lineage.elected[after.leader_epoch] = after.leader
-            # whoever was fenced when the topic was made is no member yet
+            # a replica that was fenced when the topic was created is not a member yet
             lineage.min_isr = min(min_isr, len(after.isr))
         else:
             self.disk_checker.partition_changed(key, before, after)
@@ -164,7 +164,7 @@ class RecordChecker:
             counters["recovery"] += 1
             counters["recovery_missing_answer"] += not election.all_answered
         if lineage.begins_at_epoch is not None:
-            return  # nobody knows where the lineage before begins
+            return  # the start of the lineage before is unknown
         quorum: Ids = ()
         impatient_ms = 0
         if election.basis is Basis.RECOVERED and not self._seen.operator_elects:
@@ -210,7 +210,7 @@ class RecordChecker:
         return log_on_disk(disk, machine.config.log_dirs, topic, key[1], key[0])
 
     def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
-        """How much too early it would be to leave out somebody who could be asked; 0 if it is not.
+        """How much too early it would be to leave out a replica that could be asked; 0 if it is not.
 
         A recovery cannot have begun before there was something to recover, which is some time before that is committed;
         and the controller's clock may be as fast as a fault makes it.
@@ -224,7 +224,7 @@ class RecordChecker:
         return strategy_of(image, self._seen.static, image.topics[key[0]].name)
 
     def _forbids_loss(self, key: Key) -> bool:
-        """Nobody has allowed an election on a lossy basis."""
+        """Whether neither an operator nor the strategy has allowed an election on a lossy basis."""
         return not self._seen.operator_elects and self._strategy(key) is not Strategy.AGGRESSIVE
 
     def _check_seats(self, key: Key, state: PartitionRegistration, *, kept: bool) -> None:
@@ -293,7 +293,7 @@ class RecordChecker:
 
 
 def _quorum(event: leader_checker.CommittedChange) -> Ids:
-    """Who may have what was committed: everybody lost since the ISR had its min ISR, if that many are remembered."""
+    """Replicas that may have the committed records: all lost since the ISR was at min ISR, if enough are listed."""
     known = event.before.last_known_elr
     if len(known) >= event.min_isr:
         return known

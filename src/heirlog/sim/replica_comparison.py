@@ -1,8 +1,8 @@
 """What replicas hold below their high watermarks, compared batch by batch (T6).
 
 The first replica that is seen with a batch below its high watermark sets what the others must hold there. Each batch of
-each replica is read once; whoever has truncated is read again from there. A replica that has not joined the lineage of
-a lossy-basis election yet (its log may still diverge below its watermark) is left alone until it has.
+each replica is read once; a replica that has truncated is read again from there. A replica that has not joined the
+lineage of a lossy-basis election yet (its log may still diverge below its high watermark) is ignored until it has.
 
 Compacted topics are left out: replicas compact at different moments. What must survive there is judged by readers
 (`heirlog.sim.compaction_checker`, and inconsistent offsets).
@@ -37,7 +37,7 @@ class ReplicaComparison:
     """By broker."""
 
     def lineage_begins(self, start: int) -> None:
-        """What lies above is given out anew."""
+        """Offsets from `start` on are assigned again."""
         self._batches = {offset: batch for offset, batch in self._batches.items() if offset < start}
         for read in self._read.values():
             read.end = min(read.end, start)

@@ -115,7 +115,7 @@ def _race_plan(random: Random) -> RunPlan:
 
 
 def _kip_903_race(stage: Stage) -> None:
-    """The leader's AlterPartition, which names the follower's old epoch, arrives after the follower came back anew."""
+    """The leader's AlterPartition names the follower's old epoch, and arrives after the follower restarted."""
     random, cluster = stage.random, stage.cluster
     controller = cluster.controller.name
     cluster.run_for(random.randrange(1000, 2000))

@@ -5,7 +5,7 @@ plays the common beginning:
 
     c stops cleanly                ISR a,b   ELR -
     b stops, dies or loses power   ISR a     ELR b
-    a dies or loses power          ISR -     ELR a,b    nobody leads
+    a dies or loses power          ISR -     ELR a,b    no leader
 """
 
 from __future__ import annotations

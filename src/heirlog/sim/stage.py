@@ -291,7 +291,7 @@ class Stage:
         return checked
 
     def _elect_the_forgotten(self) -> None:
-        """Where nobody may lead until an operator says so.
+        """Elect leaders where no replica may lead until an operator decides.
 
         Without the recovery manager a change of min ISR, or of the feature's level, empties the ELR, and where the ISR
         was empty nothing is left.
@@ -462,13 +462,15 @@ class Stage:
                 yield Finding("T12", f"{answer.partition}: {sentence}")
 
     def _was_read(self, one: AcknowledgedRecord) -> bool:
-        """From beginning to end by somebody. Whoever was reading when a lossy election gave offsets out anew may have
-        jumped over some, and nobody can read a deleted topic once more.
+        """Whether a client that read the partition from start to end has read the record.
+
+        A client that was reading when a lossy election made offsets be assigned again may have skipped some, and a
+        deleted topic cannot be read again.
         """
         return one.partition in self._audited or all(loss.partition != one.partition for loss in self.checker.losses)
 
     def _count(self) -> None:
-        """What clients made happen, beside what the checker saw."""
+        """Count the events that clients caused, in addition to those that the checker saw."""
         counters = self.world.counters
         counters["group.generations"] += len({one.generation for one in self.book.owned})
         counters["group.commits"] += sum(one.answered is not None for one in self.book.commits.values())
@@ -477,7 +479,7 @@ class Stage:
         counters["topic.remade"] += 0 if self.churn is None else self.churn.made
 
     def lost(self) -> int:
-        """Acknowledged records that nobody can read in the end, excused or not; of topics that are not compacted."""
+        """Acknowledged records that cannot be read in the end, excused or not; of topics that are not compacted."""
         return len(self._unreadable())
 
     def _unreadable(self) -> list[AcknowledgedRecord]:

@@ -60,7 +60,7 @@ def _switch(script: Script, *, on: bool) -> None:
 
 
 def _switch_in_the_file(script: Script, *, on: bool) -> None:
-    """As somebody does who edits the controller's configuration and restarts it."""
+    """Like an operator who edits the controller's configuration and restarts it."""
     controller = script.cluster.controller.name
     script.cluster.stop(controller)
     script.until("the controller has stopped", lambda: not script.cluster.is_up(controller))

@@ -4,8 +4,8 @@
 
 A *host* is a machine: its name, its clocks, its disk. A *process* is one incarnation of what runs on it. Rules:
 
-* An event belongs to a process, or to nobody (the network, the script). The events of a process that has ended never
-  run. Those of a paused process wait, and run in their order when it goes on.
+* An event belongs to a process, or to none (the network, the script). The events of a process that has ended never
+  run. Those of a paused process wait, and run in their order when it is resumed.
 * Time is an integer count of microseconds. Events of the same moment run in the order in which they were scheduled.
 * Chance comes in named streams (`stream("network")`), each seeded from the run's seed and the name, so that one more
   draw in one place does not change what happens in another.
@@ -77,7 +77,7 @@ class Process:
 class Host:
     """A machine. Clocks: what its processes read is true time, plus an offset, times a rate.
 
-    The rate may change (`drift`): a clock goes on from where it is, faster or slower, and never jumps.
+    The rate may change (`drift`): a clock continues from its current time, faster or slower, and never jumps.
     """
 
     def __init__(self, world: World, name: str) -> None:
@@ -186,7 +186,7 @@ class World:
             fn()
 
     def pause(self, process: Process) -> None:
-        """As SIGSTOP: its sockets stay open, its clocks go on, nothing of it runs."""
+        """Like SIGSTOP: its sockets stay open, its clocks continue, and none of its events run."""
         process.paused = True
 
     def resume(self, process: Process) -> None:

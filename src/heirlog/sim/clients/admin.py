@@ -289,7 +289,7 @@ class Operator(Admin):
     """Asks for what the caller thinks fit."""
 
     def start(self) -> None:
-        """Nothing to do until somebody calls."""
+        """Does nothing until a method is called."""
 
     def ask(self, request: Message, told: Callable[[Any], None]) -> None:
         """Of any broker; once more where none answered, or the controller could not be reached."""

@@ -77,7 +77,7 @@ class OffsetsReader(GroupClient):
         if reads is None:
             self.start()
             return
-        # asked when all is quiet: everybody knows who the coordinator is
+        # asked when all is quiet: all nodes know the coordinator
         for read in reads:
             read.confirmed = True
         self.done = True

@@ -17,7 +17,7 @@ def u1(stage: Stage) -> None:
     script.until("b left the ISR", lambda: b not in script.state.isr)
     script.down(c, STOP)
     script.until("a is alone", lambda: script.state.isr == (a,))
-    script.run_for(2000, 4000)  # a long tail that nobody acknowledged with acks=all
+    script.run_for(2000, 4000)  # a long tail that was not acknowledged with acks=all
     script.down(a, KILL)
     script.up(c, b)
     script.until("b and c are in the ISR", lambda: set(script.state.isr) == {b, c})

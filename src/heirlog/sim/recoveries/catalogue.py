@@ -16,7 +16,7 @@ knows.
     U8   the assignment changes in between                     U18  a damaged clean-shutdown file is none
     replaced-disk   who comes back with an empty disk is neither waited for nor elected
 
-U17 (readers are told of what was given up) is judged in every run: poll-skip, `heirlog.sim.history`.
+U17 (readers learn what was given up) is checked in every run: poll-skip, `heirlog.sim.history`.
 
 Source: KIP-966, "Unclean recovery"; docs/internals/simulation.md.
 """

@@ -1,4 +1,4 @@
-"""What operators do to a partition that nobody leads: another strategy, a designation."""
+"""Operators' actions on a partition without a leader: another strategy, a designation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def u10(stage: Stage) -> None:
 
 
 def u16(stage: Stage) -> None:
-    """Everybody answers, and the operator takes the one with the least: the record tells exactly what is given up."""
+    """All replicas answer, and the operator designates the shortest log: the record has the exact loss."""
     script = Script(stage, "U16")
     script.lose(b_by=KILL, a_by=(KILL, POWER_CUT)[script.random.randrange(0, 2)])
     script.up(script.a, script.b, script.c)
@@ -63,7 +63,7 @@ def u16(stage: Stage) -> None:
     script.run_for(500, 1500)
     stage.checker.oracle.operator_elects = True
     script.until("c is designated", lambda: script.elect(DESIGNATION, int(script.c)) == ErrorCode.NONE)
-    # the report is written by whoever leads its topic: neither of these may keep it from being written, or double it
+    # the leader of the report topic writes the report: neither event may prevent that, or cause a second report
     if script.random.randrange(0, 2):
         script.controller_dies_after(script.random.randrange(0, 60))
     if script.random.randrange(0, 2):

@@ -15,7 +15,7 @@ LOG_DIRS = ("/data/a", "/data/b")
 
 
 def plan(random: Random, *, strategy: str = BALANCED, partitions: int = 1, tail: bool = False) -> RunPlan:
-    """tail: something writes with acks=1, too: logs get ends that nobody has acknowledged."""
+    """tail: a producer also writes with acks=1, so that logs end in records that are not replicated."""
     return RunPlan(
         partitions=partitions,
         idempotent=bool(random.randrange(0, 2)),
@@ -58,7 +58,7 @@ def keeps_with_a_tail(random: Random) -> RunPlan:
 
 
 def by_kafkas_rule(random: Random) -> RunPlan:
-    """The manager off: whoever led last leads again, with what it has."""
+    """The manager off: the last leader leads again, with its log as it is."""
     made = plan(random)
     made.manager, made.topic_config = False, {}
     return made
@@ -77,7 +77,7 @@ def either(random: Random) -> RunPlan:
 
 
 def under_an_old_leader(random: Random) -> RunPlan:
-    """With a min ISR of one, whoever falls behind is neither in the ISR nor in the ELR."""
+    """With a min ISR of one, a replica that falls behind is neither in the ISR nor in the ELR."""
     made = plan(random, strategy=AGGRESSIVE, tail=True)
     made.min_isr, made.interval_ms = 1, random.randrange(30, 80)
     return made
