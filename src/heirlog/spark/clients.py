@@ -1,8 +1,8 @@
 """Connections of this process to clusters, kept from task to task.
 
 A Spark worker runs many short tasks in one process; connecting and authenticating for each would cost more than many of
-them read. A client is lent to one reader at a time, since a generator that its consumer gave up may still hold one, and
-is closed when nobody asked for it for a minute. A process that was forked keeps nothing of its parent's.
+them read. One reader at a time uses a client, since a generator that its consumer gave up may still hold one. A client
+is closed when it was unused for a minute. A forked process uses none of its parent's clients.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _close_idle() -> None:
 
 
 def close() -> None:
-    """Close what nobody uses."""
+    """Close clients that are not in use."""
     for key, kept in list(_idle.items()):
         del _idle[key]
         if key[0] == os.getpid():

@@ -8,12 +8,12 @@ Batches are collected until some 65,000 records or 16 MiB are together and decod
 much as forty records. Decompression waits until the batch's turn, so that one answer of highly compressed batches
 cannot fill the memory. Checksums are the client's business (`heirlog.blocking`).
 
-What is passed over. A fetch may begin before its offset, because batches come whole. After compaction offsets have
-gaps. A control batch ends a transaction and holds no data. Of an aborted transaction the broker tells the producer and
-its first offset; from there on that producer's transactional batches are passed over, until its abort marker
-(KIP-98, "isolation.level"). This list belongs to one answer and is complete for it.
+Skipped records. A fetch may begin before its offset, because batches come whole. After compaction offsets have gaps. A
+control batch ends a transaction and holds no data. For an aborted transaction the broker names the producer and the
+first offset; from there on that producer's transactional batches are skipped, until its abort marker (KIP-98,
+"isolation.level"). This list belongs to one answer and is complete for it.
 
-Columns that nobody asked for are not built. Row memory is Arrow's own, so buffers are reused between batches.
+Columns that were not requested are not built. Row memory is Arrow's own, so buffers are reused between batches.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Group:
 
 
 class _Output:
-    """Arrow memory that the kernel fills and a column then takes over. Without `length` nobody wants it."""
+    """Arrow memory that the kernel fills and a column then takes over. Without `length` the column is not needed."""
 
     def __init__(self, length: int, kind: type[np.generic]) -> None:
         self.buffer = pa.allocate_buffer(length * np.dtype(kind).itemsize)
@@ -325,7 +325,7 @@ class _Columns:
         )
 
     def _header_keys(self, count: int) -> Array:
-        """Strings; bytes that are no UTF-8 become replacement characters, as in Kafka's own client."""
+        """Strings; bytes that are not UTF-8 become replacement characters, as in Kafka's own client."""
         ends, data = self._header_key
         size = int(self._state[kernels.HEADER_KEY_BYTES])
         keys = pa.Array.from_buffers(pa.string(), count, [None, ends.first(count + 1), data.first(size)])

@@ -2,9 +2,9 @@
 
     rows --topic--> --partition--> rows of one partition, in their order --kernel--> payload --compress--> batch
 
-A row's partition is the one it names, else Kafka's choice by its key (murmur2, as every Kafka client has it, so that a
-key stays in its partition whoever writes it), else a sticky one that moves on when it got a batch's worth of bytes: few
-full batches instead of many small ones.
+A row's partition is the one it names, else Kafka's choice by its key (murmur2 as in every Kafka client, so that a key
+has the same partition for all writers), else a sticky one that changes after a batch's worth of bytes: few full batches
+instead of many small ones.
 
 All records of a batch bear one time, that of their encoding, as with Spark's own sink. Producer id, epoch, sequence
 number and checksum are left to the producer: they are known when a batch is sent.
@@ -35,7 +35,7 @@ from heirlog.spark import kernels
 Array: TypeAlias = Any
 
 BATCH_BYTES = 256 * 1024
-"""Before compression. Far below max.message.bytes of a topic that nobody configured (1 MiB)."""
+"""Size before compression. Far below the default of max.message.bytes (1 MiB)."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _VARINT_BYTES = 5

@@ -2,9 +2,9 @@
 
 Spark puts the archive pyspark.zip of its installation in front of what its Python processes may import. The archive
 holds sources, and what is imported from an archive is compiled every time: a second of CPU for each worker, and for
-each start of a stream. Where PySpark was installed as a package, and it is this installation whose Java part runs, the
-same modules lie compiled beside the archive. Spark has no setting for that. So it is given a Python that leaves out the
-archive and becomes the real one.
+each start of a stream. If PySpark was installed as a package, and the Java part of this installation runs, compiled
+copies of the same modules are next to the archive. Spark has no setting to use them. So Spark gets a Python launcher
+that removes the archive from the path and then runs the real Python.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def provide() -> str:
 
 
 def installed() -> str | None:
-    """The Java that Spark would take by itself, if it is new enough: JAVA_HOME stands before PATH."""
+    """The Java that Spark would use on its own, if it is new enough: JAVA_HOME comes before PATH."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):

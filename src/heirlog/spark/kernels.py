@@ -9,10 +9,10 @@ The rules are those of `heirlog.protocol.batch`; these loops only avoid a Python
 A field with its size in front is read in four places of `decode_records`, each written out: as one function, inlined by
 numba or not, it takes 110 to 180 ns per record of 100 B instead of 55.
 
-`decode_records` answers with the number of the segment that is damaged, or -1; which rule it broke is not worth a
-branch here, since the reader is told topic, partition and offset of the batch.
+`decode_records` returns the number of the damaged segment, or -1. It does not say which rule was broken, since the
+error names topic, partition and offset of the batch.
 
-Compiled code is kept: beside this file where that is writable, else in numba's own place in the user's home, else in a
+Compiled code is kept: next to this file if that is writable, else in numba's own cache in the user's home, else in a
 directory of this user below the temporary one. Without it each Spark worker would compile for seconds.
 """
 
@@ -51,7 +51,7 @@ LAST_MILLISECOND = (2**63 - 1) // MICROSECONDS
 SMALLEST_RECORD_BYTES = 7
 """Size, attributes, timestamp, offset, key size, value size, header count: a byte each."""
 KEYLESS_OVERHEAD_BYTES = 10
-"""What a record without key and headers takes beside its value: the same, its size and offset in three bytes each."""
+"""Overhead of a record without key and headers: the same, with its size and offset in three bytes each."""
 
 
 def compiled(function: F) -> F:
@@ -64,7 +64,7 @@ def compiled(function: F) -> F:
 
 
 def _private_directory() -> str:
-    """Not shared with other users: what lies in it is executed."""
+    """Not shared with other users, because its content is executed."""
     path = Path(tempfile.gettempdir()) / f"heirlog-kernels-{os.getuid()}"
     path.mkdir(mode=0o700, exist_ok=True)
     status = path.lstat()
@@ -137,10 +137,10 @@ def decode_records(
     header_value_valid: Bytes,
     header_value_data: Bytes,
 ) -> int:
-    """Append the records of all segments whose offset lies in [start_offset, end_offset) to the outputs.
+    """Append the records of all segments whose offset is in [start_offset, end_offset) to the outputs.
 
-    An output of length 0 is a column that nobody wants. `*_ends[i]` is where row i ends in its data (Arrow's offsets
-    without the leading 0). -1, or the first damaged segment; what was written until then is worthless.
+    An output of length 0 is a column that is not needed. `*_ends[i]` is the end of row i in its data (Arrow's offsets
+    without the leading 0). Returns -1, or the first damaged segment; the outputs are then invalid.
     """
     want_keys = key_ends.size > 0
     want_values = value_ends.size > 0

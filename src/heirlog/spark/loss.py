@@ -1,15 +1,16 @@
 """Records that were promised and are not there: told apart by cause, and refused, stepped over or written down.
 
-    retention   the log now begins behind the place where reading should go on      --> on at its begin
-    truncated   the log diverges below that place: what was read there was replaced  --> on at the divergence (KIP-320)
-    recreated   the topic was deleted and made anew under its name (KIP-516)         --> on at the new topic's begin
-    beyond      the log ends below that place, and nothing says why: an offset that  --> on at its end
-                never was, or a truncation or a new topic of which no epoch is known
-    deleted     the topic or partition is gone                                       --> nothing to go on with
+    retention   the log now starts after the offset where reading should continue    --> continue at the log start
+    truncated   the log diverges below that offset: records read there were replaced --> continue there (KIP-320)
+    recreated   the topic was deleted and recreated under its name (KIP-516)         --> continue at its start
+    beyond      the log ends below that offset, and the cause is unknown: an offset  --> continue at the log end
+                that never existed, or a truncation or a new topic without known
+                epochs
+    deleted     the topic or partition does not exist any more                       --> nothing to continue with
 
-`fail` raises `DataLoss` before a record of the batch is read. `skip` and `quarantine` go on: the loss stands in the
-offset of the batch that stepped over it, so that the same batch run again does the same; `quarantine` also writes it to
-a table of its own, a Parquet file per loss named by what it says, so that a repetition writes nothing new.
+`fail` raises `DataLoss` before a record of the batch is read. `skip` and `quarantine` continue. The loss is in the
+offset of the batch that skipped it, so that a repeated batch does the same. `quarantine` also writes it to a table of
+its own: one Parquet file per loss, named by its content, so that a repetition writes nothing new.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Loss:
-    """first to until (exclusive): the offsets concerned; -1 where nobody knows. resume: read on there.
+    """first to until (exclusive): the affected offsets; -1 if unknown. resume: the offset to continue from.
 
-    recovery: the election that gave them up, where the cluster says (`recoveries.py`). It is told, and no part of what
-    makes two losses the same: a report may come after the loss was met.
+    recovery: the election that gave them up, if the cluster reports it (`recoveries.py`). It is shown, but not compared
+    between losses: a report may come after the loss was found.
     """
 
     topic: str
@@ -126,7 +127,7 @@ def write_to_quarantine(path: str, loss: Loss) -> None:
     target = f"{directory}/loss-{name}.parquet"
     if system.get_file_info(target).type != fs.FileType.NotFound:
         return
-    # readers of a table pass over names that begin with a dot
+    # readers of a table skip names that begin with a dot
     staged = f"{directory}/.{name}.parquet"
     parquet.write_table(pa.Table.from_pylist([asdict(loss)]), staged, filesystem=system)
     system.move(staged, target)

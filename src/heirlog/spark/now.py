@@ -1,7 +1,7 @@
-"""The cluster as it is, beside an offset of which a stream or a person expects that reading can go on there.
+"""The current state of the cluster, compared with an offset from which a stream or a user wants to continue.
 
-An offset may remember the ids of topics and the leader epochs of what was read (offsets.py). By these a log that was
-cut back and a topic that was made anew are told from logs that merely grew; without them only the log's bounds speak.
+An offset may contain topic ids and the leader epochs of the records that were read (offsets.py). They show whether a
+log was truncated or a topic recreated; without them only the log's start and end can be compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from heirlog.spark.options import EARLIEST, LATEST, Options, TopicPartition
 
 
 class Now:
-    """The cluster beside an offset that was written down before. `losses` says what lies between the two."""
+    """The cluster's state and an offset that was stored before. `losses` has the differences."""
 
     def __init__(self, client: Client, options: Options, before: StreamOffset) -> None:
         self._before = before
@@ -37,7 +37,7 @@ class Now:
         self.losses = self._losses(client)
         """Sorted; at most one for each partition, the one that says most."""
         if self.losses:
-            # a topic made anew between two questions answers to its name: that it holds less is no truncation
+            # a topic that was recreated between two requests has the same name: its shorter log is not a truncation
             seen = self.topic_ids
             self._look(client, options)
             if self.topic_ids != seen:

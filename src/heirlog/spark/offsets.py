@@ -1,4 +1,4 @@
-"""A stream's offset: Spark's JSON, and beside it what tells a lost record from one that was never there.
+"""A stream's offset: Spark's JSON, and data that distinguishes a lost record from one that never existed.
 
     {"events": {"0": 1200, "1": 1180},                        where to read on, as Spark's Kafka source writes it
      "@heirlog": {"topicIds": {"events": "Vx7..."},           which topic of this name was read

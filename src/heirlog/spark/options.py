@@ -39,7 +39,7 @@ SOURCE_OPTIONS = (
     *("columns", "commitGroup", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs"),
     *("fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
 )
-"""Beside the strategies and `kafka.*`; for whoever has no other source's options to let pass."""
+"""Options besides the strategies and `kafka.*`, for callers that accept no other source's options."""
 LARGEST = 2**63 - 1
 """Of an offset, a time, a count: Java's long."""
 LARGEST_INT = 2**31 - 1
@@ -96,7 +96,7 @@ class OffsetRangeLimit:
     timestamp_ms: int | None = None
     timestamps: Mapping[TopicPartition, int] | None = None
     text: str = ""
-    """The JSON as it was given: it may hold what a stream's offset remembers beside the offsets."""
+    """The JSON as given: it may contain what a stream's offset stores in addition to the offsets."""
     latest_if_none: bool = False
     """A timestamp that no record reaches means the end of the partition (else it is an error)."""
 
@@ -198,7 +198,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> Options:
 
 
 def columns_of(given: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of a read of which nobody knows yet whether it is a batch or a stream.
+    """The columns of a read before it is known whether it is a batch or a stream.
 
     Raises OptionError for options that neither of them can have.
     """
@@ -230,7 +230,7 @@ class SinkOptions:
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Raises OptionError."""
-    # Kafka's client passes over spaces around a value
+    # Kafka's client ignores spaces around a value
     options = {name: value.strip() for name, value in in_lower_case(given).items()}
     acks = options.get("kafka.acks", "all").lower()
     if acks not in _ACKS:
@@ -391,7 +391,7 @@ def partition_numbers(name: str, value: str) -> dict[TopicPartition, int]:
         raise problem
     numbers: dict[TopicPartition, int] = {}
     for topic, partitions in parsed.items():
-        if topic.startswith("@"):  # no topic's name: what a stream's offset remembers beside the offsets
+        if topic.startswith("@"):  # not a topic's name, but what a stream's offset stores in addition to the offsets
             continue
         if not isinstance(partitions, dict):
             raise problem

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import warnings
 
-# an escaped character is passed over as one, so that the Q of \\Q is none of \Q
+# an escaped character is skipped as a whole, so that the Q of \\Q is not that of \Q
 _OTHERWISE = re.compile(r"\\Q(.*?)(?:\\E|$)|\(\?<([A-Za-z]\w*)>|\\k<(\w+)>|(\\[hzZ])|\\.", re.DOTALL)
 _ESCAPES = {r"\h": r"[ \t]", r"\z": r"\Z", r"\Z": r"\Z"}
 

@@ -92,7 +92,7 @@ def _equal_parts(one: Range, parts: int) -> list[Range]:
         size = left // (parts - index)
         left -= size
         if size:
-            # of what stands before a later part nothing is known yet
+            # the epoch of the record before a later part is not known yet
             epoch = one.last_epoch if start == one.start else -1
             cut.append(replace(one, start=start, stop=start + size, last_epoch=epoch))
         start += size

@@ -1,7 +1,7 @@
 """One task's work: a range of offsets of one partition, from the leader to Arrow batches.
 
-What goes wrong between planning and reading is told apart here, as `heirlog.spark.loss` lists it, and handled as
-onDataLoss says. A task that goes on after a loss reads from where the log still is what was planned:
+Changes between planning and reading are classified here as in `heirlog.spark.loss`, and handled as onDataLoss says. A
+task that continues after a loss reads from the offset at which the log is still as planned:
 
     deleted in between     from the log's begin, if that is before the range's end
     truncated              from where the log diverges: those records are new ones
@@ -80,8 +80,8 @@ def _what_happened(
         return lost(Cause.RECREATED, rest.start, rest.stop, rest.stop), None
     if isinstance(error, LogTruncated):
         if error.end.end_offset < 0:
-            # the leader does not know the epoch at all: what was read is of another history, and where the two part
-            # nobody can say. What is there now was not read yet
+            # the leader does not know the epoch at all: what was read is of another history, and where the two diverge
+            # is unknown. The current records were not read yet
             return lost(Cause.TRUNCATED, -1, rest.start, rest.start), replace(rest, last_epoch=-1)
         end = error.end.end_offset
         return lost(Cause.TRUNCATED, end, rest.start, end), replace(rest, start=end, last_epoch=-1)

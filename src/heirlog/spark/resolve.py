@@ -35,8 +35,8 @@ class Subscribed:
 def ask(options: Options, question: Callable[[Client], T]) -> T:
     """The cluster's answer, after as many attempts as `fetchOffset.*` grant. Raises what the last of them raised.
 
-    A client tries long enough by itself where nobody leads or answers; a further attempt begins from the brokers that
-    were named, and asks again for what was refused, such as a topic that nobody knows yet.
+    A client retries on its own while a partition has no leader or no broker answers. A further attempt starts from the
+    configured brokers, and repeats refused requests, for example for a topic that is not known yet.
     """
     for left in reversed(range(options.attempts)):
         try:
@@ -124,7 +124,7 @@ def at(
 def listed(
     client: Client, timestamp: int, partitions: Iterable[TopicPartition], isolation: int
 ) -> dict[TopicPartition, OffsetAt]:
-    """`at` with the leader epochs beside the offsets."""
+    """`at` with the leader epochs of its offsets."""
     wanted = dict.fromkeys(partitions, timestamp)
     return client.list_offsets(wanted, isolation=isolation) if wanted else {}
 

@@ -1,7 +1,7 @@
 """A Spark session for a command, a test or a notebook on one machine, or one on a cluster that already runs.
 
-Locally everything stays on loopback with ports that the system picks, without the web UI and without progress bars:
-the same settings let several sessions run beside each other in tests. With another master, Spark's own defaults hold.
+Locally everything stays on loopback with ports that the system picks, without the web UI and without progress bars: the
+same settings let several sessions run at the same time in tests. With another master, Spark's own defaults apply.
 """
 
 from __future__ import annotations
@@ -87,8 +87,10 @@ def _java_option(name: str, value: object) -> str:
 
 
 def name_files_in_utf_8(environment: MutableMapping[str, str]) -> None:
-    """For the Java that is started next. In the locale C (cron, `LC_ALL=C`) it cannot say names of files that are not
-    ASCII, and Spark passes over such files without a word."""
+    """Set the locale of the Java process that is started next.
+
+    In the locale C (cron, `LC_ALL=C`) Java cannot handle file names that are not ASCII, and Spark silently skips such
+    files."""
     asked = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environment.get(name))), "C")
     if asked in ("C", "POSIX"):
         environment["LC_ALL"] = "C.UTF-8"

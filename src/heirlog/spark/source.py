@@ -4,8 +4,8 @@
     spark.readStream                 HeirlogDataSource.streamReader -> HeirlogStreamReader  stream.py
     df.write, df.writeStream         HeirlogDataSource.writer, streamWriter                 sink.py
 
-Spark creates and plans these objects in Python processes beside the driver, pickles them, and calls `read` and `write`
-in the workers of the executors. So nothing here holds a connection (`clients.py` does, per process), and what only a
+Spark creates and plans these objects in Python processes on the driver, pickles them, and calls `read` and `write` in
+the workers of the executors. So nothing here holds a connection (`clients.py` does, per process), and what only a
 worker needs is imported there.
 """
 
@@ -115,8 +115,10 @@ def _refuse_other_schema(schema: StructType, options: Options) -> None:
 
 
 class _Refusal(DataSourceStreamReader):
-    """Says what is wrong at the first question. PySpark 4.2 stops a reader that it did not get, and that is the error
-    which a person would be told."""
+    """Raises the error at the first call.
+
+    If the constructor raised it, PySpark 4.2 would stop a reader that it did not get, and the user would see that error
+    instead."""
 
     def __init__(self, error: OptionError) -> None:
         self._error = error
@@ -187,7 +189,7 @@ def planned(client: Client, options: Options) -> list[Range]:
 
 
 def _remembered(limit: OffsetRangeLimit) -> StreamOffset:
-    """The offsets that are named as numbers, with what a stream noted beside them if they are a stream's."""
+    """The offsets given as numbers, with what a stream stored in addition if they come from a stream."""
     named = {partition: offset for partition, offset in (limit.offsets or {}).items() if offset >= 0}
     noted = stream_offset(json.loads(limit.text or "{}"))
     return StreamOffset(named, noted.topic_ids, {key: noted.epochs[key] for key in named if key in noted.epochs})

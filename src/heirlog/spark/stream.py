@@ -4,9 +4,9 @@
     partitions(start, end)       both offsets --> ranges --> tasks
     latestOffset, commit(end)    the batch before is in the sink --> offsets of commitGroup
 
-Spark may run a batch again that it wrote down and did not finish, with the same two offsets, in another process. So
-whatever `latestOffset` decides stands in the offset it returns: a loss that was stepped over, the epochs and the ids of
-the topics by which the tasks recognise the log. What the cluster looks like at the second run is not asked again.
+Spark may run a batch again that it stored and did not finish, with the same two offsets, in another process. So the
+offset that `latestOffset` returns contains all its decisions: a skipped loss, and the epochs and topic ids by which the
+tasks recognise the log. A second run does not ask the cluster again.
 
 Limits, as in Spark's source. `ReadAllAvailable` overrules the options. With minOffsetsPerTrigger a batch waits until so
 much is there or maxTriggerDelay has passed since the last one; Spark has no limit that says this, so the clock runs

@@ -1,9 +1,9 @@
 """What a Spark worker pays once instead of with every task, and what it need not wait for.
 
-Behind each task Spark has the worker collect all garbage before it takes the next one. That walks through everything
-that PySpark, PyArrow and numba have loaded: 40 ms and more, and a micro-batch has several tasks per core. What is there
-behind the first task, when the kernels have run, stays for the life of the process: the collector is told to pass it
-over. Once only, or what later tasks leave behind would stay as well.
+After each task Spark's worker collects all garbage before it takes the next one. That visits all objects that PySpark,
+PyArrow and numba have loaded: 40 ms and more, and a micro-batch has several tasks per core. Objects that exist after
+the first task, when the kernels have run, stay for the life of the process, so the collector is set to skip them. This
+is done only once; otherwise garbage of later tasks would stay as well.
 
 Before each task Spark's JVM sends what is to be run, and then, as a second small packet, on what. Its socket holds the
 second one back until the first is acknowledged (Nagle's algorithm), and Linux lets an acknowledgement wait for 40 ms in

@@ -7,7 +7,7 @@
     files.py     files that are whole or not there, and locks
     table.py     a directory of Parquet that holds each batch once, whatever is killed when
     lakes.py     Delta and Iceberg
-    checkpoint.py   what lies in a checkpoint, and whose it is
+    checkpoint.py   the content of a checkpoint, and its owner
     batch.py     what happens to one micro-batch
     run.py       the query around the batches
     report.py    what a run did (metrics.py: for Prometheus)

@@ -2,7 +2,7 @@
 
     parse -> SQL -> stage -> (dead letters visible) -> (table visible) -> journal; then Spark commits the number
 
-Rejected rows become visible before the table: whoever sees batch N in the table can find what of it was refused. Rows
+Rejected rows become visible before the table: a reader that sees batch N in the table can find its rejected rows. Rows
 are counted while they are written, not by reading them twice; only a batch with rejected rows is read again, for them.
 
 The object goes to wherever Spark runs `foreachBatch` (with Spark Connect that is the server), so it holds values only.
@@ -58,7 +58,7 @@ Step = Callable[[str, int], None]
 
 
 def no_step(step: str, batch_id: int) -> None:
-    """Nobody listens."""
+    """Ignore the steps."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class BatchBody:
             return
         before, after = (offset_log(pipeline.checkpoint, number) for number in (batch_id - 1, batch_id))
         is_lake = isinstance(pipeline.sink, Table) and pipeline.sink.format in LAKES
-        # a lake that knows the batch passes over it, and nothing is counted on the way to nowhere
+        # a lake that has the batch skips it, and then no rows are counted
         on_the_way = self.begun or not is_lake
         self.begun = True
         if self.prepared:
@@ -223,7 +223,7 @@ def _reads_all_once(rows: DataFrame) -> bool:
     """Whether each row of the input goes through the statement once, so that it can be counted on the way there.
 
     LIMIT and joins may end before they have seen all, ORDER BY looks at a sample first, a statement may read its input
-    twice or not at all: the plan may hold only steps of which none of this is true. Over Spark Connect nobody sees it.
+    twice or not at all: the plan may have only steps that do none of this. The plan is not visible over Spark Connect.
     """
     java = getattr(rows, "_jdf", None)
     if java is None:
@@ -352,8 +352,8 @@ def tables_of(pipeline: Pipeline) -> list[BatchTable]:
 def meaning(pipeline: Pipeline) -> dict[str, Any]:
     """What decides the rows of a batch, as JSON has it.
 
-    Where the brokers are and how one logs in does not, nor does where rejected rows go: whom a bad row stops may give
-    it a place and go on.
+    The brokers' addresses, the credentials and the place of rejected rows are not part of it: after a bad row stopped
+    the pipeline, a user may set a place for it and continue.
     """
     source, query = pipeline.source, pipeline.query
     if isinstance(source, Topics):

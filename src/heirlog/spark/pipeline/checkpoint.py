@@ -1,4 +1,4 @@
-"""What lies in a checkpoint: Spark's notes of a query, and whose query it is.
+"""The content of a checkpoint: Spark's state of a query, and the pipeline that owns it.
 
     metadata           the query's id, by which tables know it                       Spark's
     offsets/N          where batch N ends, written before it begins                  Spark's
@@ -8,7 +8,7 @@
     heirlog-pipeline.json   what this query reads and writes                         here
 
 Offsets mean nothing without what they were read from and written to: a pipeline that takes over another's checkpoint
-would pass over rows that its own sink never got, and say nothing. So a checkpoint serves one source and one sink.
+would silently skip rows that its own sink never got. So a checkpoint serves one source and one sink.
 """
 
 from __future__ import annotations
@@ -132,8 +132,10 @@ def flush_plan(checkpoint: str, batch_id: int) -> None:
 
 
 def refuse_patterns(names: Iterable[str]) -> None:
-    """Raises PipelineError for names of files that look like patterns: beside one, Spark 4.2 reads every other file of
-    the batch once more (it takes all paths for what the pattern matches)."""
+    """Raises PipelineError for names of files that look like patterns.
+
+    With such a file in a batch, Spark 4.2 reads every other file of the batch again: it treats all paths as matches of
+    the pattern."""
     odd = sorted(name for name in names if _PATTERN.search(name))
     if odd:
         raise PipelineError(

@@ -4,8 +4,8 @@ A stream leaves a few files per batch, and readers pay for each. Batches that Sp
 their files may be merged, partition directory by partition directory. Readers list the bare directory, so nothing may
 be seen twice or not at all on the way:
 
-    1. beside the table, a second directory: files to keep as hard links, small ones merged, all under the number of
-       the last merged batch; `compactedThrough` in its `_pipeline.json` remembers the numbers that have gone
+    1. next to the table, a second directory: files to keep as hard links, small ones merged, all under the number of
+       the last merged batch; `compactedThrough` in its `_pipeline.json` has the last number that was merged
     2. flushed, then exchanged with the table by one rename
     3. what was the table is deleted
 

@@ -1,7 +1,7 @@
 """Files and directories that are whole and on the disk, or not there; and locks that end with their process.
 
-A file is written beside its place under a name that readers of tables pass over (it begins with a dot), flushed, and
-renamed; then its directory is flushed. A kill leaves at most that other file, which the next attempt writes over.
+A file is written in its directory under a name that readers of tables skip (it begins with a dot), flushed, and
+renamed; then its directory is flushed. A kill leaves at most that other file, which the next attempt overwrites.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
-    """`place` belongs to this run or compaction while the block runs, by a file beside it. Raises PipelineError."""
+    """Locks `place` for this run or compaction while the block runs, with a file next to it. Raises PipelineError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with open(place.parent / f".{place.name}.lock", "w") as held:
         try:

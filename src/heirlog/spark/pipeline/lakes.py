@@ -1,10 +1,10 @@
-"""Delta and Iceberg: tables with a commit of their own, which is told the number of the batch.
+"""Delta and Iceberg: tables with a commit of their own, which contains the number of the batch.
 
-    delta      txnAppId and txnVersion: Delta passes over a version that the application has committed
-    iceberg    a property of the snapshot; who finds it in the table's snapshots has nothing to write
+    delta      txnAppId and txnVersion: Delta skips a version that the application has committed
+    iceberg    a property of the snapshot; if the table's snapshots have it, nothing is written
 
-So a batch that was cut short between the table's commit and Spark's is there once. For Iceberg only as long as that
-snapshot is kept: whoever expires snapshots must spare those of the last hours, as every maintenance does.
+So a batch that was interrupted between the table's commit and Spark's is in the table once. For Iceberg that holds only
+while that snapshot is kept: expiring snapshots must keep those of the last hours, as is usual.
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ def _separate(
     sink: Table | TopicSink,
     letters: Table | TopicSink | None,
 ) -> None:
-    """No two of the directories may lie in one another: one would read or delete the other's files."""
+    """None of the directories may be inside another one: one would read or delete the other's files."""
     places = [("checkpoint", checkpoint)]
     if isinstance(source, Files):
         places.append(("source", source.path))

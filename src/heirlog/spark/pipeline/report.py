@@ -105,7 +105,7 @@ def sums_of(pipeline: Pipeline) -> Report:
 
 
 def covered_by(before: StreamOffset, after: StreamOffset, first_seen: Mapping[TopicPartition, int]) -> Offsets:
-    """The offsets of a batch between two ends; `first_seen` stands in for partitions that `before` does not know."""
+    """The offsets of a batch between two ends; `first_seen` is used for partitions that `before` does not have."""
     starts = {**first_seen, **after.resumed(before)}
     covered: dict[TopicPartition, list[int]] = {}
     for where, end in sorted(after.offsets.items()):

@@ -1,8 +1,8 @@
 """Running a pipeline: the query around the batches, its end, and what it reports.
 
-Everything that can refuse does so before the query starts. A batch pipeline reads what is there now and ends; it keeps
-a checkpoint too, so that run again it goes on where it was, and killed it goes on where it was cut. A continuous one
-ends when it is told to (`until`, SIGINT or SIGTERM from the command).
+All checks are made before the query starts. A batch pipeline reads the records that exist now and ends. It keeps a
+checkpoint too, so that the next run continues where it ended, even after a kill. A continuous one ends on request
+(`until`, SIGINT or SIGTERM from the command).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _TASK_FAILED = "org.apache.spark.SparkException: "
 _BELOW = re.compile(r"^\s*Caused by: (\S.*)", re.MULTILINE)
 _OF_JAVA = re.compile(r"^: (\S+(?:Error|Exception): .+)", re.MULTILINE)
-"""What stands below "An error occurred while calling o1.x"."""
+"""The line below "An error occurred while calling o1.x"."""
 
 
 def run(
@@ -78,9 +78,9 @@ def run(
 ) -> Report:
     """Run until the input is read (batch) or `until()` is true (continuous); what this run did.
 
-    `spark` is a session to use; without one, `master` and `conf` make one. `on_step` hears (`staged` | `renamed` |
-    `committed`, batch number). Raises PipelineError where the file is wrong, where it does not fit its table or
-    checkpoint, or where a batch failed; what was visible before stays so, and a further run goes on from there.
+    `spark` is a session to use; without one, `master` and `conf` create one. `on_step` is called with (`staged` |
+    `renamed` | `committed`, batch number). Raises PipelineError if the file is wrong, if it does not fit its table or
+    checkpoint, or if a batch failed. Visible rows stay visible, and the next run continues from there.
     """
     if not isinstance(pipeline, Pipeline):
         pipeline = load(pipeline)
@@ -136,7 +136,7 @@ def start_spark(master: str, conf: Mapping[str, str] | None, app_name: str, log:
 
 
 def _refuse_silence(master: str) -> None:
-    """Spark Connect tries an address at which nobody listens for ten minutes, and says nothing meanwhile."""
+    """Spark Connect silently tries an address without a server for ten minutes."""
     if any(name.lower() in ("grpc_proxy", "https_proxy", "http_proxy") for name in os.environ):
         return
     try:
@@ -150,7 +150,7 @@ def read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The source as a stream of rows, before anything is done to them."""
     source = pipeline.source
     if isinstance(source, Topics):
-        # a pipeline without a wish begins with what is there: Spark's own default would skip it
+        # without a setting a pipeline starts at the earliest offset: Spark's own default would skip existing records
         options = {"startingoffsets": "earliest", **source.spark_options}
         return spark.readStream.format("heirlog").options(**options).load()
     rows = _read_files(spark, source)
@@ -164,7 +164,7 @@ def _read_files(spark: SparkSession, source: Files) -> DataFrame:
         raise PipelineError(f"there is no directory {source.path} to read files from")
     found = (os.path.join(folder, name) for folder, _, names in os.walk(source.path) for name in names)
     refuse_patterns(file for file in found if os.path.basename(file)[0] not in "._")
-    # unless told otherwise Spark passes over what is a week older than the newest file, as unpacked archives bring it
+    # by default Spark skips files that are a week older than the newest one, which unpacked archives contain
     reader = spark.readStream.format(source.format).option("maxFileAge", "36500d").options(**source.options)
     if source.format in ("csv", "json"):
         reader = reader.option("columnNameOfCorruptRecord", CORRUPT_COLUMN)

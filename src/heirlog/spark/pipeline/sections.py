@@ -1,7 +1,8 @@
 """The tables and keys of a pipeline file, each asked for by name, type and default.
 
-Reading is total: a wrong value becomes a problem with its line and a harmless stand-in, so that a wrong file gives all
-its problems at once, not the first one. What nobody asked for is a problem too, most likely a misspelling.
+Reading never stops at an error: a wrong value becomes a problem with its line, and a harmless default replaces it. So a
+wrong file gives all its problems at once, not only the first one. An unknown key is a problem too, most likely a
+misspelling.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ class Section:
         return self.from_environment(key, value) if isinstance(value, str) else value
 
     def from_environment(self, key: str, value: str) -> str:
-        """A text that is only `${NAME}` or `${NAME:-default}` comes from the environment: no password need stand in
-        the file, and one file serves several clusters."""
+        """A text that is only `${NAME}` or `${NAME:-default}` comes from the environment.
+
+        So the file need not contain a password, and one file serves several clusters."""
         variable = _FROM_ENVIRONMENT.fullmatch(value)
         if variable is None:
             return value
@@ -155,7 +157,7 @@ class Section:
     def topic_options(self, known: Sequence[str], keys: Mapping[str, str]) -> dict[str, str]:
         """Options of the format `heirlog`, whose names are not case-sensitive: in lower case.
 
-        known: those that mean something, beside `kafka.*`. keys: options that a key of the file stands for.
+        known: valid options besides `kafka.*`. keys: options that have a key of their own in the file.
         """
         options: dict[str, str] = {}
         there = {name.lower(): name for name in known}

@@ -46,7 +46,7 @@ class Topics:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Everything that the format `heirlog` is told."""
+        """All options of the format `heirlog`."""
         subscription = (
             {"subscribe": ",".join(self.names)} if self.pattern is None else {"subscribepattern": self.pattern}
         )
@@ -98,7 +98,7 @@ class TopicSink:
 
     @property
     def spark_options(self) -> dict[str, str]:
-        """Everything that the format `heirlog` is told."""
+        """All options of the format `heirlog`."""
         return {"kafka.bootstrap.servers": self.bootstrap_servers, "topic": self.topic, **self.options}
 
 

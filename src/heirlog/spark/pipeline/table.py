@@ -1,10 +1,10 @@
 """A directory of Parquet files that holds each batch of a stream once, whatever is killed when.
 
-    table/                            what readers list; names that begin with '_' or '.' are no data
+    table/                            what readers list; names that begin with '_' or '.' are not data
         _pipeline.json                which checkpoint and query fill this table
         batch_id=7/<partition columns>/part-….parquet
         batch_id=7/_batch.json        what went into the batch
-    .table.staging/batch_id=8.x1y2/   beside it, on the same file system: a batch being written
+    .table.staging/batch_id=8.x1y2/   next to it, on the same file system: a batch being written
 
 A batch becomes visible by one rename, whole or not at all. Everything in it is flushed before the rename and the
 directory after it, so that neither a kill nor a power cut shows half of it. Spark gives a batch that was cut short the
@@ -100,7 +100,7 @@ class BatchTable:
         shutil.rmtree(self.staging, ignore_errors=True)
 
     def identity(self) -> dict[str, Any]:
-        """What `claim` wrote; empty where nobody has claimed the table."""
+        """What `claim` wrote; empty if no pipeline has claimed the table."""
         return files.read_json(self.path / IDENTITY)
 
     def refuse_strangers(self, checkpoint_id: str | None, meaning: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file.
+"""The line of a key in a TOML file.
 
 `tomllib` reads values and forgets places; a person who mends a file wants the line. This finds the lines of table
 headers and keys only, in a text that tomllib has accepted, so it needs no grammar beyond quotes and brackets.

@@ -1,7 +1,7 @@
 """The values of records as columns, and the rows whose value cannot be read.
 
     raw     value stays bytes
-    text    value becomes a string; bytes that are no UTF-8 are rejected
+    text    value becomes a string; bytes that are not UTF-8 are rejected
     json    value becomes a struct of the given schema
     avro    the same, by the schema in Avro's JSON form (needs the package spark-avro on the cluster)
 
@@ -99,7 +99,7 @@ def parse(rows: DataFrame, values: Values) -> Parsed:
         return Parsed(rows.withColumn("value", payload).drop(RAW), False)
     read, reason = _READERS[values.format](payload, values.schema or "")
     try:
-        # the reason looks at what was read, so that comes first, beside the bytes
+        # the reason uses the parsed value, so that is added first, next to the bytes
         read_rows = rows.withColumn("value", read)
         rows = read_rows.withColumn(REASON, f.when(f.col(RAW).isNotNull(), reason))
         if values.format in ("json", "avro"):
@@ -138,8 +138,9 @@ def _json(payload: Column, schema: str) -> tuple[Column, Column]:
 
 
 def _avro(payload: Column, schema: str) -> tuple[Column, Column]:
-    """Of bytes that are no such record Spark makes a row of nulls, and it passes over what stands behind one. So the
-    record is read with a mark behind it, and the mark has to be found where the record ends."""
+    """Spark turns bytes that are not such a record into a row of nulls, and ignores bytes after the record.
+
+    So the record is read with a mark after it, and the mark has to be found where the record ends."""
     mark = {"name": _END, "type": {"type": "fixed", "name": "heirlog_mark", "size": len(_MARK)}}
     try:
         fields = [{"name": MEMBER, "type": json.loads(schema)}, mark]
