@@ -2,7 +2,7 @@
 
     written --format--> formatted --start--> running --stop, kill--> ended, and may be started again
 
-It lives in a folder of its own, with its server.properties, and prints into node.log there.
+It has a folder of its own, with its server.properties, and prints into node.log there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layer `admin`: DescribeTopicPartitions, page by page, from an image that is built of the setup's topics.
 
-Each request passes the guard of its API, with an authorizer that allows everybody everything but to describe the
+Each request passes the authorization of its API, with an authorizer that allows every operation except describing the
 topics of `denied`. `kafka_topics_describe` shows the answer as Apache Kafka's `kafka-topics --describe` would print it.
 """
 
@@ -38,7 +38,7 @@ class _OneImage:
         self.image = image
 
     def log_limited(self, level: str, event: str, /, **values: object) -> None:
-        """Nobody reads it."""
+        """Ignored."""
 
 
 class AdminScenario:

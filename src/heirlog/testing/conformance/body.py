@@ -42,7 +42,7 @@ class StillEnv:
         self.sent.clear()
 
     def log(self, level: str, event: str, /, **values: object) -> None:
-        """Nobody reads it."""
+        """Ignored."""
 
     def now_ms(self) -> int:
         return self.world.now_us // 1000

@@ -228,7 +228,7 @@ class ReplicaScenario:
             raise UnknownName(f"event {event['type']} is not implemented")
         self.produce_error = None
         observed = handler({name: value for name, value in event.items() if name != "type"})
-        # whoever moves a watermark or takes the leadership away wakes those who wait
+        # after a change of a high watermark or of the leadership the waiting requests are woken
         self.delayed.produce.wake(self.partition.key)
         return {**self._common(), **observed}
 

@@ -119,7 +119,7 @@ def _player(scenario: Scenario) -> Player:
         case "controller":
             return ControllerScenario(setup, manager=manager)
         case "partition_builder":
-            # one change, and no manager that would elect somebody after it
+            # one change, and no manager that would elect a leader after it
             return ControllerScenario(setup, manager=False, keeps_all_lost=manager)
         case "controller_kip":
             return KipScenario(setup)

@@ -1,8 +1,8 @@
 """What a member stands for that a scenario leaves out: every member of the vocabulary is optional.
 
-What is said of a replica, a broker or an epoch follows from what the file says of the others. Members whose default is
-the state at that moment (the ISR that an `alter_partition` asks for, the offset of a fetch) are filled in by the layer
-that plays the event; what nobody has said of a follower (`leo`, `state`) stays as the product begins with it.
+The defaults of a replica, a broker or an epoch follow from what the file says about the others. Members whose default
+is the current state (the ISR that an `alter_partition` requests, the offset of a fetch) are filled in by the layer that
+plays the event. If the file says nothing about a follower's `leo` or `state`, the product's initial value is used.
 """
 
 from __future__ import annotations

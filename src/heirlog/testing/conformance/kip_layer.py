@@ -1,7 +1,7 @@
 """Layer `controller_kip`: rules of the KIP that Apache Kafka never shipped, on the same controller, manager on.
 
-The setup is one partition, foo-0. Its brokers are unfenced if somebody leads it, else fenced: a leaderless partition
-with live eligible replicas would not stay one.
+The setup is one partition, foo-0. Its brokers are unfenced if it has a leader, else fenced: a leaderless partition with
+live eligible replicas would elect a leader.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KipScenario:
         if translate is None:
             raise UnknownName(f"event {event['type']} is not implemented")
         if event["type"] == RECOVERED:
-            # everybody comes back, so that there is nobody to wait for
+            # all replicas come back, so that there is none to wait for
             for replica in self._state().replicas:
                 if replica != event["leader"]:
                     self._controller.play({"type": "heartbeat", "broker": replica})

@@ -3,12 +3,12 @@
 The setup's partitions are appended when the first event comes, so that what the controller makes of them is part of
 that step. Brokers that a file names nowhere but in an event are registered, fenced, when the event comes.
 
-What is told as `action`, first match:
+The value of `action`, first match:
 
     elect    a leader was elected by this event        query   replicas were asked since the previous step; a recovery
-                                                               that begins anew asks all, also by what is on its way
-    error    an operator's election was refused        wait    nothing of it, and a recovery is under way
-    none     nothing of it, or an answer that nobody listens to
+                                                               that restarts asks all, also by requests in flight
+    error    an operator's election was refused        wait    none of these, and a recovery is in progress
+    none     none of these, or an answer that is not expected any more
 
 A broker keeps one question in flight. How many requests a set of partitions costs is therefore seen on a second
 instance that has played the same events and gets an answer for each.
@@ -189,7 +189,7 @@ class RecoveryScenario:
         return self._controller.recovery.book.recoveries.get((_TOPIC_ID, 0))
 
     def _is_waited_for(self, sent: Sent) -> bool:
-        """A question of before that a recovery which has begun anew need not send again."""
+        """Whether an earlier request is still in flight, which a restarted recovery need not send again."""
         asks = self._controller.recovery.sender.is_asking(sent.request.broker_id, (_TOPIC_ID, 0))
         return asks and sent.request.broker_id in self._state().replicas
 
@@ -404,7 +404,7 @@ class RecoveryScenario:
         limited = codes.count(ErrorCode.REQUEST_LIMIT_REACHED)
         refused = [code for code in (ErrorCode(response.error_code), *codes) if code is not ErrorCode.NONE]
         error = ErrorCode.REQUEST_LIMIT_REACHED if limited else next(iter(refused), ErrorCode.NONE)
-        # a longest-log election that cannot be held at once goes on by itself
+        # a longest-log election that cannot be held at once continues on its own
         waits = request.election_type in (LONGEST_LOG_BALANCED_TYPE, LONGEST_LOG_AGGRESSIVE_TYPE) and (
             error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         )
