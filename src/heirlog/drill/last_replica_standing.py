@@ -9,8 +9,8 @@ so that acknowledged records may still be in page cache only.
     T3  A and B return                                 B leads (it holds every committed record), A follows
     T4  C returns uncleanly                            leaves the ELR, truncates, catches up
 
-Without the ELR (`elr=False`: the feature at level 0, Kafka's rules before KIP-966) C stays in the ISR at T2, nobody
-else may lead at T3, and at T4 C leads with what its disk kept: acknowledged records are gone from all replicas.
+Without the ELR (`elr=False`: the feature at level 0, Kafka's rules before KIP-966) C stays in the ISR at T2, no other
+replica may lead at T3, and at T4 C leads with what its disk kept: acknowledged records are gone from all replicas.
 
 The verdict counts records acknowledged at acks=all that a new client no longer finds, at their offset, with their
 value. The watermark is judged by ListOffsets(latest), not by the Fetch field, which may lag after a clean failover.
@@ -133,7 +133,7 @@ class _Play(Play):
         self.verdict.acknowledged_acks_1 = len(alone.acknowledged)
 
     def _lose_c(self, seed: int | None) -> None:
-        # nobody is left to be asked between T2 and T3: the line for T2 shows what the first broker back finds
+        # no broker can be asked between T2 and T3: the line for T2 shows what the first broker back finds
         self.cluster.kill(C)
         self.cluster.lose_unflushed(C, seed)
 

@@ -6,8 +6,8 @@ A life is one incarnation of a node. It is level if the median of its last third
 above that of its second third. Medians, because a garbage collection or a cleaner's run is no leak; thirds, because
 what a process takes while it loads its logs says nothing. Lives shorter than `SHORTEST_S` are not judged.
 
-A segment that was deleted and is still open takes disk space that nobody can see: a file that stays deleted and open
-for longer than `DELETED_OPEN_S` is a finding of its own.
+A segment that was deleted and is still open uses invisible disk space: a file that stays deleted and open for longer
+than `DELETED_OPEN_S` is a finding of its own.
 
 Read from /proc; where there is none nothing is judged, and `Levels.judged` says so.
 """

@@ -29,7 +29,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One line of a timeline. `high_watermark` is ListOffsets(latest), -1 while nobody could be asked."""
+    """One line of a timeline. `high_watermark` is ListOffsets(latest), -1 while no broker could be asked."""
 
     at_ms: int
     event: str

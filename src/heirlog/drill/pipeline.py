@@ -4,11 +4,11 @@
       --(pipeline "stdlib-in": SQL to JSON)-->  topic of three replicas
       --(pipeline "stdlib-out": JSON, counts per module and batch)-->  Parquet table
 
-Both are `heirlog pipeline run` in processes of their own. The first is left alone: writing to a topic is at least once,
-and what it writes twice could not be told from data. The second is killed three times: twice its driver, at a moment
-that the number of visible batches decides, once a Python worker under a running task (Spark runs the task again).
-After each kill of the driver it is started again with the same command. In the end the table is read with PyArrow from
-the bare directory, and the sums per module must be those that plain Python finds in the files.
+Both are `heirlog pipeline run` in processes of their own. The first one is not killed: writing to a topic is at least
+once, and duplicates could not be distinguished from data. The second is killed three times: twice its driver, at a
+moment that the number of visible batches decides, once a Python worker under a running task (Spark runs the task
+again). After each kill of the driver it is started again with the same command. In the end PyArrow reads the table's
+directory, and the sums per module must equal those that plain Python finds in the files.
 
 Four JVMs are started for that. The quick form starts two: both pipelines run in one process first, by the Python
 function behind the command, and of the three kills two are a worker's.

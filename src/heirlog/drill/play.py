@@ -25,7 +25,7 @@ QUICK_STOPS = {"broker.heartbeat.interval.ms": 500}
 
 
 class Nodes(Protocol):
-    """`heirlog.local.cluster.Cluster`, or somebody else's brokers with its face."""
+    """`heirlog.local.cluster.Cluster`, or other brokers with the same interface."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -82,7 +82,7 @@ class Play:
             time.sleep(0.01)
 
     def stays_leaderless(self, why: str, for_s: float) -> None:
-        """Write down that nobody leads, and look for so long whether it stays so. Raises DrillFailure."""
+        """Record that there is no leader, and check that it stays so for `for_s` seconds. Raises DrillFailure."""
         self.note(why, lambda view: view.leader == NO_LEADER)
         deadline = time.monotonic() + for_s
         while time.monotonic() < deadline:

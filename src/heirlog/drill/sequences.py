@@ -6,7 +6,7 @@ both sides need one number per producer and partition:
     acknowledged   the next sequence to be acknowledged; anything else was acknowledged out of order
     read           the next sequence to be read: greater is a gap, smaller is one of
 
-        an offset that was read before        read again: what a consumer group may do, and nobody else
+        an offset that was read before        read again: only a consumer group may do that
         a new offset, inside a former gap     out of order
         a new offset, never missed            doubled
 
@@ -43,7 +43,7 @@ class Id(NamedTuple):
 
 
 def encode(record: Id, size: int) -> bytes:
-    """A value of at least `size` bytes (64 KiB at most) that nobody can change unseen: id, filler, checksum."""
+    """A value of at least `size` bytes (64 KiB at most) in which every change is detected: id, filler, checksum."""
     filler_bytes = max(0, size - _HEAD.size - _CRC.size)
     start = record.sequence * 4_099 % (len(_FILLER) - filler_bytes)
     body = _HEAD.pack(*record) + _FILLER[start : start + filler_bytes]

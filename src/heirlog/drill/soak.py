@@ -247,7 +247,7 @@ class _Soak:
         self._say(f"{time.monotonic() - self._began_s:6.1f} s  {what}")
 
     def _work(self, duration_s: float) -> None:
-        """Faults and samples, until the time is over and everybody is back."""
+        """Inject faults and take samples, until the duration has passed and all nodes are back."""
         self._began_s = time.monotonic()
         while (now_s := time.monotonic() - self._began_s) < duration_s:
             self._strike(now_s)
@@ -284,7 +284,7 @@ class _Soak:
                 self.books.failed(f"node {node} ended by itself; it said: {self.cluster.output(node)[-OUTPUT_SHOWN:]}")
 
     def _drain(self) -> None:
-        """Until every reader has what was acknowledged, or nobody reads anything new for `QUIET_LIMIT_S`."""
+        """Wait until every reader has all acknowledged records, or no reader gets a new one for `QUIET_LIMIT_S`."""
         seen, since_s = -1, time.monotonic()
         while self._unread() and time.monotonic() - since_s < QUIET_LIMIT_S:
             if seen != (seen := sum(reading.read for _, reading in self.books.readings)):

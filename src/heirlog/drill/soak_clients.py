@@ -288,7 +288,7 @@ class GroupMember(SteadyConsumer):
                 self._commits.add(place.partition, place.offset)
 
     def _assigned(self, consumer: Consumer, places: list[Place]) -> None:
-        """Whoever owns a partition from now on must find what was committed there."""
+        """The new owner of a partition must find the offset that was committed for it."""
         self._books.rebalances += 1
         answered = self._commits.copy()
         try:

@@ -73,7 +73,7 @@ class Stage(Generic[T]):
                 shutil.rmtree(self.folder, ignore_errors=True)
                 call_off(remover)
             except KeyboardInterrupt:
-                # (inside: the drill thread goes on, and must not make files elsewhere)
+                # (inside: the drill thread continues, and must not make files elsewhere)
                 self._end()
         if self._failure is not None:
             raise self._failure

@@ -4,8 +4,8 @@ Brokers 1, 2 and 3 hold the topic (assignment 1,2,3, min.insync.replicas=2); flu
 acknowledged records may still be in page cache only. 3 stops cleanly at the beginning, so that 1 and 2 are the last who
 have everything; then both are killed, and neither of them may claim any more that its log is whole.
 
-    U1   the longest log has a tail of an old leader epoch    who has the newest epoch leads
-    U2   a member of LastKnownELR is away                     nobody leads, and the status says for whom it waits
+    U1   the longest log has a tail of an old leader epoch    the replica with the newest epoch leads
+    U2   a member of LastKnownELR is away                     no leader, and the status names the brokers to wait for
     U3   a replica answers, and then loses what it had        the answer is forgotten with its incarnation
     U11  the last leader lost its tail, 2 has everything      2 leads; by Kafka's rule (manager off) the last leader
                                                               does, and what it lost is lost
@@ -170,13 +170,13 @@ class Recovery(Play):
     # steps
 
     def write(self, records: int) -> None:
-        """So many more acknowledged by everybody in the ISR."""
+        """Write this many records, acknowledged by all members of the ISR."""
         with Writer(self.nodes.bootstrap_servers, self.topic, acks="all") as writer:
             self.until(lambda: len(writer.acknowledged) >= records, f"{records} records to be acknowledged")
         self.acknowledged += writer.acknowledged
 
     def write_tail(self, records: int) -> None:
-        """So many that only the leader has: nobody was told that they are safe."""
+        """Write this many records that only the leader has: they are not acknowledged with acks=all."""
         with Writer(self.nodes.bootstrap_servers, self.topic, acks="1", flush_s=5.0) as alone:
             self.until(lambda: len(alone.acknowledged) >= records, f"{records} records written under min ISR")
 
@@ -190,13 +190,13 @@ class Recovery(Play):
         self.note(f"{OTHER} was killed", lambda view: view.isr == (LAST,) and view.leader == LAST)
 
     def returns(self, node: int, *, leaderless: bool = True) -> None:
-        """Back, and with `leaderless` nobody is elected for it."""
+        """Start the node again; with `leaderless` no leader is elected because of it."""
         self.nodes.start(node)
         if leaderless:
             self.stays_leaderless(f"{node} returned: no replica leads", LEADERLESS_S)
 
     def elected(self, event: str, *allowed: int) -> None:
-        """Somebody leads. With the manager on it is one of `allowed`."""
+        """Wait for a leader. With the manager on it is one of `allowed`."""
         view = self.note(event, lambda view: view.leader != NO_LEADER)
         self.verdict.leader = view.leader
         if self.manager and view.leader not in allowed:
@@ -287,7 +287,7 @@ def forgets_old_answers(play: Recovery) -> None:
 
 
 def _who_answered(play: Recovery) -> set[int]:
-    """Asked on purpose: while a member of the quorum is away, the cluster asks nobody by itself."""
+    """The request is explicit: while a member of the quorum is away, the controller asks no replica on its own."""
     described = play.client.run(describe_recovery({play.topic: [0]}, ask_replicas=True), timeout_s=CALL_S)
     return {replica.broker_id for replica in described.topics[0].partitions[0].replicas if replica.is_valid}
 

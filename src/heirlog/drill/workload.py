@@ -23,7 +23,7 @@ from confluent_kafka import (
 )
 
 MAX_UNACKNOWLEDGED = 500
-"""Records in flight before a writer waits: the bound of its queue while nobody acknowledges."""
+"""Records in flight before a writer waits: the limit of its queue while no broker acknowledges."""
 VALUE_BYTES = 200
 NEVER_MS = 600_000
 
