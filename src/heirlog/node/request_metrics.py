@@ -1,18 +1,18 @@
-"""How many requests came, how long they took, and what they were told: counted per API, in plain numbers.
+"""Number of requests, their durations and their errors: counted per API, in plain numbers.
 
     begun --handler--> handled --Pending--> ready --answers before it--> taken --encoded, written--> sent
           local                 remote           response queue                  response send
 
-The names are those of Kafka's RequestMetrics, where the same times lie between threads. There is no request queue here:
-what is read is handled at once. A request without an answer (acks=0) is done when its handler is; one whose connection
-closes before it was answered is counted as come, and as nothing else.
+The names are those of Kafka's RequestMetrics, where the same times are spent between threads. There is no request queue
+here: a request is handled as soon as it is read. A request without an answer (acks=0) is done when its handler is. One
+whose connection closes before it was answered counts only as received.
 
-Times are not kept but put into buckets: exact to 16 µs below 262 µs, to an eighth above. A quantile is asked of what
-came in the last minutes (`Recent`), so that an hour of idling does not hide a bad one.
+Times are not stored but counted in buckets: exact to 16 µs below 262 µs, to an eighth above. A quantile covers the
+requests of the last minutes (`Recent`), so that an hour without load does not hide a bad minute.
 
-Counting a request may cost a microsecond, and nothing where nobody will ask (`RequestMetrics` is not there then). So
-every request counts, but of an API that is asked often only one in thirty-two is timed; buckets are found in a table;
-and what is zero for most requests is not counted but missing.
+Counting a request may cost a microsecond, and nothing if the node serves no metrics (then there is no
+`RequestMetrics`). So every request is counted, but of a frequent API only one in thirty-two is timed. Buckets are found
+in a table, and values that are zero for most requests are left out.
 """
 
 from __future__ import annotations
