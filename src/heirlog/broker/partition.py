@@ -9,13 +9,16 @@ The methods return what the caller has to do. The caller sends an `IsrProposal` 
 watermark and log end before and after a call, and wakes the requests that wait for this partition. Nothing in this
 module sends or waits.
 
-Traps (K046 and others are scenarios of docs/internals/kafka-behaviour.md). * A new leader epoch forgets the offsets
-that followers fetched before, even if the leader is the same: the followers may have truncated since. * Metadata older
-than an AlterPartition answer does not replace that answer (K046). But its ISR and min ISR are from one image, and the
-high watermark needs such a pair (`high_watermark.py`). * An answer belongs to the proposal that it answers: newer
-metadata drops a pending change, and a late answer is then ignored (K033). * A follower's high watermark never goes back
-unless its log is truncated: a new leader may have a lower one for a moment. * A leader elected on a lossy basis
-(RECOVERING) is marked RECOVERED locally at once; the controller learns it with the next ISR change (K047).
+Traps (K046 and others are scenarios of docs/internals/kafka-behaviour.md).
+* A new leader epoch forgets the offsets that followers fetched before, even if the leader is the same: the followers
+  may have truncated since.
+* Metadata older than an AlterPartition answer does not replace that answer (K046). But its ISR and min ISR are from one
+  image, and the high watermark needs such a pair (`high_watermark.py`).
+* An answer belongs to the proposal that it answers: newer metadata drops a pending change, and a late answer is then
+  ignored (K033).
+* A follower's high watermark never goes back unless its log is truncated: a new leader may have a lower one for a moment.
+* A leader elected on a lossy basis (RECOVERING) is marked RECOVERED locally at once; the controller learns it with the
+  next ISR change (K047).
 """
 
 from __future__ import annotations

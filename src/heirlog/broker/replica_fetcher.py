@@ -11,14 +11,18 @@ first acks=all would wait for `replica.fetch.wait.max.ms`. Per partition:
        |  +------after the back-off-------- backing off <--transient errors
        +--FENCED_LEADER_EPOCH--> stale: our metadata is behind the leader's; wait for newer
 
-Rules. * A fetcher (re)starts a partition only for a newer leader epoch; older answers are dropped
-(`partition_fetch_state.py`). * A partition that is not to be fetched (locating, backing off, stale) leaves the session:
-the leader would answer its error again at once. * The first request of a session does not wait at the leader: until its
-answer comes, no partition can be added. * Batches of an epoch newer than that of the request are not appended
-(KAFKA-18723). * A fetch carries this broker's registration epoch, so that a leader never uses the offset of a former
-incarnation for this one (KIP-903). * Transient errors are usually short (a new leader gets the metadata a moment after
-us), so the first back-off is short. It doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new
-leader reset it, because acks=all waits for us.
+Rules.
+* A fetcher (re)starts a partition only for a newer leader epoch; older answers are dropped
+  (`partition_fetch_state.py`).
+* A partition that is not to be fetched (locating, backing off, stale) leaves the session: the leader would answer its
+  error again at once.
+* The first request of a session does not wait at the leader: until its answer comes, no partition can be added.
+* Batches of an epoch newer than that of the request are not appended (KAFKA-18723).
+* A fetch carries this broker's registration epoch, so that a leader never uses the offset of a former incarnation for
+  this one (KIP-903).
+* Transient errors are usually short (a new leader gets the metadata a moment after us), so the first back-off is short.
+  It doubles up to replica.fetch.backoff.ms. Success, a new leader epoch and a new leader reset it, because acks=all
+  waits for us.
 
 Source: KIP-101, KIP-595 (divergence in Fetch), KIP-903; kafka-behaviour 4.3, 4.5.
 """

@@ -1,5 +1,6 @@
-"""Configurations that still work, and that another one replaces. If one is set, the active controller logs it, and the
-command that sets it prints a warning.
+"""Configurations that still work, and that another one replaces.
+
+If one is set, the active controller logs it, and the command that sets it prints a warning.
 
 Source: KIP-966, "Unclean recovery", compatibility.
 """

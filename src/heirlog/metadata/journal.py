@@ -1,5 +1,4 @@
-"""What a run of records changed: the delta for publishing it, and the undo information for a controller that must undo
-it.
+"""What a run of records changed: the delta for publishing it, and the old values for a controller that must undo it.
 
 A journal remembers, for everything the records touched, the value from *before the first touch*. That one memory serves
 both readers:

@@ -47,9 +47,9 @@ UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
 class Forwarder:
     """Sends envelopes to the controller that is active now.
 
-    controller: its endpoint, or None while it is unknown. when_applied: calls a function once this node's image holds
-    the record at an offset (`OwnImage`); by default at
-        once.
+    controller: its endpoint, or None while it is unknown.
+    when_applied: calls a function once this node's image holds the record at an offset (`LocalImageWaits`); by default
+        at once.
     """
 
     def __init__(

@@ -9,15 +9,17 @@
     Heartbeat    keeps a member's session alive (`member_sessions.py`); the answer says whether to join again
     LeaveGroup   removes the member at once, instead of at its session's end
 
-Traps. * A client that joined without an id must come back with the id that it receives (KIP-394, JoinGroup 4).
-Otherwise each attempt of a client that gives up and retries would leave an unused member behind. * A static member that
-comes back while the group is Stable takes over its old place without a rebalance, after the change is stored. A process
-that still uses the old member id gets FENCED_INSTANCE_ID (KIP-345). If the member is the leader, JoinGroup 9 asks it to
-skip the assignment; older clients see the old leader id, which has the same effect (KIP-814). * A write may fail, or
-finish too late: the callback of a generation checks whether the group is still in it. * Clients choose the length of
-ids, names and subscriptions, and members stay until their sessions end, even when their connections are closed. So all
-groups of a broker together have a limit in bytes (`has_room`). A group that a request created and no client joined is
-dropped with its last unused id (`on_unused`).
+Traps.
+* A client that joined without an id must come back with the id that it receives (KIP-394, JoinGroup 4). Otherwise each
+  attempt of a client that gives up and retries would leave an unused member behind.
+* A static member that comes back while the group is Stable takes over its old place without a rebalance, after the
+  change is stored. A process that still uses the old member id gets FENCED_INSTANCE_ID (KIP-345). If the member is the
+  leader, JoinGroup 9 asks it to skip the assignment; older clients see the old leader id, which has the same effect
+  (KIP-814).
+* A write may fail, or finish too late: the callback of a generation checks whether the group is still in it.
+* Clients choose the length of ids, names and subscriptions, and members stay until their sessions end, even when their
+  connections are closed. So all groups of a broker together have a limit in bytes (`has_room`). A group that a request
+  created and no client joined is dropped with its last unused id (`on_unused`).
 
 Source: KIP-62, KIP-134, KIP-345, KIP-394, KIP-559, KIP-814; KIP-389 (group.max.size).
 """
