@@ -16,7 +16,8 @@ Traps (K046 and others are scenarios of docs/internals/kafka-behaviour.md).
   image, and the high watermark needs such a pair (`high_watermark.py`).
 * An answer belongs to the proposal that it answers: newer metadata drops a pending change, and a late answer is then
   ignored (K033).
-* A follower's high watermark never goes back unless its log is truncated: a new leader may have a lower one for a moment.
+* A follower's high watermark never goes back unless its log is truncated: a new leader may have a lower one for a
+  moment.
 * A leader elected on a lossy basis (RECOVERING) is marked RECOVERED locally at once; the controller learns it with the
   next ISR change (K047).
 """

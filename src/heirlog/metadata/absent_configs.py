@@ -1,8 +1,8 @@
-"""Configurations of what heirlog does not have: known by name, and described with Kafka's defaults.
+"""Configurations of Kafka features that heirlog does not have: they are known, and described with Kafka's defaults.
 
-Clients and tools ask for them, change them and compare what they find. So every name that Apache Kafka 4.2 knows is
-known here. A number tunes what is not there, and is taken without effect. Anything else would ask for it, and is
-refused with the sentence of its family (`ConfigKey.lacking`). `make interop` compares the list with Kafka's own.
+Clients and tools describe them, change them and compare the values. So every name of Apache Kafka 4.2 is known here. A
+number only tunes the missing feature, and is accepted without effect. Any other value would switch the feature on, and
+is refused with the message of its family (`ConfigKey.lacking`). `make interop` compares the list with Kafka's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ACLs and filters as messages and records say them: the one place that knows which member says what.
+"""Conversion of ACLs and filters from and to messages and records.
 
-An entry is said in two parts, the pattern that it stands on and whom it allows what; a message holds both, or many
-entries of one pattern. CreateAcls calls the type of the pattern by another name.
+An ACL has two parts: its resource pattern, and the entry that allows or denies an operation. A message holds both, or
+many entries of one pattern. In CreateAcls the field of the pattern type has another name.
 """
 
 from __future__ import annotations

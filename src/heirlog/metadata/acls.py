@@ -1,13 +1,13 @@
-"""Access control lists: what one says, which of them concern a resource, and which ones a filter means.
+"""Access control lists: the parts of an ACL, which ACLs apply to a resource, and which ones a filter matches.
 
     ACL      allow or deny | an operation or ALL | to a principal or `User:*` | from a host or `*`
              on a LITERAL name (the name `*` is every name), or on every name that begins with a PREFIXED one
 
-`Acls` holds those of an image, indexed by the names that they stand on, so that a decision looks at the few that
-concern its resource and not at all of them. What they decide is in `authorizer.py`.
+`Acls` has the ACLs of an image, indexed by their resource names, so that a decision only looks at the few that apply to
+its resource. `authorizer.py` has the decisions.
 
-Traps. A PREFIXED name `*` is no wildcard. Numbers from a newer version are kept as they are, for the snapshot must hold
-them; in comparisons they are equal to nothing.
+Traps. A PREFIXED name `*` is not a wildcard. Numbers from a newer version are kept, because the snapshot must contain
+them; in comparisons they are equal to no other number.
 
 Source: KIP-11, KIP-290 (prefixes), KIP-801 (ACLs as metadata records); numbers on the wire as Kafka's.
 """
@@ -50,7 +50,7 @@ class PatternType(_Number):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
-    """Of a filter: every ACL that concerns the name, wildcards and prefixes included."""
+    """In a filter: every ACL that applies to the name, wildcards and prefixes included."""
     LITERAL = 3
     PREFIXED = 4
 
@@ -112,11 +112,12 @@ OPERATIONS: Final[Mapping[ResourceType, tuple[AclOperation, ...]]] = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""What can be asked for at all. Topics, groups and the cluster tell which of theirs are allowed (KIP-430)."""
+"""The operations of each resource type. Descriptions of topics, groups and the cluster list the allowed ones (KIP-430).
+"""
 
 
 def bit_field(operations: Iterable[AclOperation]) -> int:
-    """Operations as the answers have them: bit n for the operation with the number n."""
+    """Operations as a bit field in responses: bit n for the operation with the number n."""
     return sum(1 << operation for operation in operations)
 
 
@@ -135,7 +136,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Which ACLs are meant; None and ANY mean every one. A pattern type MATCH is said of the name."""
+    """The ACLs that a filter matches; None and ANY match every value. The pattern type MATCH applies to the name."""
 
     resource_type: int
     resource_name: str | None
@@ -147,7 +148,7 @@ class AclFilter:
 
     @classmethod
     def of(cls, acl: Acl) -> AclFilter:
-        """That very one."""
+        """The filter that matches only this ACL."""
         return cls(
             acl.resource_type,
             acl.resource_name,
@@ -182,7 +183,7 @@ class AclFilter:
 
 
 class Acls:
-    """The ACLs of an image. `version` goes up with every change: what was decided before it is not to be relied on."""
+    """The ACLs of an image. `version` grows with every change, and earlier decisions are then invalid."""
 
     __slots__ = ("_literal", "_prefix_lengths", "_prefixed", "by_id", "version")
 
@@ -192,10 +193,10 @@ class Acls:
         self._literal: dict[tuple[int, str], dict[Uuid, Acl]] = {}
         self._prefixed: dict[tuple[int, str], dict[Uuid, Acl]] = {}
         self._prefix_lengths: dict[int, dict[int, int]] = {}
-        """Of each resource type: how many prefixes there are of each length."""
+        """The number of prefixes of each length, by resource type."""
 
     def put(self, acl_id: Uuid, acl: Acl | None) -> None:
-        """None takes it away."""
+        """Set an ACL; None removes it."""
         before = self.by_id.pop(acl_id, None)
         if before is not None:
             self._leave(acl_id, before)
@@ -205,7 +206,7 @@ class Acls:
         self.version += 1
 
     def concerning(self, resource_type: int, name: str) -> Iterator[Acl]:
-        """Those that stand on this very name, on a prefix of it, or on every name."""
+        """The ACLs of this name, of a prefix of it, or of every name."""
         for literal in (name, ANY_NAME) if name != ANY_NAME else (name,):
             yield from self._literal.get((resource_type, literal), {}).values()
         for length in self._prefix_lengths.get(resource_type, ()):

@@ -63,7 +63,7 @@ from heirlog.protocol.types import (
 
 
 class UnsupportedRecord(Exception):
-    """The log holds a record this version cannot apply: to go on would be to believe in a wrong cluster."""
+    """The log holds a record that this version cannot apply: after skipping it the image would be wrong."""
 
 
 def _apply_register_broker(
@@ -178,7 +178,7 @@ def _apply_partition_change(
 
 
 def merged(image: Image, before: PartitionRegistration, record: PartitionChangeRecord) -> PartitionRegistration:
-    """`before` with the record's fields laid over it: what a reader of the record will see."""
+    """The state after the record: `before` with the record's fields."""
     ids = image.share_ids
     names_leader = record.leader != LEADER_UNCHANGED
     recovery = record.leader_recovery_state
@@ -207,7 +207,7 @@ def _last_leader(before: PartitionRegistration, named: int) -> BrokerId:
 
 
 def _with_basis(before: PartitionRegistration) -> tuple[ElectionBasis, ...]:
-    """What is earlier once another election follows."""
+    """The earlier elections once another one follows."""
     return before.earlier if before.basis is None else (before.basis, *before.earlier)[:EARLIER_MAX]
 
 
@@ -218,7 +218,7 @@ def _read_basis(
 
 
 def read_basis(told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis) -> ElectionBasis:
-    """What a record says of an election on a lossy basis. Raises UnsupportedRecord for a basis that is not known."""
+    """The election on a lossy basis in a record. Raises UnsupportedRecord for an unknown basis."""
     if told.basis not in range(len(BASES)):
         raise UnsupportedRecord(f"a leader was elected on basis {told.basis}, which this version of heirlog lacks")
     return ElectionBasis(

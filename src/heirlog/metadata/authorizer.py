@@ -1,17 +1,17 @@
-"""Who may do what: the decisions of Apache Kafka's StandardAuthorizer, from the ACLs of an image.
+"""Authorization: the decisions of Apache Kafka's StandardAuthorizer, from the ACLs of an image.
 
     super user                                                  yes, whatever the ACLs say
     an ACL denies this operation (or ALL)                       no
     an ACL allows it (or ALL, or an operation that implies it)  yes
-    ACLs concern the resource, and none of them says anything   no
-    no ACL concerns the resource                                `allow.everyone.if.no.acl.found`
+    there are ACLs for the resource, and none of them applies   no
+    there is no ACL for the resource                            `allow.everyone.if.no.acl.found`
 
 An ACL applies to a request if its principal is the client's or `User:*`, and its host the client's or `*`. Allowing
 READ, WRITE, DELETE or ALTER allows DESCRIBE, and ALTER_CONFIGS allows DESCRIBE_CONFIGS. Denying an operation denies no
 other one.
 
-Decisions are remembered until the next change of any ACL, at most `DECISIONS_MAX` of them and none about a long name:
-clients choose the names that they ask for.
+Decisions are cached until the next change of any ACL. The cache holds at most `DECISIONS_MAX` and none for a long name,
+because clients choose the names.
 
 Source: KIP-11, KIP-290, KIP-801; KIP-679 for "any resource of a type".
 """
@@ -39,7 +39,7 @@ DECISIONS_MAX: Final = 10_000
 REMEMBERED_NAME_MAX: Final = 256
 """Characters: a topic's name has at most 249."""
 HARDCODED_NAME: Final = "hardcode"
-"""The name that Kafka asks about where it wants to know whether any name would do."""
+"""The name that Kafka uses to check whether an operation is allowed on any name."""
 _Decisions: TypeAlias = dict[tuple[str, str, int, int, str | None], bool]
 """By principal, host, operation, resource type and name; without a name: of any resource of the type."""
 _IMPLIED_BY: Final = {
@@ -50,7 +50,7 @@ _NOTHING: Final[frozenset[AclOperation]] = frozenset()
 
 
 def decide(acls: Iterable[Acl], principal: str, host: str, operation: AclOperation, by_default: bool) -> bool:
-    """acls: those that concern the resource. by_default: the answer where there are none."""
+    """acls: those of the resource. by_default: the answer if there are none."""
     implied_by = _IMPLIED_BY.get(operation, _NOTHING)
     allowed = False
     found = False
@@ -97,10 +97,10 @@ def _is_dominated(allowing: Acl, denied: set[tuple[int, str]]) -> bool:
 
 
 class Authorizer:
-    """Of one node, for as long as it runs.
+    """The authorizer of one node.
 
-    acls: those of the image as it is now. is_loaded: that image has everything that was committed when the node
-    started; until then only super users are served (`Node`).
+    acls: those of the current image. is_loaded: that image has everything that was committed when the node started;
+    until then only super users are served (`Node`).
     """
 
     def __init__(self, super_users: Iterable[str], allows_by_default: bool, acls: Callable[[], Acls]) -> None:
@@ -148,7 +148,7 @@ class Authorizer:
         return (each for each in OPERATIONS[resource_type] if self.may(principal, host, each, resource_type, name))
 
     def _remembered(self) -> _Decisions:
-        """What was decided on the ACLs as they are now, with room for one more decision."""
+        """The cached decisions for the current ACLs, with room for one more."""
         acls = self._acls()
         if acls is not self._decided_on or acls.version != self._version or len(self._decisions) >= DECISIONS_MAX:
             self._decisions.clear()

@@ -1,4 +1,4 @@
-"""On what ground a leader was chosen, and what the record of a lossy election says about it.
+"""The basis on which a leader was elected, and what the record of a lossy election says about it.
 
     clean    ISR, ELR, PREFERRED                                the winner has every committed record
     lossy    LAST_KNOWN, RECOVERED, UNCLEAN, DESIGNATED         it may lack some; a new lineage begins at its log's end
@@ -20,7 +20,7 @@ from heirlog.protocol.types import NO_BROKER_EPOCH, BrokerEpoch, BrokerId, Leade
 
 
 class Basis(Enum):
-    """On what ground a leader was chosen."""
+    """The basis on which a leader was elected."""
 
     ISR = "isr"
     ELR = "elr"
@@ -37,7 +37,7 @@ class Basis(Enum):
 
     @property
     def number(self) -> int:
-        """In a record."""
+        """The number in a record."""
         return BASES.index(self)
 
 
@@ -47,16 +47,16 @@ BASES: Final = tuple(Basis)
 
 UNKNOWN_OFFSET: Final = -1
 EARLIER_MAX: Final = 7
-"""So many elections before the newest one stay with a partition as well: one may follow the other before the first is
-reported."""
+"""Number of elections that a partition keeps besides the newest one: the next may follow before the first is reported.
+"""
 
 
 class ReplicaAnswer(NamedTuple):
-    """What a replica said of its log before the election, or that it did not."""
+    """A replica's answer about its log before the election, or that it gave none."""
 
     broker: BrokerId
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    """Of the incarnation that answered; -1: no answer counted."""
+    """Broker epoch of the incarnation that answered; -1: no answer counted."""
     last_written_epoch: int = -1
     """The leader epoch of the last record in its log; -1 for an empty one."""
     end_offset: int = UNKNOWN_OFFSET
@@ -74,7 +74,7 @@ class ElectionBasis(NamedTuple):
     leader_epoch: LeaderEpoch
     """The epoch that the election began."""
     end_offset: int = UNKNOWN_OFFSET
-    """Where the winner's log ended, as far as the controller knew: what others have from here on is given up."""
+    """End of the winner's log, as far as the controller knew: records that others have from here on are given up."""
     controller_epoch: int = -1
     timestamp_ms: int = -1
     """Wall time of the controller."""

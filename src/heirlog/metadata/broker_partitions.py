@@ -1,11 +1,12 @@
-"""Which partitions a broker has a seat in: one bit per partition, by broker and topic.
+"""Index of the partitions that a broker leads, or whose ISR or ELR it is in: one bit per partition, by broker and
+topic.
 
-Fencing a broker must not look at partitions that the broker has no part in, so every image keeps, per broker, where it
-leads, where it is in the ISR and where in the ELR. An `int` used as a bit set costs one bit per seat, is ordered (so no
-hash order can leak into records), and is immutable.
+Fencing a broker must not look at partitions that do not concern the broker. So every image has three indexes by broker:
+the partitions that it leads, and those with the broker in the ISR or in the ELR. An `int` used as a bit set costs one
+bit per entry, is ordered (so no hash order can get into records), and is immutable.
 
-Only `Image.set_partition` writes here. In Kafka each record type kept the index by itself and one of them forgot, which
-made a later registration fail.
+Only `Image.set_partition` writes here. In Kafka the code of each record type updated the index on its own, and one of
+them did not, which made a later registration fail.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from heirlog.protocol.types import BrokerId, PartitionKey, Uuid
 
 
 class BrokerPartitions:
-    """One kind of seat. Equal if they hold the same seats."""
+    """One such index. Equal if the entries are the same."""
 
     __slots__ = ("_by_broker",)
 
@@ -30,7 +31,7 @@ class BrokerPartitions:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def move(self, topic_id: Uuid, partition: int, before: Ids, after: Ids) -> None:
-        """The holders of this kind of seat in the partition were `before` and are now `after`."""
+        """The partition's brokers in this index were `before` and are now `after`."""
         if before == after:
             return
         for broker in before:
@@ -49,7 +50,7 @@ class BrokerPartitions:
             return
         del topics[topic_id]
         if not topics:
-            # equality with an index built from scratch must not see brokers that hold nothing any more
+            # remove empty entries, so that the index equals one that was built from scratch
             del self._by_broker[broker]
 
     def any(self, broker: BrokerId) -> bool:
@@ -59,14 +60,15 @@ class BrokerPartitions:
         return sum(mask.bit_count() for mask in self._by_broker.get(broker, {}).values())
 
     def of(self, broker: BrokerId) -> list[PartitionKey]:
-        """The broker's seats, by topic id, then partition. A copy: records may be applied while reading it."""
+        """The broker's partitions, by topic id, then partition. A copy: records may be applied while reading it."""
         topics = self._by_broker.get(broker, {})
         return [(topic_id, partition) for topic_id in sorted(topics) for partition in _ones(topics[topic_id])]
 
 
 def _ones(mask: int) -> Iterator[int]:
-    """Positions of the one bits, ascending. Through the text form: clearing the lowest bit would copy the whole
-    integer per seat."""
+    """Positions of the one bits, ascending.
+
+    Uses the text form: clearing the lowest bit would copy the whole integer for each entry."""
     digits = f"{mask:b}"[::-1]
     position = digits.find("1")
     while position >= 0:

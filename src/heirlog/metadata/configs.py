@@ -1,4 +1,4 @@
-"""Which value of a configuration counts, and where it came from.
+"""The effective value of a configuration, and its source.
 
 Strongest first (KIP-226):
 
@@ -9,7 +9,7 @@ Strongest first (KIP-226):
 A topic configuration takes its server-level values from the synonyms of its definition (`retention.ms` from
 `log.retention.ms`, `log.retention.minutes`, `log.retention.hours`), each with its unit.
 
-`static` is the configuration of the node that asks: what no record stores, every node resolves for itself.
+`static` is the configuration of the node that resolves: values that no record stores may differ between nodes.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def topic_value_set(image: Image, static: StaticConfig, topic: str, name: str) -
 
 
 def topic_values(image: Image, static: StaticConfig, topic: str) -> dict[str, Any]:
-    """Every topic configuration, resolved: what a log is configured from."""
+    """Every topic configuration, resolved; logs are configured from it."""
     return {name: topic_value(image, static, topic, name) for name in TOPIC_CONFIGS}
 
 
@@ -97,9 +97,9 @@ def server_value(image: Image, static: StaticConfig, name: str) -> Any:
 
 
 def server_value_after(image: Image, static: StaticConfig, name: str, broker: str, value: str | None) -> Any:
-    """What would count on this node once `broker`, or all ("") have the dynamic value; None takes it away.
+    """The value on this node once `broker`, or all ("") have the dynamic value; None removes it.
 
-    Raises ConfigError for a value that is none.
+    Raises ConfigError for an invalid value.
     """
     definition = SERVER_CONFIGS[name]
     changed = ConfigSource.DYNAMIC_BROKER if broker else ConfigSource.DYNAMIC_DEFAULT_BROKER
@@ -126,9 +126,9 @@ def describe_topic(image: Image, static: StaticConfig, topic: str) -> list[Confi
 
 
 def _listed(definition: ConfigKey, levels: Sequence[ConfigSynonym]) -> tuple[ConfigSynonym, ...]:
-    """As Kafka tells them: the server's begin with the first of the finest unit, so that often none is left.
+    """The synonyms that Kafka lists: the server's start with the first one of the finest unit, so often none is left.
 
-    `log.retention.hours` alone is not told, although its value counts.
+    `log.retention.hours` alone is not listed, although its value counts.
     """
     own = [one for one in levels if one.source is ConfigSource.DYNAMIC_TOPIC]
     finest = definition.synonyms[0][0] if definition.synonyms else None

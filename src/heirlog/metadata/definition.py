@@ -1,4 +1,4 @@
-"""What one configuration is: its name, type, default, limits and who may change it when.
+"""The definition of one configuration: its name, type, default, limits, and how it can be changed.
 
 The text of a value is what files, records and requests carry; `parse` turns it into the typed value, or refuses it with
 a sentence that names configuration, value and reason. Types and their numbers are those of DescribeConfigs (KIP-226,
@@ -22,7 +22,7 @@ DOUBLE_MAX: Final = "1.7976931348623157E308"
 
 
 class ConfigError(KafkaError):
-    """A configuration was refused; `name` is the one."""
+    """The configuration `name` was refused."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(ErrorCode.INVALID_CONFIG, message)
@@ -77,10 +77,11 @@ class ConfigKey:
     form: tuple[str, str] | None = None
     """A regular expression that the whole text must match, and the sentence for a text that does not."""
     refused: Mapping[str, str] | None = None
-    """Values that Kafka takes and this version does not, each with the sentence that says why."""
+    """Values that Kafka accepts and this version refuses, each with the message."""
     lacking: str | None = None
-    """What is configured here is not there; the sentence that says so. A number only tunes it, and is taken without
-    effect; anything else but the default asks for it, and is refused."""
+    """The message for a configuration of a missing feature. A number only tunes the feature, and is accepted without
+    effect; any other value than the default would need the feature, and is refused.
+    """
     update: Update = Update.READ_ONLY
     synonyms: tuple[tuple[str, int], ...] = ()
     """For a topic configuration: the server's configurations that give its default, strongest first, each with the

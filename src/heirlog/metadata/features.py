@@ -1,4 +1,4 @@
-"""The features a heirlog cluster can finalize, and the levels this version can live with.
+"""The features that a heirlog cluster can finalize, and the levels that this version supports.
 
 Only what heirlog implements is listed: a finalized feature is a promise to every broker that registers.
 """
@@ -50,12 +50,12 @@ MANAGER_ENABLED: Final = "unclean.recovery.manager.enabled"
 
 
 def recovery_level(static: StaticConfig) -> int:
-    """The first level of heirlog.recovery.version; afterwards the configuration counts for nothing."""
+    """The first level of heirlog.recovery.version; afterwards the configuration has no effect."""
     return int(bool(static[MANAGER_ENABLED]))
 
 
 NO_BUMP_ON_SHRINK: Final = 12
-"""3.6-IV0: from here on a leader epoch does not end with a member's leaving the ISR (KAFKA-15021)."""
+"""3.6-IV0: from this level on a member that leaves the ISR does not bump the leader epoch (KAFKA-15021)."""
 ELR_NEEDS_METADATA_VERSION: Final = 23
 
 _NAMES: Final[Mapping[str, int]] = {

@@ -1,7 +1,7 @@
 """The configurations of groups: Kafka's names, types and limits (KIP-848, KIP-932, KIP-1071).
 
-They are for groups of the next protocols, which this version does not have: what is set is judged, kept and described,
-and has no effect yet. A group need not exist to have them. Defaults and bounds are configurations of the server.
+They are for groups of the newer protocols, which this version does not have: values are checked, stored and described,
+and have no effect yet. A group need not exist to have them. Defaults and limits are configurations of the server.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ What a reader may rely on:
 * States are frozen values; two images (speculative and committed) share them.
 * Partition changes pass through `set_partition`, which alone keeps `leaders`, `in_isr` and `in_elr` in step.
 * Records between BeginTransaction and EndTransaction are held back and applied at the End; an Abort drops them.
-  `offset` moves on meanwhile (they *have* been read), so take no snapshot while `open_transaction` is not None.
-* The image does not judge: what a record says is applied. Rules live with those who make records.
+  `offset` still grows meanwhile (they *have* been read), so take no snapshot while `open_transaction` is not None.
+* The image does not check records: it applies them. The code that makes records has the rules.
 
 `apply.py` has the effect of each record, and `as_records.py` turns states into records again.
 """

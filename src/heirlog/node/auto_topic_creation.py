@@ -1,10 +1,10 @@
 """Creates topics that do not exist and that a client or coordinator needs: their configuration, and the request.
 
-An ordinary one has the controller's defaults. `__consumer_offsets` has what Kafka gives it: partitions and replicas of
-its own configuration, compacted, in small segments. With fewer brokers than `offsets.topic.replication.factor` the
-controller refuses it, as on Apache Kafka: offsets that were meant to be kept three times must not begin their life on
-one broker. `heirlog up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is
-like it, with one partition.
+An ordinary topic gets the controller's defaults. `__consumer_offsets` gets the same as on Kafka: its own configurations
+for partitions and replicas, compaction, and small segments. With fewer brokers than `offsets.topic.replication.factor`
+the controller refuses it, as on Apache Kafka: offsets that should have three replicas must not start with one. `heirlog
+up` writes a factor that fits its cluster. `__heirlog_recoveries` (`broker/loss_reports.py`) is similar, with one
+partition.
 
 Clients ask repeatedly for topics that cannot be created: the reason is logged when it is new, and once a minute.
 """
@@ -27,7 +27,7 @@ SEGMENT_BYTES_MIN = 1_048_576
 CREATE_TOPICS_VERSION = 7
 LOG_AGAIN_MS = 60_000
 LAST_ERRORS_MAX = 1000
-"""Names remembered for that: clients choose them."""
+"""Limit of the names remembered for that, because clients choose them."""
 ASKED_MAX = 1000
 """Limit of names in one request to the controller: for more, clients ask again."""
 
@@ -65,7 +65,7 @@ class AutoTopicCreationManager:
         """Error code and time of the last line about a name."""
 
     def create(self, names: list[str], context: Context | None = None) -> None:
-        """context: of the client that needs them, who has to be allowed to create them; None: this broker does."""
+        """context: that of the client that needs the topics and must be allowed to create them; None: this broker."""
         wanted = sorted(set(names) - self._asked)[: ASKED_MAX - len(self._asked)]
         if not wanted:
             return

@@ -8,10 +8,10 @@ Traps. A request with acks=0 has no answer: its slot is ready with nothing and i
 within the call that made it or much later, from any other connection's event. When the connection closes, every
 `Pending` is abandoned, so that purgatories forget it.
 
-Bounds. Apache Kafka reads a connection's next request once the last one is answered. Here producers pipeline, so a
-connection may be ahead, up to `QUEUE_LIMIT`: what waits is counted by what it may hold (`_cost`). All connections
-together are ahead by at most `queued.max.requests`; beyond that each has one request at a time, as in Kafka. At a bound
-the body stops reading, and what the client sends stays in its own socket.
+Limits. Apache Kafka reads a connection's next request once the last one is answered. Here producers may pipeline, up to
+`QUEUE_LIMIT` per connection: waiting requests are weighted by the memory that they may hold (`_cost`). All connections
+together may have `queued.max.requests` additional requests; beyond that each has one at a time, as in Kafka. At a limit
+the body stops reading, and further bytes stay in the client's socket.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 QUEUE_LIMIT = 100
 """The cost of a connection's unanswered requests at which the body stops reading from it, until half is answered."""
 LARGE_ANSWER_COST = 50
-"""Without this a client could have a hundred large answers made while the first one waits."""
+"""Cost of a large answer: otherwise a client could cause a hundred of them while the first one waits."""
 BYTES_PER_COST = 32 * 1024
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 
@@ -53,14 +53,14 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
     def resume(self) -> None:
-        """The queue has room again: read on."""
+        """The queue has room again: continue reading."""
 
     def run(self, handler: Callable[[], None]) -> None:
-        """Run a handler whose request came earlier as if it came now: an exception closes this connection only."""
+        """Run the handler of an earlier request as if it came now: an exception closes only this connection."""
 
 
 class ReadAhead:
-    """How far all connections of a node are ahead of one request each; `limit` is `queued.max.requests`."""
+    """Requests beyond one per connection, over all connections of a node; `limit` is `queued.max.requests`."""
 
     __slots__ = ("count", "limit")
 
@@ -154,7 +154,7 @@ class ClientConnection:
         self._paused = False
         self._closed = False
         self.principal = ANONYMOUS
-        """Set by a body whose client has proved who it is."""
+        """Set by a body whose client has authenticated."""
         self._on_closed: Callable[[], None] | None = None
 
     @property

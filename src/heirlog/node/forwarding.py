@@ -1,4 +1,4 @@
-"""Admin requests that a broker takes and the active controller executes (KIP-590).
+"""Admin requests that a broker receives and the active controller executes (KIP-590).
 
     client --CreateTopics--> broker --Envelope{CreateTopics}--> controller
     client <--response------ broker <--Envelope{response}-------
@@ -13,8 +13,8 @@ an error of its own (TOPIC_ALREADY_EXISTS, ELECTION_NOT_NEEDED, INVALID_PARTITIO
 The answer to a change names the offset of its last record: it reaches the client once this broker's own image holds
 that (`read_your_writes`).
 
-What is under way is bounded in number and in bytes; one more is refused as if its time were up. A client that went away
-while its request waited for a controller takes it along.
+Requests in progress are limited in number and in bytes; one more is refused as if it had timed out. If a client
+disconnects while its request waits for a controller, the request is dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ R = TypeVar("R")
 WhenApplied: TypeAlias = Callable[[int, Callable[[], None]], None]
 UNDER_WAY_MAX = 1000
 UNDER_WAY_BYTES_MAX = 64 * 1024 * 1024
-"""One request alone may be larger."""
+"""Limit in bytes; a single request may be larger."""
 
 
 class Forwarder:
@@ -77,8 +77,8 @@ class Forwarder:
     ) -> Pending[R]:
         """The controller's response to `request`; `refusal(code)` makes the API's answer when there is none in time.
 
-        context: of the client that asks, whose permissions count; None: this broker asks.
-        time_limit_ms: where less than the usual time is to be waited.
+        context: that of the client whose permissions count; None: this broker sends the request.
+        time_limit_ms: a shorter timeout than the usual one.
         """
         header = RequestHeader(request.API_KEY, api_version, 0, FORWARDED_CLIENT)
         envelope = envelope_of(header, request, context)
@@ -95,7 +95,7 @@ class Forwarder:
         return wait.pending
 
     def waiting(self, api_key: int) -> int:
-        """How many requests of this API are under way."""
+        """How many requests of this API are in progress."""
         return sum(wait.api_key == api_key for wait in self._under_way)
 
     def _has_room_for(self, wait: _Forwarding[Any]) -> bool:

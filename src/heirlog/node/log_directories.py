@@ -1,9 +1,9 @@
 """The log directories that a node opens when it starts.
 
-    the metadata log's    must be formatted and readable, or the node does not start
-    another one           may be unusable as long as one is left: it is offline, and the log says why
-    a foreign one         (another cluster or node, or a copy of a directory that is open already) ends the start:
-                          continuing without it would give its replicas up for a mistake in a path
+the metadata log's    must be formatted and readable, or the node does not start
+another one           may be unusable as long as one is left: it is offline, and the log says why
+a foreign one         (another cluster or node, or a copy of a directory that is open already) ends the start:
+                      continuing without it would give its replicas up for a mistake in a path
 """
 
 from __future__ import annotations

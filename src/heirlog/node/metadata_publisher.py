@@ -1,11 +1,11 @@
 """Committed metadata, from the quorum into the image that the broker role and the clients see.
 
-    loading      records are applied, and the journal collects what they changed; the broker role hears nothing
-    publishing   from the moment the broker role says that it has caught up with its own registration: first everything
-                 collected so far in one go, then every commit
+    loading      records are applied, and the journal collects what they changed; the broker role is not notified
+    publishing   once the broker role says that it has caught up with its own registration: first everything collected
+                 so far in one call, then every commit
 
-Every node keeps its own snapshots of the metadata log, whatever its roles: the image here is committed state and
-nothing else, so it may be written down at any time between two batches.
+Every node keeps its own snapshots of the metadata log, whatever its roles. The image here has only committed state, so
+a snapshot may be written between any two batches.
 
 Without the first phase a restarted broker would act on metadata from before its stop: it would lead partitions that it
 lost while it was away.

@@ -1,7 +1,7 @@
 """A process's brain: broker role, controller role or both, on one `Env`.
 
-    start      log directories are opened. One that cannot be is offline as long as another one is there; a foreign one,
-               or an unusable one of the metadata log, ends the node with a sentence that says what to do
+    start      log directories are opened. One that cannot be opened is offline as long as another one is usable. A
+               foreign one, or an unusable one of the metadata log, ends the node with a message that says what to do
                -> the quorum: leader (controller) or observer (broker)
                -> the broker role loads its logs, registers, and is fed committed metadata; requests on its listeners
                   are held until then
@@ -135,7 +135,7 @@ class Node:
             self.authorizer = Authorizer(config.super_users, by_default, lambda: self.image.acls)
         self._stopping = False
 
-    # what handlers ask
+    # for handlers
 
     @property
     def image(self) -> Image:
@@ -178,7 +178,7 @@ class Node:
 
     @property
     def holds_requests(self) -> bool:
-        """Clients' requests wait, whole, until this broker has metadata."""
+        """Whether clients' requests wait until this broker has metadata."""
         return not self._serves_clients
 
     @property
@@ -385,7 +385,7 @@ class Node:
         return self.serve(route, request, context)
 
     def _is_early(self, authorizer: Authorizer, context: Context) -> bool:
-        """Served although the ACLs are not known yet: a quorum needs its nodes before it has any."""
+        """Whether to serve a request before the ACLs are known: a quorum needs its nodes before it has any."""
         on_early_listener = context.listener in self.config.early_start_listeners
         return on_early_listener and authorizer.is_super_user(context.principal)
 

@@ -1,4 +1,4 @@
-"""What strangers do wrong, in the log: one line of each kind in ten seconds, however many of them knock.
+"""Errors of unknown clients in the log: one line of each kind in ten seconds, however many clients cause it.
 
 Writing a line costs more than handling the frame that it is about, and the other lines of the log must stay visible.
 `untold` says how many lines of the kind were left out since the last one.

@@ -1,13 +1,13 @@
-"""A client that has changed something may ask any broker next, and finds it.
+"""After a client has changed something, every broker that it asks knows the change.
 
-A change is decided when its records are committed. Without more a client that creates a topic and asks for it at once
-may learn that it does not exist: from the broker that took the request, or from another one.
+A change is made when its records are committed. Without this module a client that creates a topic and describes it at
+once could get the answer that it does not exist, from the broker that received the request or from another one.
 
     controller   records appended -> committed -> every unfenced broker has fetched them -> the answer leaves
     broker       (that forwarded the request) the answer came -> its own image holds the change -> the answer leaves
 
-Each of the two waits `WAIT_MS` at most: a broker that is slow, paused or dead and not fenced yet delays changes, and
-nothing else, by so much. Nothing waits for a request that appended no record.
+Each of the two waits for at most `WAIT_MS`: a broker that is slow, paused or dead and not fenced yet delays only
+changes, and not longer. A request that appended no record does not wait.
 
 A broker says with each fetch of the metadata log which high watermark it has applied (KIP-1166). It fetches again as
 soon as it has applied what came, so that all this takes one round trip.
@@ -28,11 +28,11 @@ from heirlog.protocol.types import BrokerId
 
 WAIT_MS: Final = 500
 WAITS_MAX: Final = 10_000
-"""One more does not wait."""
+"""Limit of waiting answers; one more does not wait."""
 
 
 class MetadataPropagation:
-    """On a controller: which unfenced brokers have yet to apply which change.
+    """On a controller: which unfenced brokers have not applied which change yet.
 
     Each broker has a queue of the waits it keeps, in the order of their end offsets, since appends are in order. So a
     fetch looks at the waits that it ends and one more, however many wait for a slow broker.
@@ -75,7 +75,7 @@ class MetadataPropagation:
             self._knows(wait, replica_id)
 
     def brokers_changed(self) -> None:
-        """A broker that is fenced, or gone, is waited for no longer. Costs a look at each broker that is behind."""
+        """Stop waiting for brokers that are fenced or removed. Looks at each broker that is behind."""
         brokers = self._image().brokers
         for broker_id in [b for b in self._queues if b not in brokers or brokers[BrokerId(b)].fenced]:
             queue = self._queues.get(broker_id)

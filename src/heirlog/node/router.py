@@ -1,8 +1,8 @@
 """Which requests a listener serves, in which versions, and by which handler.
 
-Everything comes from the descriptors in `heirlog.apis`: what has none is not advertised and not answered. The file of
-an API is imported at the first request for it, so that a node starts without loading what it may never need; until
-then the generated index says enough.
+Everything comes from the descriptors in `heirlog.apis`: an API without one is not advertised and not answered. The file
+of an API is imported at the first request for it, so that a node starts without modules that it may never need; until
+then the generated index is enough.
 """
 
 from __future__ import annotations

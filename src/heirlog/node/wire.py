@@ -1,7 +1,7 @@
-"""From a frame to a request, or to the reason why there is none.
+"""Decodes a frame to a request, or to the reason why that is not possible.
 
-Kafka's rules for what cannot be served: an ApiVersions request of an unknown version is answered in version 0 with
-error 35 and the ranges (strict clients choke on anything else); every other unknown key, unsupported version or
+Kafka's rules for requests that cannot be served: an ApiVersions request of an unknown version is answered in version 0
+with error 35 and the ranges (strict clients fail on anything else). Every other unknown key, unsupported version or
 malformed body closes the connection, since the client could not read an answer.
 """
 
