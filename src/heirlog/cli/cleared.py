@@ -1,4 +1,4 @@
-"""A word of warning before a change that clears eligible leader replicas.
+"""The warning before a change that clears eligible leader replicas.
 
 Nothing is refused: Kafka allows these changes, and scripts make them. But a list that is cleared is knowledge that is
 gone, and for a partition without a leader it may have been the only clean way back.

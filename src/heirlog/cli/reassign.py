@@ -215,7 +215,7 @@ def _verify(client: Client, wanted: Assignment, preserve_throttles: bool, as_jso
 def _state(
     key: TopicPartition, wanted: Sequence[int], current: Assignment, moving: Mapping[TopicPartition, Reassignment]
 ) -> tuple[str, str]:
-    """A word, and Kafka's sentence."""
+    """A result code, and Kafka's message."""
     if key in moving:
         return "in-progress", f"Reassignment of partition {_name(key)} is still in progress."
     if key not in current:

@@ -85,7 +85,7 @@ class Cluster:
     ) -> Call[dict[str, ErrorCode]]:
         """Renew `view`; the topics that were refused, and why.
 
-        create: a broker that creates topics by itself may do so.
+        create: a broker with auto.create.topics.enable may create the topics.
         """
         response = yield from self._ask_metadata(topics, timeout_s, create)
         return self.view.learn(response, of_all=topics is None)

@@ -133,7 +133,7 @@ class Outbox:
         return batch
 
     def strangers(self) -> tuple[list[TopicPartition], bool]:
-        """Partitions that need a producer id before they can go on (`identify` them), and whether it must be new."""
+        """Partitions that need a producer id before they can continue (`identify` them), and whether it must be new."""
         found = [partition for partition, lane in self._busy.items() if lane.identity is None and not lane.sent]
         return found, any(self._lanes[partition].forgotten for partition in found)
 

@@ -107,7 +107,7 @@ class Sender:
     # what must be known first
 
     def prepare(self) -> Call[None] | None:
-        """A call that finds leaders or gets a producer id, if batches wait for one and no such call is under way."""
+        """A call that finds leaders or gets a producer id, if batches wait for one and no such call is in progress."""
         if self._preparing or not (self._wants_identity() or self._topics_to_look_up()):
             return None
         return self._prepare()
@@ -171,7 +171,7 @@ class Sender:
     def _find_leaders(self, topics: list[str]) -> Call[None]:
         self._look_at_s = self._cluster.clock.now_s() + LOOK_PAUSE_S
         try:
-            # as Kafka's producers do: a broker that creates topics by itself may create this one
+            # as Kafka's producers do: a broker with auto.create.topics.enable may create this one
             refused = yield from self._cluster.look_elsewhere(topics, ASK_TIMEOUT_S, create=True)
         except Unsupported:
             raise

@@ -82,9 +82,9 @@ def run(
 ) -> tuple[Verdict, list[Acknowledged]]:
     """Play the drill on a started cluster of three brokers whose ELR feature is as `elr` says.
 
-    seed: how much of C's unflushed tail survives (None: nothing). say: told each moment as it happens.
-    Returns the verdict and the records acknowledged at acks=all. Raises DrillFailure if the cluster does not get to a
-    state that the script needs.
+    seed: how much of C's unflushed tail survives (None: nothing). say: called with each moment as it happens. Returns
+    the verdict and the records acknowledged at acks=all. Raises DrillFailure if the cluster does not get to a state
+    that the script needs.
     """
     play = _Play(cluster, elr, say)
     try:

@@ -1,6 +1,6 @@
 """What the drills of one partition share: a topic of three replicas, a timeline, waiting, and the count at the end.
 
-The cluster may be anybody's: `Nodes` is what a drill needs of it. Whether records survived is judged by librdkafka
+Any cluster will do: `Nodes` is the interface that a drill needs. Whether records survived is judged by librdkafka
 (`workload.py`): each record acknowledged at acks=all has to stand at its offset with its value for a new client.
 """
 
@@ -38,7 +38,7 @@ class Nodes(Protocol):
 
 
 class Play:
-    """One drill on one topic. `timeline` grows with each `note`; say: told each moment as it happens."""
+    """One drill on one topic. `timeline` grows with each `note`; say: called with each moment as it happens."""
 
     def __init__(self, nodes: Nodes, topic: str, say: Callable[[Moment], None] | None) -> None:
         self.nodes = nodes

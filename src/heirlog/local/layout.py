@@ -72,7 +72,7 @@ class NodeLayout:
         return self.directory / "ledger"
 
     def client_address(self) -> str:
-        """A broker's host:port as told to clients. Raises LocalError for a file that is wrong."""
+        """A broker's host:port for clients. Raises LocalError for an invalid file."""
         return str(properties.read_static(self.properties_path).advertised_listeners[0].endpoint)
 
     def ports(self) -> list[int]:

@@ -57,7 +57,7 @@ class ImageJournal:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing that anybody could see changed (NoOp records, or an open transaction)."""
+        """Whether nothing visible changed (NoOp records, or an open transaction)."""
         return not (
             self.partitions
             or self.brokers

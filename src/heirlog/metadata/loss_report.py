@@ -1,4 +1,4 @@
-"""What an election gave up, told from its record alone (`basis.py`).
+"""The records that an election gave up, derived from its metadata record alone (`basis.py`).
 
 A log is compared by the pair (last written epoch, end offset), as the recovery manager compares them:
 

@@ -58,7 +58,7 @@ class OsFile:
         self._fd = fd
         self._size = os.fstat(fd).st_size
         self._holders = 0
-        """Flushes under way, and answers that are being sent from it."""
+        """Flushes in progress, and responses that are being sent from it."""
         self._flush_error: OSError | None = None
         self._closing = False
 

@@ -74,7 +74,7 @@ class TreeNode:
 
 @dataclass(slots=True)
 class Flush:
-    """One under way, and how many bytes of the file it will have made durable."""
+    """A flush in progress, and how many bytes of the file it will have made durable."""
 
     size: int
 

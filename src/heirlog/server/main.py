@@ -152,7 +152,7 @@ class NodeServer:
         asyncio.set_event_loop(self._loop)
         self._loop.set_exception_handler(self._failed)
         try:
-            # before anybody can see that the node is there, and ask it to stop
+            # before another process can see the node, and ask it to stop
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._loop.add_signal_handler(number, self._asked_to_stop)
             self._listen()

@@ -131,7 +131,7 @@ class Server:
         self.frame_limit = frame_limit
         self.staging = memoryview(bytearray(STAGING_SIZE)) if staging is None else staging
         self.silent = False
-        """The node hears nothing any more."""
+        """The node gets no events any more."""
         self._log = log
         self._max_idle = max_idle_ms / 1000
         self._listening: dict[str, socket.socket] = {}
@@ -183,7 +183,7 @@ class Server:
         self.silent = True
 
     def stop(self) -> None:
-        """Close everything now. Unless hushed, the node hears of it on the next turn of the loop."""
+        """Close everything now. Unless hushed, the node is notified in the next turn of the loop."""
         self.stop_listening()
         self._sweep.cancel()
         for connection in list(self._connections):

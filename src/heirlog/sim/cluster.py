@@ -174,7 +174,7 @@ class SimCluster:
     # life
 
     def format(self) -> None:
-        """Every disk, durably; takes no part of the run that anybody could disturb."""
+        """Format every disk, durably; happens before the run, so that no fault can disturb it."""
         for machine in self._by_name.values():
             self._format(machine, self.world.stream(f"directory {machine.name}"))
 

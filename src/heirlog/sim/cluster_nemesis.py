@@ -9,7 +9,7 @@
                     full disk, killed half-way, or stopped before it is registered
 
 Budget: such a fault begins only while no node is in the hands of another one, and has hold of all nodes that it
-touches. It ends by itself, by starting whatever is down.
+touches. It ends on its own, by starting all stopped nodes.
 """
 
 from __future__ import annotations

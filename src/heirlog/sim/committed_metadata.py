@@ -93,7 +93,7 @@ class CommittedMetadata:
                         self._apply(decode_record(record.value), record.offset, header.leader_epoch)
                 self.image.offset, self.image.epoch = header.last_offset, header.leader_epoch
                 self.end = header.next_offset
-                # each by itself: the next batch may change what this one was judged by, such as min ISR
+                # one by one: the next batch may change values that are used to check this one, such as min ISR
                 self._on_batch_end()
 
     def _apply(self, record: Any, offset: int, epoch: int) -> None:

@@ -5,7 +5,7 @@
 
 One joins one incarnation (or simulated client) to one endpoint, one per channel, opened by the first request. A request
 that gets no answer in time fails with "timed-out"; its connection is closed then, and the others that wait on it fail
-with "disconnected". Trap: the server hears of that only when the closing reaches it.
+with "disconnected". Trap: the server is notified only when the closing reaches it.
 
 The server's end is the `Transport` that the node answers through.
 """
@@ -152,7 +152,7 @@ class SimConnection:
         call.on_result(SendFailure("timed-out", f"no answer from {self.endpoint} in time"))
 
     def close_from_client(self, why: str) -> None:
-        """The client closes: what waits fails, the server hears of it when the news arrive."""
+        """The client closes: waiting requests fail, and the server is notified when the closing arrives."""
         if not self.client_open:
             return
         self._fail_calls(why)
@@ -177,7 +177,7 @@ class SimConnection:
     # the server's end
 
     def _knock(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
-        """The first requests of a connection arrive: does anybody listen?"""
+        """The first requests of a connection arrive: check whether a process listens."""
         if self.server is None:
             found = self._network.listening(self.endpoint)
             if found is None or not self.client_open:
@@ -211,7 +211,7 @@ class SimConnection:
             self.node_end.received(header, request)
 
     def _server_closes(self) -> None:
-        """The closing has reached the server's kernel; its process hears of it when it runs."""
+        """The closing has reached the server's kernel; its process is notified when it runs."""
         if self.server is not None:
             self._world.schedule(0, self.server, "closed", self._node_closes)
 

@@ -70,7 +70,7 @@ class _Flushable(Generic[Change]):
         """The process that got the error of a failed flush."""
         self.flushing = False
         self.waiting: list[OnFlushed] = []
-        """Asked for while a flush was under way: they share the next one."""
+        """Requested while a flush was in progress: they share the next one."""
 
     def seal(self) -> int:
         """How many changes a flush that begins now will make durable."""

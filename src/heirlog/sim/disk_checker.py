@@ -56,7 +56,7 @@ class DiskChecker:
     _removed: dict[Uuid, None] = field(default_factory=dict)
     """Topics that a committed record has removed."""
     _left: dict[tuple[Key, BrokerId], None] = field(default_factory=dict)
-    """Seats that a committed record has taken away."""
+    """Replicas that a committed record has removed from this broker."""
     _held: dict[str, _Held] = field(default_factory=dict)
 
     # what is committed

@@ -39,7 +39,7 @@ class LogOnDisk:
 def log_on_disk(
     disk: SimDisk, directories: Collection[str], topic: str, partition: int, topic_id: Uuid
 ) -> LogOnDisk | None:
-    """None: there is no log of it (what was set aside or is being deleted is none)."""
+    """None: there is no log of it (one that was moved aside or is being deleted does not count)."""
     for directory in directories:
         path = f"{directory}/{topic}-{partition}"
         files = dict(disk.contents(path))

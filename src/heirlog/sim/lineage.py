@@ -51,7 +51,7 @@ class Lineage:
     leaderless_since_ms: int = -1
 
     def expose(self, high_watermark: int, epochs: Entries) -> None:
-        """A leader of this lineage shows a higher watermark than anybody before."""
+        """A leader of this lineage exposes a higher high watermark than all before."""
         below = [entry for entry in epochs if entry[1] < high_watermark]
         self.entries = below
         self.true = Watermark(high_watermark, below[-1][0] if below else -1)

@@ -33,7 +33,7 @@ class Item:
     label: str
     deliver: Callable[[], None]
     survives: bool = False
-    """Arrives although the stream was lost or cut: the news that the connection is closed."""
+    """Arrives even if the stream was lost or cut: the notification that the connection is closed."""
 
 
 class Stream:

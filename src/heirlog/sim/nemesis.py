@@ -1,8 +1,8 @@
 """What goes wrong in a run: each seed draws its own mix, and the mix draws the moments.
 
-A mix is a set of kinds, each with a weight: one seed has many pauses and no kill, another kills and cuts power all
-the time. Too much of everything at once would leave nothing running that could go wrong, so a *budget* holds: at
-most `down_max` brokers are down or cut off at the same time, and every fault ends by itself.
+A mix is a set of kinds, each with a weight: one seed has many pauses and no kill, another kills and cuts power all the
+time. Too much of everything at once would leave nothing running that could go wrong, so a *budget* holds: at most
+`down_max` brokers are down or cut off at the same time, and every fault ends on its own.
 
     quiet --every few hundred ms--> draw a kind, draw a victim, hurt it, and schedule its end
 """

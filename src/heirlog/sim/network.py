@@ -164,7 +164,7 @@ class Network:
             self._carry(stream, item, retry_us)
 
     def reset(self, connection: SimConnection) -> None:
-        """Both ends lose it at once, with what is under way."""
+        """Both ends lose the connection at once, with all items in transit."""
         self.world.counters["network.reset"] += 1
         for stream in (connection.forth, connection.back):
             stream.cut_us = self.world.now_us

@@ -22,7 +22,7 @@ class RunPlan:
     wire: bool = False
     idempotent: bool = True
     pipelined: bool = False
-    """An idempotent producer with several batches under way."""
+    """An idempotent producer with several batches in flight."""
     leader_acks: bool = True
     batch_records: int = 10
     interval_ms: int = 200

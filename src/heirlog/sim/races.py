@@ -23,7 +23,7 @@ from heirlog.sim.stage import TOPIC, Stage
 _SESSION_MS = 9000
 """A's session outlives a short cut of its way to the controller."""
 SLOW_US = 1_700_000
-"""A's request is under way for longer than it takes A to hear that C is fenced, and C to come back."""
+"""A's request is in flight for longer than it takes until A knows that C is fenced, and C is back."""
 
 
 def overtaken_plan(random: Random) -> RunPlan:

@@ -44,7 +44,9 @@ class RecordChecker:
         self._handed_over: list[Key] = []
         """Whose ELR has become the ISR: by a downgrade, if the batch that is being read ends with the feature off."""
         self._was_off = False
-        """Without the feature the last member keeps its seat, fenced or not, and has it when the feature is back."""
+        """Without the feature the last member stays in the ISR, fenced or not, and is in it when the feature is back
+        on.
+        """
 
     def on_record(self, record: Any, offset: int, journal: ImageJournal) -> None:
         image = self._seen.image

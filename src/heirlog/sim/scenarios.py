@@ -2,7 +2,7 @@
 
     swarm, moves, feature-levels, outages       `heirlog.sim.swarms`
     last-replica-standing   KIP-966's motivation: A stops, B stops, C loses power; A and B return, then C
-    kip-903-race            a follower loses its disk's tail while the request that takes it into the ISR is under way
+    kip-903-race            a follower loses its disk's tail while the request that adds it to the ISR is in flight
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`

@@ -43,7 +43,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended. `kind`: "stopped" (by itself) or "killed"."""
+    """How a process ended. `kind`: "stopped" (on its own) or "killed"."""
 
     kind: str
     code: int

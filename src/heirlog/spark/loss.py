@@ -1,4 +1,4 @@
-"""Records that were promised and are not there: told apart by cause, and refused, stepped over or written down.
+"""Records that should exist and do not: classified by cause, and refused, skipped or written to a quarantine table.
 
     retention   the log now starts after the offset where reading should continue    --> continue at the log start
     truncated   the log diverges below that offset: records read there were replaced --> continue there (KIP-320)
@@ -89,7 +89,7 @@ class Loss:
 
 
 class DataLoss(RuntimeError):
-    """Records were lost and onDataLoss is fail. The query can go on only if a person decides so."""
+    """Records were lost and onDataLoss is fail. The query continues only if a user decides so."""
 
     def __init__(self, losses: Sequence[Loss]) -> None:
         super().__init__(

@@ -47,7 +47,7 @@ class Now:
         before = self._before
         subscribed = resolve.subscribed(client, options, tolerated=before.topics)
         self.partitions = subscribed.partitions
-        # a topic that went and was stepped over stays known: its absence is no news to the next batch
+        # a deleted topic that was skipped stays known: the next batch does not report it again
         known = {topic: before.topic_ids[topic] for topic in sorted(options.named_topics & before.topic_ids.keys())}
         self.topic_ids = {**known, **subscribed.topic_ids}
         self._earliest = resolve.at(client, EARLIEST, self.partitions, options.isolation)

@@ -7,7 +7,8 @@
 
 `@` begins no topic's name, so the member cannot be taken for one. A checkpoint written by Spark's own source lacks it
 and is read all the same; what it does not say cannot be checked, and is learned with the next batch. The order of the
-members is that of the names, so that equal offsets are equal texts: Spark compares them to see whether there is news.
+members is that of the names, so that equal offsets are equal texts: Spark compares them to see whether there are new
+records.
 """
 
 from __future__ import annotations

@@ -419,7 +419,7 @@ def _columns(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _on_data_loss(options: Mapping[str, str]) -> tuple[OnDataLoss, str | None]:
-    """failOnDataLoss is Spark's word for the first two; onDataLoss wins."""
+    """failOnDataLoss is Spark's option for the first two; onDataLoss wins."""
     fail = _boolean(options, "failOnDataLoss", True)
     value = options.get("ondataloss")
     path = options.get("quarantinepath") or None

@@ -79,7 +79,7 @@ class OfflineEnv:
 def examine(path: str, on_read: Callable[[int], None] = lambda count: None) -> Report:
     """Everything that is wrong below one log directory. Changes nothing.
 
-    on_read: told how many bytes were just read. Raises OSError where the directory itself cannot be listed.
+    on_read: called with the number of bytes just read. Raises OSError if the directory itself cannot be listed.
     """
     return Examination(os.path.abspath(path), on_read).run()
 

@@ -47,6 +47,6 @@ def written(families: Iterable[Family | None]) -> Iterator[bytes]:
 
 
 def _metric(family: Family) -> Metric:
-    # prometheus-client puts the suffix of a counter on by itself
+    # prometheus-client adds the suffix of a counter on its own
     name = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
     return Metric(name, family.text, family.kind.value)

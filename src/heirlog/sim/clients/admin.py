@@ -339,7 +339,7 @@ def election(
 
 
 def reassignment(topic: str, index: int, replicas: Sequence[int] | None) -> AlterPartitionReassignmentsRequest:
-    """replicas: None cancels what is under way."""
+    """replicas: None cancels the running reassignment."""
     partition = AlterPartitionReassignmentsRequest.ReassignablePartition(
         partition_index=index, replicas=None if replicas is None else list(replicas)
     )

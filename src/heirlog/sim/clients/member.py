@@ -107,7 +107,8 @@ class Member(GroupClient):
         self._turn = 0
         """Grows with each step of the membership: a step that was planned before does not happen."""
         self._life = 0
-        """Grows with each place in the group that is lost: what was under way for an earlier one is over."""
+        """Grows each time the member loses its place in the group: requests for an earlier place do not count any more.
+        """
         self._tokens = 0
         self.owned: dict[int, int] = {}
         """What this member owns, and the offset that it committed or found last."""

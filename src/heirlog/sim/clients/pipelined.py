@@ -1,4 +1,4 @@
-"""An idempotent producer with several batches under way to each partition, as real ones have.
+"""An idempotent producer with several batches in flight to each partition, as real ones have.
 
 What fails is sent again, in order, to the leader that the newest metadata name. So a new leader receives repeats of
 batches that an older one has appended, older ones than the last among them.

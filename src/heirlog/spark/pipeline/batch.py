@@ -63,7 +63,7 @@ def no_step(step: str, batch_id: int) -> None:
 
 @dataclass
 class BatchBody:
-    """Called by Spark with each batch. `on_step` hears `staged` and `renamed` with the batch's number."""
+    """Called by Spark with each batch. `on_step` is called with `staged` and `renamed` and the batch's number."""
 
     pipeline: Pipeline
     on_step: Step = no_step

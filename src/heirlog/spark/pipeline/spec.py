@@ -74,7 +74,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SQL over the view `input`: on each batch by itself, or on the stream, with Spark's state."""
+    """SQL over the view `input`: on each batch separately, or on the stream, with Spark's state."""
 
     sql: str
     over: Literal["batch", "stream"] = "batch"

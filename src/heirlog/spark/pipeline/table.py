@@ -110,7 +110,7 @@ class BatchTable:
         """
         known = self.identity()
         if not known:
-            # a claim that was killed half way leaves its own file, and is no stranger
+            # a claim that was killed half way leaves its own file, which does not belong to another pipeline
             own = files.unfinished(self.path / IDENTITY)
             if self.path.is_dir() and any(entry != own for entry in self.path.iterdir()):
                 raise PipelineError(

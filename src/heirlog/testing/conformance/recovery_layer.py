@@ -237,7 +237,7 @@ class RecoveryScenario:
         return {}
 
     def _fail_over(self) -> None:
-        """Another controller, with the same log: here the same one, twice told."""
+        """Another controller with the same log: here the same one, which stops and becomes active again."""
         self._written += self._scenario.commit()
         epoch = self._controller.epoch
         self._controller.on_leader_change(_ELSEWHERE, epoch + 1, False)
