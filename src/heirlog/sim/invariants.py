@@ -278,8 +278,7 @@ def t13_compaction_is_below_the_high_watermark(broker: int, clean_offset: int, h
 def t14_disks_hold_what_is_assigned(
     broker: int, held: Collection[tuple[str, int, bytes | None]], assigned: Collection[tuple[str, int, bytes | None]]
 ) -> str | None:
-    """Checked when a run is quiet again: (topic, partition, topic id) of a broker's logs and of its assigned replicas.
-    """
+    """Checked when a run is quiet again: (topic, partition, topic id) of a broker's logs, and of its replicas."""
     not_assigned = sorted((topic, index) for topic, index, topic_id in set(held) - set(assigned))
     if not_assigned:
         return f"broker {broker} still has logs of partitions that are not its own, or no more: {not_assigned}"
