@@ -9,7 +9,7 @@ from heirlog.protocol.batch import decode_records, walk
 from heirlog.protocol.records import FeatureLevelRecord
 from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records, write_bootstrap_records
-from heirlog.raft.control import Voter
+from heirlog.raft.control import Voter, encode_controls, voters_record
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, SnapshotId, check, encode, load, parse_name
 
 VOTER = Voter(BrokerId(100), Uuid(b"\x64" * 16), Endpoint("controller", 9093))
@@ -246,3 +246,17 @@ def test_a_downloaded_snapshot_wins_over_the_log_of_a_lost_leader_that_reaches_b
     assert any(event == "metadata-log-replaced" for _, _, event, _ in world.logged)
     world.run_until_all_have("a", "b")
     assert observer.stopped_because is None
+
+
+def test_a_snapshot_never_has_voters_that_may_still_be_truncated() -> None:
+    world = World()
+    world.start_leader()
+    world.commit("a")
+    log = world.leader.quorum.log
+    joined = Voter(BrokerId(101), Uuid(b"\x65" * 16), Endpoint("second", 9093))
+    log.append(encode_controls([voters_record([VOTER, joined])], log.end_offset, log.end.epoch, 0), log.end.epoch)
+    assert log.voters == (VOTER, joined), "in force once it is in the log"
+    write(world, "a")
+    assert load(world.leader.disk, world.leader.log_directory, log.snapshots[-1]).voters == (VOTER,)
+    log.truncate_to(log.end_offset - 1)
+    assert log.voters == (VOTER,)

@@ -26,6 +26,7 @@ from heirlog.raft.committed_offset import CommittedOffsetFile
 from heirlog.raft.control import Voter, decode_controls, read_voters
 from heirlog.raft.divergence import Position
 from heirlog.raft.snapshot import BOOTSTRAP, InvalidSnapshot, Snapshot, SnapshotId
+from heirlog.raft.voter_history import VoterHistory
 from heirlog.storage.atomic import OnDurable, replace_file
 from heirlog.storage.config import LogConfig
 from heirlog.storage.log import Log
@@ -85,10 +86,18 @@ class MetadataLog:
     """Oldest first, the bootstrap one included."""
     _committed: CommittedOffsetFile
     _on_failure: Callable[[OSError], None]
-    voters: tuple[Voter, ...] = ()
-    """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
-    _snapshot_voters: tuple[Voter, ...] = ()
+    _voter_history: VoterHistory = field(default_factory=VoterHistory)
     _writing_snapshot: bool = field(default=False)
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """The newest set named by a snapshot or by the log, committed or not (KIP-853)."""
+        return self._voter_history.latest
+
+    @property
+    def voters_offset(self) -> int:
+        """Offset of the batch that names `voters`; -1 if it is a snapshot or the bootstrap checkpoint."""
+        return self._voter_history.latest_offset
 
     @property
     def start_offset(self) -> int:
@@ -188,11 +197,10 @@ class MetadataLog:
 
     def truncate_to(self, offset: int) -> None:
         self.log.truncate_to(offset)
-        self.scan_voters()
+        self._voter_history.truncate_to(self.end_offset)
 
     def scan_voters(self) -> None:
-        """Derive the voter set again from the snapshot and the log after it."""
-        self.voters = self._snapshot_voters
+        """Read the voter sets that the log names; those in the snapshot that was loaded are known."""
         offset = self.start_offset
         while offset < self.end_offset:
             data = self.read_bytes(offset, SCAN_BYTES, self.end_offset)
@@ -204,8 +212,8 @@ class MetadataLog:
         for position, header in walk(batches):
             if header.is_control:
                 for record in decode_controls(batches, position):
-                    if isinstance(record, VotersRecord):
-                        self.voters = read_voters(record)
+                    if isinstance(record, VotersRecord) and header.base_offset > self.voters_offset:
+                        self._voter_history.add(header.base_offset, read_voters(record))
 
     # snapshots
 
@@ -224,14 +232,15 @@ class MetadataLog:
         if snapshot_id.epoch != self._epoch_of(snapshot_id.end_offset - 1):
             raise ValueError(f"the record below offset {snapshot_id.end_offset} is not of epoch {snapshot_id.epoch}")
         self._writing_snapshot = True
-        voters = self.voters
+        # a newer set may not be committed
+        voters = self._voter_history.at(snapshot_id.end_offset)
 
         def written(error: OSError | None) -> None:
             self._writing_snapshot = False
             failure = error
             if failure is None:
                 try:
-                    self._adopt(snapshot_id, voters)
+                    self._adopt(snapshot_id)
                     self._shorten()
                 except OSError as refused:
                     failure = refused
@@ -246,15 +255,14 @@ class MetadataLog:
 
     def install_snapshot(self, downloaded: Snapshot) -> None:
         """Restart the log at the end of a snapshot that is durable under its name."""
-        self._adopt(downloaded.id, downloaded.voters)
+        self._adopt(downloaded.id)
         self.log.truncate_fully_and_start_at(downloaded.id.end_offset)
-        self.voters = downloaded.voters
+        self._voter_history = VoterHistory(downloaded.voters)
         self._drop_old_snapshots()
 
-    def _adopt(self, snapshot_id: SnapshotId, voters: tuple[Voter, ...]) -> None:
+    def _adopt(self, snapshot_id: SnapshotId) -> None:
         if snapshot_id not in self.snapshots:
             self.snapshots = sorted([*self.snapshots, snapshot_id])
-        self._snapshot_voters = voters
 
     def _shorten(self) -> None:
         """Delete snapshots that are not kept, and the log before the kept ones if it is too long."""
@@ -264,6 +272,7 @@ class MetadataLog:
         if limit < 0 or oldest == BOOTSTRAP or self.log.size_bytes <= limit:
             return
         self.log.increment_log_start(oldest.end_offset)
+        self._voter_history.trim_to(oldest.end_offset)
         self.log.delete_old_segments(self.env.wall_ms(), oldest.end_offset)
 
     def _drop_old_snapshots(self) -> None:
@@ -318,9 +327,16 @@ def open_log(
             "--config <server.properties> --from <broker-log-dir>`"
         )
     opened = MetadataLog(
-        env, directory, log, config, loaded, snapshots, CommittedOffsetFile(env, directory), on_failure
+        env,
+        directory,
+        log,
+        config,
+        loaded,
+        snapshots,
+        CommittedOffsetFile(env, directory),
+        on_failure,
+        VoterHistory(loaded.voters if loaded else ()),
     )
-    opened._snapshot_voters = loaded.voters if loaded else ()
     opened.scan_voters()
     return opened
 
