@@ -130,7 +130,7 @@ def latency(rounds: int) -> None:
 
 
 def interruptions(rounds: int) -> None:
-    table("acks=all, RF 3, stands still for", "seconds")
+    table("acks=all, RF 3, is interrupted for", "seconds")
     with cluster() as nodes:
         load.create(nodes, "moved", 3)
         for title, measure in (
