@@ -92,12 +92,6 @@ def test_a_word_of_filters_refuses_the_whole_request(field: str) -> None:
     assert made == (0, [(ErrorCode.UNKNOWN_SERVER_ERROR, None)] * 2)
 
 
-def test_a_request_makes_at_most_ten_thousand() -> None:
-    records, results = Cluster().create(*(creation(f"t-{number}") for number in range(10_001)))
-    assert records == 0
-    assert {code for code, _ in results} == {ErrorCode.POLICY_VIOLATION}
-
-
 def test_what_several_filters_match_is_told_by_each_and_removed_once() -> None:
     cluster = Cluster()
     cluster.create(creation("a"), creation("b"), creation("b", permission_type=AclPermissionType.DENY))

@@ -55,7 +55,7 @@ def test_an_isr_that_reaches_the_new_min_isr_needs_no_memory() -> None:
 
 def test_what_does_not_fit_into_a_batch_is_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     played = scenario(manager=True, partitions=3)
-    monkeypatch.setattr(alter_configs, "MAX_RECORDS", 4)
+    monkeypatch.setattr(alter_configs, "MAX_RECORDS_PER_BATCH", 4)
     assert lists(played, "3") == ([], [2, 3])
     written = [type(record) for record in played.written]
     assert written[0] is BeginTransactionRecord and written[-1] is EndTransactionRecord

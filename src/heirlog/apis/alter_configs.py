@@ -14,8 +14,9 @@ from heirlog.apis.common.config_permissions import alter, denial, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.alter_configs import MAX_RECORDS, alter_configs, replacement
+from heirlog.controller.alter_configs import alter_configs, replacement
 from heirlog.controller.error_messages import sentence
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -69,6 +70,6 @@ API = Api(
     controller=Served((0, 2), handle, needs=needs_for(AclOperation.ALTER_CONFIGS), guard=guard),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
     remarks="topics, groups, brokers, the cluster-wide default",
 )

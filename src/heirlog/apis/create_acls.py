@@ -12,8 +12,9 @@ from typing import Protocol
 from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Limit, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, KnowsAuthorizer, OnController
 from heirlog.context import CLOSE, Context, Reply
-from heirlog.controller.acls import MAX_RECORDS, create_acls
+from heirlog.controller.acls import create_acls
 from heirlog.controller.error_messages import sentence
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateAclsRequest, CreateAclsResponse
@@ -60,5 +61,5 @@ API = Api(
     controller=Served((1, 3), handle, needs=ALTER_CLUSTER),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

@@ -12,8 +12,9 @@ from heirlog.apis.common.api import Api, Forwarded, Limit, Need, Served
 from heirlog.apis.common.call import Call, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.create_partitions import MAX_RECORDS, create_partitions
+from heirlog.controller.create_partitions import create_partitions
 from heirlog.controller.error_messages import sentence
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -58,5 +59,5 @@ API = Api(
     controller=Served((0, 3), handle, needs=(Need(AclOperation.ALTER, ResourceType.TOPIC),), guard=guard),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

@@ -14,7 +14,8 @@ from heirlog.apis.common.call import Call, changed, parted, split
 from heirlog.apis.common.ports import ChangesMetadata, OnController
 from heirlog.context import Context, Reply
 from heirlog.controller.error_messages import sentence
-from heirlog.controller.topics import MAX_RECORDS, create_topics
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
+from heirlog.controller.topics import create_topics
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -83,5 +84,5 @@ API = Api(
     ),
     refused=refused,
     is_change=True,
-    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

@@ -9,11 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Served
+from heirlog.apis.common.api import ALTER_CLUSTER, Api, Forwarded, Limit, Served
 from heirlog.apis.common.ports import ChangesMetadata, Forwards, KnowsAuthorizer, OnController
 from heirlog.context import CLOSE, Context, Reply
 from heirlog.controller.acls import delete_acls
 from heirlog.controller.error_messages import sentence
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
@@ -59,4 +60,5 @@ API = Api(
     refused=refused,
     is_change=True,
     has_large_answer=True,
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
 )

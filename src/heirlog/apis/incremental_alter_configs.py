@@ -19,8 +19,9 @@ from heirlog.apis.common.config_permissions import alter, denial, needs_for
 from heirlog.apis.common.config_resources import ForwardsConfigs, answer_with, refusals
 from heirlog.apis.common.ports import ChangesMetadata, HasLogLevels, OnController
 from heirlog.context import Context, Reply
-from heirlog.controller.alter_configs import MAX_RECORDS, incremental_alter_configs, increments
+from heirlog.controller.alter_configs import incremental_alter_configs, increments
 from heirlog.controller.error_messages import sentence
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP
 from heirlog.metadata.acls import AclOperation, ResourceType
 from heirlog.protocol.api import ApiKey
 from heirlog.protocol.errors import ErrorCode
@@ -141,7 +142,7 @@ API = Api(
     ),
     refused=not_altered,
     is_change=True,
-    limit=Limit(MAX_RECORDS, "metadata records", ErrorCode.POLICY_VIOLATION),
+    limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
     remarks=(
         "as AlterConfigs; loggers are changed by the node that is asked; a broker refuses what it could not "
         "follow while it runs (pools of threads beyond half or double, no connections)"

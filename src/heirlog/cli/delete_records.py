@@ -39,8 +39,12 @@ def delete_records(
     show_rows(columns, rows, as_json)
     failed = [row for row in rows if row["error"] != ErrorCode.NONE.name]
     if failed:
-        sentence = f"{failed[0]['topic']}-{failed[0]['partition']}: {failed[0]['error']}"
-        typer.echo(f"heirlog: {with_next_step(sentence, ErrorCode[failed[0]['error']])}", err=True)
+        code = ErrorCode[failed[0]["error"]]
+        sentence = f"{failed[0]['topic']}-{failed[0]['partition']}: {code.name}"
+        if code is ErrorCode.POLICY_VIOLATION:
+            # the answer has no field for a message
+            sentence += "; the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)"
+        typer.echo(f"heirlog: {with_next_step(sentence, code)}", err=True)
         raise typer.Exit(EXIT_FAILED)
 
 

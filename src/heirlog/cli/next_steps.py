@@ -51,7 +51,6 @@ NEXT_STEPS: Final = {
     ErrorCode.SECURITY_DISABLED: "set authorizer.class.name on every node (docs/guides/secure.md)",
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true in server.properties of the controller",
     ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset from the log start to the high watermark, or -1",
-    ErrorCode.POLICY_VIOLATION: "the topic's cleanup.policy forbids it (heirlog configs describe --topic TOPIC)",
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "heirlog reassign --list shows the reassignments in progress",
     ErrorCode.REASSIGNMENT_IN_PROGRESS: (
         "wait for it, or stop it with heirlog reassign --cancel --reassignment-json-file FILE"

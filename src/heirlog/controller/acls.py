@@ -4,16 +4,18 @@ Each creation succeeds or fails independently of the others. An ACL that exists 
 succeeds and writes no second record. A filter deletes every ACL that it matches. An ACL that two filters match is in
 both results and is deleted once. All deletions of one request are applied together, or none of them.
 
-The principal, the host and the resource need not exist. One request creates or deletes at most 10,000 ACLs.
+The principal, the host and the resource need not exist. One request creates or deletes at most 10,000 ACLs
+(`record_limit.py`): more creations are refused as a whole, a filter that matches too many is refused alone.
 
 Source: KIP-140, KIP-290, KIP-801.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from heirlog.controller.controller_result import ControllerResult, answer
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
 from heirlog.metadata.acl_messages import acl_of_creation, entry_members, filter_of, pattern_members
 from heirlog.metadata.acls import (
@@ -31,8 +33,6 @@ from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import CreateAclsRequest, CreateAclsResponse, DeleteAclsRequest, DeleteAclsResponse
 from heirlog.protocol.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from heirlog.protocol.types import ZERO_UUID, Uuid
-
-MAX_RECORDS: Final = 10_000
 
 Created = CreateAclsResponse.AclCreationResult
 Deleted = DeleteAclsResponse.DeleteAclsFilterResult
@@ -59,9 +59,9 @@ def create_acls(image: Image, request: CreateAclsRequest, random: Random) -> Con
             existing.add(acl)
             records.append(acl_record(_new_id(image, ids, random), acl))
         results.append(Created(error_message=""))
-    if len(records) > MAX_RECORDS:
-        sentence = "Unable to perform excessively large batch operation."
-        return answer(_created_none(request, ErrorCode.POLICY_VIOLATION, sentence))
+    if len(records) > MAX_RECORDS_PER_USER_OP:
+        refusal = too_large("Too many new ACLs in one request", "create them in several requests")
+        return answer(_created_none(request, refusal.code, refusal.message))
     response = CreateAclsResponse(results=results)
     return ControllerResult(lambda base_offset: response, list(records))
 
@@ -124,8 +124,12 @@ def delete_acls(image: Image, request: DeleteAclsRequest) -> ControllerResult[De
             results.append(Deleted(error_code=ErrorCode.INVALID_REQUEST, error_message=f"Unknown {unknown}."))
             continue
         matching = image.acls.matching(wanted)
-        if len(removed.keys() | {acl_id for acl_id, _ in matching}) > MAX_RECORDS:
-            results.append(Deleted(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, error_message=None))
+        if len(removed.keys() | {acl_id for acl_id, _ in matching}) > MAX_RECORDS_PER_USER_OP:
+            refusal = too_large(
+                f"Too many ACLs to delete in one request: this filter matches {len(matching)}",
+                "name a resource, a principal or an operation in the filter, and send it in a request of its own",
+            )
+            results.append(Deleted(error_code=refusal.code, error_message=refusal.message))
             continue
         removed.update((acl_id, None) for acl_id, _ in matching)
         results.append(

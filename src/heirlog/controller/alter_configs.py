@@ -22,12 +22,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from heirlog.controller.cleared_elr import with_losses
 from heirlog.controller.configs import alter_configs as alter_resource
 from heirlog.controller.configs import check_resource_type
 from heirlog.controller.controller_result import ControllerResult
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.definition import ConfigError, ConfigKey, ConfigType
 from heirlog.metadata.group_configs import GROUP_CONFIGS
@@ -41,8 +42,7 @@ from heirlog.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-MAX_RECORDS: Final = 10_000
+from heirlog.raft.values import MAX_RECORDS_PER_BATCH
 
 Changes = Mapping[str, str | None]
 Resource = TypeVar(
@@ -109,16 +109,14 @@ def _alter(
             if times[kind, name] > 1:
                 raise _invalid("Each resource must appear at most once.")
             made = alter_resource(image, static, kind, name, changes_of(image, resource))
-            if len(records) + len(made) > MAX_RECORDS:
-                raise KafkaError(
-                    ErrorCode.POLICY_VIOLATION, f"one request can change {MAX_RECORDS} records; send several requests"
-                )
+            if len(records) + len(made) > MAX_RECORDS_PER_USER_OP:
+                raise too_large("Too many configurations in one request", "change them in several requests")
         except KafkaError as error:
             verdicts[kind, name] = error
         else:
             verdicts[kind, name] = None
             records += made
-    return verdicts, with_losses(image, static, records, MAX_RECORDS)
+    return verdicts, with_losses(image, static, records, MAX_RECORDS_PER_BATCH)
 
 
 def replacement(image: Image, resource: AlterConfigsRequest.AlterConfigsResource) -> Changes:

@@ -7,7 +7,8 @@ a name that comes twice is refused, with one result.
 Existing records stay in their partitions. Keys that a producer distributes by hash go to other partitions from now on.
 The operator has to consider that; the controller cannot see it.
 
-One request creates at most 10,000 records, because a topic must not get only half of the requested partitions.
+One request creates at most 10,000 records, because a topic must not get only half of the requested partitions
+(`record_limit.py`).
 
 Source: KIP-195.
 """
@@ -15,12 +16,13 @@ Source: KIP-195.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Any
 
 from heirlog.controller.assignments import bad_assignment, check_replicas, first_state
 from heirlog.controller.controller_result import ControllerResult
 from heirlog.controller.leadership import Leadership
 from heirlog.controller.placement import place
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.image import Image, partition_record
@@ -28,8 +30,6 @@ from heirlog.metadata.state import Ids
 from heirlog.protocol.errors import ErrorCode, KafkaError
 from heirlog.protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 from heirlog.protocol.types import BrokerId
-
-MAX_RECORDS: Final = 10_000
 
 Asked = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult
@@ -50,7 +50,7 @@ def create_partitions(
         if times[asked.name] > 1:
             continue
         try:
-            records += _grow(image, static, asked, random, MAX_RECORDS - len(records))
+            records += _grow(image, static, asked, random, MAX_RECORDS_PER_USER_OP - len(records))
         except KafkaError as error:
             results.append(Result(name=asked.name, error_code=error.code, error_message=error.message))
         else:
@@ -75,10 +75,7 @@ def _grow(image: Image, static: StaticConfig, asked: Asked, random: Random, room
             "were specified."
         )
     if additional > room:
-        raise KafkaError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
-        )
+        raise too_large("Excessively large number of partitions per request", "add them in several requests")
     if asked.assignments is not None:
         assignments = [_manual(image, assignment, factor) for assignment in asked.assignments]
     else:

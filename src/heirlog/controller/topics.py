@@ -11,7 +11,8 @@ or assignment.
 
 A request with validateOnly gets a full answer, with a topic id that no topic will have, as on Apache Kafka.
 
-One request creates at most 10,000 records, because a topic must not exist with only half of its partitions.
+One request creates at most 10,000 records, because a topic must not exist with only half of its partitions
+(`record_limit.py`). Deletions have no limit: each stands for itself.
 
 Source: KIP-4, KIP-464 (defaults as -1), KIP-525 (configs in the answer), KIP-516 (ids).
 """
@@ -28,6 +29,7 @@ from heirlog.controller.configs import config_records
 from heirlog.controller.controller_result import ControllerResult, all_or_none
 from heirlog.controller.leadership import Leadership
 from heirlog.controller.placement import place
+from heirlog.controller.record_limit import MAX_RECORDS_PER_USER_OP, too_large
 from heirlog.env import Random
 from heirlog.metadata.config_def import StaticConfig
 from heirlog.metadata.configs import describe_topic
@@ -45,7 +47,6 @@ from heirlog.protocol.messages import (
 from heirlog.protocol.records import RemoveTopicRecord, TopicRecord
 from heirlog.protocol.types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, BrokerId, Uuid
 
-MAX_RECORDS: Final = 10_000
 _DEFAULT: Final = -1
 _NAME: Final = "Creation of topics"
 
@@ -78,7 +79,7 @@ def create_topics(
             _check_name(image, asked.name, twice, taken)
             _check_room(static, asked, made)
             creation = _create(image, static, asked, random)
-            if made + len(creation.records) > MAX_RECORDS:
+            if made + len(creation.records) > MAX_RECORDS_PER_USER_OP:
                 raise _too_many()
         except KafkaError as error:
             results.append(Created(name=asked.name, error_code=error.code, error_message=error.message))
@@ -96,14 +97,14 @@ def create_topics(
 def _check_room(static: StaticConfig, asked: Asked, made: int) -> None:
     """Check before any replica is placed: otherwise refusing a thousand large topics would take minutes."""
     partitions = len(asked.assignments) or asked.num_partitions
-    if made + (static.int("num.partitions") if partitions == _DEFAULT else partitions) > MAX_RECORDS:
+    if made + (static.int("num.partitions") if partitions == _DEFAULT else partitions) > MAX_RECORDS_PER_USER_OP:
         raise _too_many()
 
 
 def _too_many() -> KafkaError:
-    return KafkaError(
-        ErrorCode.POLICY_VIOLATION,
-        f"Excessively large number of partitions per request: one request can make {MAX_RECORDS} records",
+    return too_large(
+        "Excessively large number of partitions per request",
+        "create the topics in several requests, or with fewer partitions and add the others later",
     )
 
 
