@@ -11,6 +11,8 @@ import sys
 import termios
 from array import array
 from collections.abc import Iterator
+from contextlib import nullcontext
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import psutil
@@ -21,42 +23,14 @@ from patience import eventually
 from heirlog.blocking import LATEST, Client
 from heirlog.cli.app import run
 from heirlog.cli.errors import CommandError
-from heirlog.cli.produce import Writer, chunks_of_lines, murmur2, split_key
+from heirlog.cli.input_lines import InputLines
+from heirlog.cli.interrupts import SIGNALS, Interrupts
+from heirlog.cli.produce import Writer, murmur2, produce, split_key
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, MetadataRequest, ProduceResponse
 from heirlog.protocol.primitives import Message
 from heirlog.protocol.types import Endpoint
 from heirlog.testing import Cluster
-
-
-@pytest.mark.parametrize(
-    ("written", "lines"),
-    [
-        (b"", []),
-        (b"a\nb\n", [b"a", b"b"]),
-        (b"a\nb", [b"a", b"b"]),
-        (b"\n\n", [b"", b""]),
-        (b"\xff\x00\r\n", [b"\xff\x00\r"]),
-    ],
-)
-def test_each_line_is_a_record_and_its_bytes_stay(written: bytes, lines: list[bytes]) -> None:
-    read, write = os.pipe()
-    os.write(write, written)
-    os.close(write)
-    assert [line for chunk in chunks_of_lines(read) for line in chunk] == lines
-    os.close(read)
-
-
-def test_a_line_is_sent_before_the_next_one_is_typed() -> None:
-    read, write = os.pipe()
-    chunks = chunks_of_lines(read)
-    os.write(write, b"first\nsec")
-    assert next(chunks) == [b"first"]
-    os.write(write, b"ond\n")
-    assert next(chunks) == [b"second"]
-    os.close(write)
-    assert list(chunks) == []
-    os.close(read)
 
 
 def test_the_key_stands_before_the_first_separator() -> None:
@@ -145,14 +119,14 @@ def test_a_signal_ends_it_with_the_count_and_no_traceback(cluster: Cluster, numb
     assert err == ""
 
 
-def test_records_without_an_answer_are_not_taken_for_stored_or_lost(cluster: Cluster) -> None:
-    process = produced(cluster, "unanswered")
+def test_records_that_wait_for_their_leader_are_neither_acknowledged_nor_sent(cluster: Cluster) -> None:
+    process = produced(cluster, "waiting")
     type_in(process, "one\n")
-    until_stored(cluster, "unanswered", 1)
+    until_stored(cluster, "waiting", 1)
     cluster.pause(1)
     try:
         type_in(process, "two\nthree\n")
-        # only once it sleeps again has it counted what it read: it waits for an answer
+        # it asks for the leader before it sends, and the broker does not answer
         watched = psutil.Process(process.pid)
         eventually(lambda: unread_bytes(process) == 0 and watched.status() == psutil.STATUS_SLEEPING)
         process.send_signal(signal.SIGINT)
@@ -160,7 +134,8 @@ def test_records_without_an_answer_are_not_taken_for_stored_or_lost(cluster: Clu
     finally:
         cluster.resume(1)
     _, err = process.communicate()
-    assert err == "unanswered: 1 record acknowledged, 2 not acknowledged (2 of them were sent and may be stored)\n"
+    assert err == "waiting: 1 record acknowledged, 2 not acknowledged\n"
+    assert end_offset(cluster, "waiting") == 1
 
 
 def unread_bytes(process: subprocess.Popen[str]) -> int:
@@ -174,14 +149,15 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     produced(cluster, "gone").communicate("")
-    lines = iter([[b"one", b"two"], [b"three"]])
+    chunks = iter([b"one\ntwo\n", b"three\n"])
 
-    def arriving(_: int) -> Iterator[list[bytes]]:
-        yield next(lines)
-        cluster.kill(1)
-        yield next(lines)
+    def read(descriptor: int, size: int) -> bytes:
+        chunk = next(chunks)
+        if chunk == b"three\n":
+            cluster.kill(1)
+        return chunk
 
-    monkeypatch.setattr("heirlog.cli.produce.chunks_of_lines", arriving)
+    monkeypatch.setattr("heirlog.cli.input_lines.os", SimpleNamespace(read=read))
     monkeypatch.setitem(Client.__init__.__kwdefaults__, "timeout_s", 0.5)
     try:
         code = run(["produce", "gone", "-b", cluster.bootstrap_servers])
@@ -190,7 +166,7 @@ def test_a_broker_that_is_gone_ends_it_with_the_count(
         cluster.wait_until_ready()
     said, failure = capfd.readouterr().err.splitlines()
     assert code == 1
-    assert said == "gone: 2 records acknowledged, 1 not acknowledged (1 of them were sent and may be stored)"
+    assert said == "gone: 2 records acknowledged, 1 not acknowledged", "its leader was not found: it was not sent"
     assert failure.startswith("heirlog: ")
 
 
@@ -249,27 +225,94 @@ LOST = ConnectionResetError("the answer is lost")
 def test_records_may_be_stored_unless_every_try_was_refused_before_the_log(
     answers: list[ErrorCode | OSError], may_be_stored: int
 ) -> None:
-    writer = Writer(Scripted(*answers), "t", None, -1, 0)  # type: ignore[arg-type]
+    writer = Writer(Scripted(*answers), Interrupts(), "t", None, -1, 0)  # type: ignore[arg-type]
     with pytest.raises((CommandError, OSError)):
         writer.append([(None, b"one"), (None, b"two")])
-    assert (writer.count, writer.not_acknowledged, writer.may_be_stored) == (0, 2, may_be_stored)
+    assert (writer.count, writer.may_be_stored) == (0, may_be_stored)
 
 
 def test_a_repeat_that_the_leader_knows_is_acknowledged() -> None:
-    writer = Writer(Scripted(ErrorCode.NONE, LOST, ErrorCode.DUPLICATE_SEQUENCE_NUMBER), "t", None, -1, 0)
+    client = Scripted(ErrorCode.NONE, LOST, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+    writer = Writer(client, Interrupts(), "t", None, -1, 0)
     writer.append([(None, b"one")])
     writer.append([(None, b"two"), (None, b"three")])
-    assert (writer.count, writer.not_acknowledged, writer.may_be_stored) == (3, 0, 0)
+    assert (writer.count, writer.may_be_stored) == (3, 0)
     assert writer.offsets == {0: [40, 40]}, "the leader names no offset for what it no longer remembers"
 
 
-def test_a_line_that_no_request_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heirlog.cli.produce.LINE_BYTES_MAX", 10)
-    read, write = os.pipe()
-    os.write(write, b"short\n" + b"x" * 11)
-    os.close(write)
-    chunks = chunks_of_lines(read)
-    assert next(chunks) == [b"short"]
-    with pytest.raises(CommandError, match="longer than 10 bytes"):
-        next(chunks)
-    os.close(read)
+class Counted(Client):
+    """A leader that keeps every batch; `stored`: records of those."""
+
+    def __init__(self) -> None:
+        super().__init__(str(ONE), timeout_s=0.1)
+        self.stored = 0
+
+    def metadata(self, topics: Any = None, *, timeout_s: float | None = None) -> Any:
+        return described([1])
+
+    def send_to_any(self, message: Message, *, timeout_s: float | None = None) -> Any:
+        return InitProducerIdResponse(producer_id=7, producer_epoch=0)
+
+    def produce(self, topic: str, partition: int, records: Any, **options: Any) -> Any:
+        options["tries"].append(None)
+        count = int.from_bytes(records[57:61], "big")
+        self.stored += count
+        options["tries"][-1] = 0
+        return ProduceResponse.PartitionProduceResponse(base_offset=self.stored - count)
+
+
+class SignalAt:
+    """Ctrl-C at the nth step of the command, where a step is one instruction of Python."""
+
+    _WHERE = ("cli/produce.py", "cli/input_lines.py", "cli/interrupts.py", __file__)
+
+    def __init__(self, at: int) -> None:
+        self.steps = 0
+        self._at = at
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.endswith(self._WHERE):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.steps += 1
+            if self.steps == self._at:
+                signal.raise_signal(signal.SIGINT)
+        return self
+
+
+def test_the_counts_are_right_at_whatever_instruction_a_signal_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = b"one\ntwo\nthree\nfour"
+    monkeypatch.setattr("heirlog.cli.input_lines.READ_BYTES", 6)
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    at, finished, interrupted = 0, False, 0
+    while not finished:
+        at, client, reports = at + 1, Counted(), []
+        read, write = os.pipe()
+        os.write(write, written)
+        os.close(write)
+        monkeypatch.setattr("heirlog.cli.produce.connected", lambda _, known=client: nullcontext(known))
+        monkeypatch.setattr("heirlog.cli.produce.InputLines", lambda _, given, fd=read: InputLines(fd, given))
+        monkeypatch.setattr("heirlog.cli.produce.show_json", reports.append)
+        signals = SignalAt(at)
+        sys.settrace(signals)
+        try:
+            produce("t", as_json=True)
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            sys.settrace(None)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        finished = signals.steps < at
+        left = os.read(read, 100)
+        os.close(read)
+        if not reports:
+            assert left == written
+            continue
+        # (a line that was read in part is taken from the input)
+        taken = len(written[: len(written) - len(left)].splitlines())
+        report = reports[0]
+        assert report["records"] <= client.stored <= report["records"] + report["may_be_stored"], at
+        assert report["records"] + report["not_acknowledged"] == taken, at
+    assert interrupted > 500

@@ -7,10 +7,9 @@ repeat after a lost answer is not stored twice.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,9 +17,10 @@ import typer
 
 from heirlog.cli.connect import DEFAULT_BOOTSTRAP, BootstrapServer, connected
 from heirlog.cli.errors import CommandError, UsageError
+from heirlog.cli.input_lines import InputLines
+from heirlog.cli.interrupts import Interrupts
 from heirlog.cli.next_steps import with_next_step
 from heirlog.cli.render import Json, show_json
-from heirlog.cli.up import signals_interrupt
 from heirlog.protocol.batch import NewRecord, advance_sequence, encode_batch
 from heirlog.protocol.compression import CODEC_NAMES
 from heirlog.protocol.errors import ErrorCode, error_code
@@ -28,10 +28,6 @@ from heirlog.protocol.errors import ErrorCode, error_code
 if TYPE_CHECKING:
     from heirlog.blocking import Client
 
-READ_BYTES = 256 * 1024
-"""Of standard input at once; well below message.max.bytes, so that a batch made of it is accepted."""
-LINE_BYTES_MAX = 100 * 1024 * 1024
-"""Default of the brokers' socket.request.max.bytes."""
 REFUSED_BEFORE_THE_LOG = frozenset(
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -89,61 +85,39 @@ def produce(
         raise UsageError("--key and --key-separator exclude each other")
     fixed_key = key.encode() if key is not None else None
     separator = key_separator.encode() if key_separator else None
-    with connected(bootstrap_server) as client:
-        writer = Writer(client, topic, partition, -1 if acks is Acks.ALL else 1, CODEC_NAMES.index(compression))
+    with connected(bootstrap_server) as client, Interrupts() as interrupts:
+        lines = InputLines(0, interrupts)
+        with interrupts.allowed():
+            codec = CODEC_NAMES.index(compression)
+            writer = Writer(client, interrupts, topic, partition, -1 if acks is Acks.ALL else 1, codec)
         try:
-            with signals_interrupt():
-                for lines in chunks_of_lines(0):
-                    writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in lines])
+            for some in lines:
+                writer.append([split_key(line, separator) if separator else (fixed_key, line) for line in some])
         finally:
             # at every end: what follows a failure depends on what is stored
-            _report(writer, topic, as_json)
+            _report(writer, lines.count, topic, as_json)
 
 
-def _report(writer: Writer, topic: str, as_json: bool) -> None:
+def _report(writer: Writer, read: int, topic: str, as_json: bool) -> None:
+    """read: lines of standard input."""
+    not_acknowledged = read - writer.count
     if as_json:
         show_json(
             {
                 "topic": topic,
                 "records": writer.count,
-                "not_acknowledged": writer.not_acknowledged,
+                "not_acknowledged": not_acknowledged,
                 "may_be_stored": writer.may_be_stored,
                 "partitions": writer.offsets,
             }
         )
         return
     sentence = f"{topic}: {writer.count} record{'s' if writer.count != 1 else ''} acknowledged"
-    if writer.not_acknowledged:
-        sentence += f", {writer.not_acknowledged} not acknowledged"
+    if not_acknowledged:
+        sentence += f", {not_acknowledged} not acknowledged"
     if writer.may_be_stored:
         sentence += f" ({writer.may_be_stored} of them were sent and may be stored)"
     print(sentence, file=sys.stderr)
-
-
-def chunks_of_lines(descriptor: int) -> Iterator[list[bytes]]:
-    """The whole lines that each read completes, without their line feeds; at the end, what has none.
-
-    Raises CommandError for an input that cannot be read, and for a line that no request can carry.
-    """
-    rest = bytearray()
-    while chunk := _read(descriptor):
-        *lines, last = chunk.split(b"\n")
-        if lines:
-            lines[0] = bytes(rest) + lines[0]
-            rest.clear()
-            yield lines
-        rest += last
-        if len(rest) > LINE_BYTES_MAX:
-            raise CommandError(f"a line is longer than {LINE_BYTES_MAX} bytes, the largest size of a record: split it")
-    if rest:
-        yield [bytes(rest)]
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, READ_BYTES)
-    except OSError as error:
-        raise CommandError(f"standard input cannot be read ({error.strerror}): give a file or a pipe") from error
 
 
 def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
@@ -152,16 +126,25 @@ def split_key(line: bytes, separator: bytes) -> tuple[bytes | None, bytes]:
 
 
 class Writer:
-    """An idempotent producer for one topic.
+    """An idempotent producer for one topic; signals interrupt it only while it waits for an answer.
 
     count: acknowledged records. offsets: partition → [first, last] of those whose offset the leader has named.
     """
 
-    def __init__(self, client: Client, topic: str, partition: int | None, acks: int, compression: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        interrupts: Interrupts,
+        topic: str,
+        partition: int | None,
+        acks: int,
+        compression: int,
+    ) -> None:
         """Raises CommandError if the topic does not exist, KafkaError, OSError."""
         from heirlog.protocol.messages import InitProducerIdRequest
 
         self._client = client
+        self._interrupts = interrupts
         self._topic = topic
         self._partition = partition
         self._acks = acks
@@ -175,26 +158,20 @@ class Writer:
         self._producer = (identity.producer_id, identity.producer_epoch)
         self._sequences = [0] * self._partitions
         self._turn = 0
-        self._taken = 0
         self.count = 0
         self._sending = 0
         self._tries: list[int | None] = []
-        """Of the batch that is not acknowledged: each error code, None without an answer."""
+        """Of the batch that is not acknowledged, for each request that was made: its error code, None without one."""
         self.offsets: dict[int, list[int]] = {}
-
-    @property
-    def not_acknowledged(self) -> int:
-        return self._taken - self.count
 
     @property
     def may_be_stored(self) -> int:
         """Records of the last batch, unless an error proves for each try that it appended nothing."""
-        proven = bool(self._tries) and all(code in REFUSED_BEFORE_THE_LOG for code in self._tries)
+        proven = all(code in REFUSED_BEFORE_THE_LOG for code in self._tries)
         return 0 if proven else self._sending
 
     def append(self, pairs: Sequence[tuple[bytes | None, bytes]]) -> None:
         """Returns once everything is acknowledged. Raises CommandError, KafkaError, OSError."""
-        self._taken += len(pairs)
         now_ms = time.time_ns() // 1_000_000
         batches: dict[int, list[NewRecord]] = {}
         for key, value in pairs:
@@ -220,7 +197,8 @@ class Writer:
             base_sequence=self._sequences[partition],
         )
         self._sending, self._tries = len(records), []
-        answer = self._client.produce(self._topic, partition, batch, acks=self._acks, tries=self._tries)
+        with self._interrupts.allowed():
+            answer = self._client.produce(self._topic, partition, batch, acks=self._acks, tries=self._tries)
         if answer.error_code not in ACKNOWLEDGED:
             code = error_code(answer.error_code)
             refused = f"{self._topic}-{partition} refused a batch of {len(records)} records: {code.name}"

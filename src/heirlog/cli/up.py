@@ -12,19 +12,17 @@ that contradict it are refused rather than ignored. A folder that was copied or 
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from heirlog.cli.errors import CommandError
+from heirlog.cli.interrupts import signals_interrupt
 from heirlog.local import data_folder, properties
 from heirlog.local import layout as layouts
 from heirlog.local.layout import HOST, Layout, NodeLayout
@@ -147,22 +145,6 @@ def _run(layout: Layout, known: bool, accept_older_metadata: bool) -> None:
             print("stopping", flush=True)
         finally:
             _stop(layout, processes)
-
-
-@contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a command as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, interrupt) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _refuse_contradictions(
