@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from heirlog.env import Cancel, Env, File, Region
 from heirlog.pending import Pending
@@ -34,19 +34,15 @@ from heirlog.raft.answers import HIGH_WATERMARK_NOT_SENT, LeaderAndEpoch
 from heirlog.raft.divergence import Diverging, NeedsSnapshot, Position, judge
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.quorum_state import NOBODY
+from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.snapshot import SnapshotId
 
 MAX_WAITS = 10_000
 MAX_FETCH_BYTES = 8 << 20
 
 FetchAnswer: TypeAlias = FetchResponse | Pending[FetchResponse]
-OnAcknowledged: TypeAlias = Callable[["ReplicaKey", int], None]
+OnAcknowledged: TypeAlias = Callable[[ReplicaKey, int], None]
 """A replica has flushed everything below the offset."""
-
-
-class ReplicaKey(NamedTuple):
-    id: int
-    directory_id: Uuid
 
 
 @dataclass(slots=True)

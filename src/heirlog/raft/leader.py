@@ -24,9 +24,10 @@ from heirlog.protocol.primitives import Message
 from heirlog.raft import commit, control
 from heirlog.raft.answers import LeaderAndEpoch
 from heirlog.raft.control import Voter, encode_controls
-from heirlog.raft.fetch_service import FetchService, ReplicaKey
+from heirlog.raft.fetch_service import FetchService
 from heirlog.raft.metadata_log import MetadataLog
 from heirlog.raft.replay import CommittedBatch, Replay
+from heirlog.raft.replica_key import ReplicaKey
 from heirlog.raft.replica_states import ReplicaStates
 from heirlog.raft.values import MAX_BATCH_BYTES, MAX_RECORDS_PER_BATCH, encode_value
 

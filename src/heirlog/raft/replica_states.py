@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from heirlog.protocol.types import ZERO_UUID
 from heirlog.raft.control import Voter
-from heirlog.raft.fetch_service import ReplicaKey
+from heirlog.raft.replica_key import ReplicaKey
 
 OBSERVER_SESSION_MS = 300_000
 """An observer that has not fetched for this long is no longer listed."""
