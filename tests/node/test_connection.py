@@ -204,6 +204,26 @@ def test_all_connections_together_are_ahead_by_queued_max_requests_and_then_each
     assert not third.paused
 
 
+def test_with_queued_max_request_bytes_in_memory_each_connection_has_one_request_at_a_time(brain: Brain) -> None:
+    brain.read_ahead.bytes_limit = 1000
+    brain.answers = {number: Pending() for number in range(6)}
+    first, second, third = (ClientConnection(brain, LISTENER, Wire()) for _ in range(3))  # type: ignore[arg-type]
+    ask(first, 1, PRODUCE, 5000)  # its records are in the log
+    ask(first, 2, size=999)
+    assert not first.paused
+    ask(second, 3, size=1)
+    assert second.paused
+    ask(third, 4, size=1)  # every connection may have one
+    assert third.paused
+    brain.answers[1].complete(NO_ANSWER)
+    brain.answers[2].complete(said(2))
+    ask(first, 5, size=900)
+    assert not first.paused, "902 bytes wait now"
+    for connection in (first, second, third):
+        connection.closed()
+    assert brain.read_ahead.bytes == 0
+
+
 def test_closing_abandons_every_wait_once_and_later_answers_go_nowhere(
     connection: ClientConnection, brain: Brain, wire: Wire
 ) -> None:

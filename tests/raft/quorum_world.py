@@ -26,6 +26,7 @@ from heirlog.protocol.types import BrokerId, Endpoint, Uuid
 from heirlog.raft.bootstrap import write_bootstrap
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
+from heirlog.raft.observer import QuorumConfig
 from heirlog.raft.quorum import Quorum
 from heirlog.raft.replay import CommittedBatch
 
@@ -259,6 +260,7 @@ class Node:
     stopped_because: str | None = None
     config: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     configured: list[Voter] = field(default_factory=list)
+    quorum_config: QuorumConfig | None = None
 
     def __post_init__(self) -> None:
         self.disk = MemoryDisk(self.world)
@@ -286,6 +288,7 @@ class Node:
             listeners=[self.seen],
             bootstrap_endpoints=[] if self.is_voter else [LEADER_ENDPOINT],
             config=self.config,
+            quorum_config=self.quorum_config,
         )
         self.quorum.start(self._on_ready)
 

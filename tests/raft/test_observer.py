@@ -1,13 +1,16 @@
-"""What an observer says about itself with each fetch."""
+"""What an observer says about itself with each fetch, and how long it waits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from heirlog.env import SendFailure
 from heirlog.protocol.messages import FetchRequest
+from heirlog.raft.observer import FETCH_WAIT_MS, QuorumConfig
 
 from .quorum_world import World
 
@@ -55,3 +58,34 @@ def test_an_observer_names_no_high_watermark_that_it_has_not_applied(monkeypatch
     world.run_for(2_000)
     assert too_early == []
     assert 3 < fetches < 15, "one per answer, then a long poll each half second"
+
+
+def fetch_times(world: World, config: QuorumConfig, monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], set[int]]:
+    """When an observer without a leader sends its fetches within ten seconds, and the time limits that they have."""
+    world.observers[0].quorum_config = config
+    sent_ms: list[int] = []
+    limits_ms: set[int] = set()
+
+    def dropped(sender: Any, to: Any, request: Any, on_result: Callable[[Any], None], timeout_ms: int) -> None:
+        sent_ms.append(world.now_ms)
+        limits_ms.add(timeout_ms)
+        world.later(1, lambda: on_result(SendFailure("disconnected")), sender)
+
+    monkeypatch.setattr(world, "send", dropped)
+    world.observers[0].start()
+    world.run_for(10_000)
+    return sent_ms, limits_ms
+
+
+def test_the_time_limit_and_the_back_off_of_a_fetch_are_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent_ms, limits_ms = fetch_times(World(observers=1), QuorumConfig(300, 400), monkeypatch)
+    assert limits_ms == {FETCH_WAIT_MS + 300}
+    pauses_ms = [later - earlier for earlier, later in pairwise(sent_ms)]
+    assert 200 <= pauses_ms[0] <= 401
+    assert 400 <= pauses_ms[1] <= 801
+    assert all(500 <= pause_ms <= 1001 for pause_ms in pauses_ms[2:])
+
+
+def test_without_a_back_off_an_observer_still_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent_ms, _ = fetch_times(World(observers=1), QuorumConfig(retry_backoff_ms=0), monkeypatch)
+    assert len(sent_ms) < 40

@@ -26,6 +26,8 @@ early.start.listeners  Listeners that serve requests before ACLs are loaded.
 controller.listener.names  The names of the controllers' listeners.
 controller.quorum.voters  The controllers, as id@host:port.
 controller.quorum.bootstrap.servers  Addresses at which the controllers are found.
+controller.quorum.request.timeout.ms  How long a broker waits for an answer to a fetch of the metadata.
+controller.quorum.retry.backoff.ms  How long a broker waits after a failed fetch of the metadata.
 log.dir  The directory of the logs, if log.dirs is not set.
 log.dirs  The directories of the logs; replicas are spread over them.
 metadata.log.dir  The directory of the metadata log; the default is the first of log.dirs.
@@ -93,6 +95,7 @@ max.compaction.lag.ms  How old a record may become before the cleaner must clean
 producer.id.expiration.ms  How long a broker remembers a producer's sequence numbers after its last batch.
 producer.id.expiration.check.interval.ms  How often a broker checks for expired producers.
 queued.max.requests  How many requests of clients wait at most.
+queued.max.request.bytes  How many bytes of requests wait at most; then each connection has one request; -1: no limit.
 request.timeout.ms  How long a node waits for the answer of another.
 socket.request.max.bytes  The largest request that a node accepts, in bytes.
 max.connections  How many connections a broker has at most.

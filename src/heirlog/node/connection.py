@@ -10,8 +10,9 @@ within the call that made it or much later, from any other connection's event. W
 
 Limits. Apache Kafka reads a connection's next request once the last one is answered. Here producers may pipeline, up to
 `QUEUE_LIMIT` per connection: waiting requests are weighted by the memory that they may hold (`_cost`). All connections
-together may have `queued.max.requests` additional requests; beyond that each has one at a time, as in Kafka. At a limit
-the body stops reading, and further bytes stay in the client's socket.
+together may have `queued.max.requests` additional requests, and `queued.max.request.bytes` of requests in memory;
+beyond that each has one at a time, as in Kafka. At a limit the body stops reading, and further bytes stay in the
+client's socket.
 """
 
 from __future__ import annotations
@@ -60,13 +61,22 @@ class Transport(Protocol):
 
 
 class ReadAhead:
-    """Requests beyond one per connection, over all connections of a node; `limit` is `queued.max.requests`."""
+    """What waits over all connections of a node: requests beyond one per connection, and bytes of all requests.
 
-    __slots__ = ("count", "limit")
+    limit: `queued.max.requests`. bytes_limit: `queued.max.request.bytes`; not positive: none.
+    """
 
-    def __init__(self, limit: int) -> None:
+    __slots__ = ("bytes", "bytes_limit", "count", "limit")
+
+    def __init__(self, limit: int, bytes_limit: int = -1) -> None:
         self.limit = limit
+        self.bytes_limit = bytes_limit
         self.count = 0
+        self.bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= self.limit or 0 < self.bytes_limit <= self.bytes
 
 
 class RequestHandler(Protocol):
@@ -97,6 +107,7 @@ class _Slot:
         "cost",
         "handled_ns",
         "header",
+        "held_bytes",
         "is_timed",
         "pending",
         "ready",
@@ -104,9 +115,10 @@ class _Slot:
         "response",
     )
 
-    def __init__(self, header: RequestHeader, cost: int) -> None:
+    def __init__(self, header: RequestHeader, cost: int, held_bytes: int) -> None:
         self.header = header
         self.cost = cost
+        self.held_bytes = held_bytes
         self.api: ApiRequestMetrics | None = None
         """None: not measured, and then the times below are not there; nor are the last two unless it `is_timed`."""
         self.is_timed = False
@@ -235,24 +247,25 @@ class ClientConnection:
         self._ready(self._enqueue(header, 0), response)
 
     def _enqueue(self, header: RequestHeader, size: int) -> _Slot:
-        slot = _Slot(header, self._cost_of(header.api_key, size))
+        if header.api_key == _PRODUCE and not self._node.holds_requests:
+            # its records are in the log, and its answer is small: it waits for next to nothing
+            slot = _Slot(header, 1, 0)
+        else:
+            has_large_answer = self.listener.routes[header.api_key].has_large_answer
+            slot = _Slot(header, (LARGE_ANSWER_COST if has_large_answer else 1) + size // BYTES_PER_COST, size)
         if self._queue:
             self._ahead.count += 1
         self._queue.append(slot)
         self._cost += slot.cost
-        if self._cost >= QUEUE_LIMIT or self._ahead.count >= self._ahead.limit:
+        self._ahead.bytes += slot.held_bytes
+        if self._cost >= QUEUE_LIMIT or self._ahead.is_full:
             self._paused = True
         return slot
-
-    def _cost_of(self, api_key: int, size: int) -> int:
-        """The records of a produce request are in the log, and its answer is small: it waits for next to nothing."""
-        if api_key == _PRODUCE and not self._node.holds_requests:
-            return 1
-        return (LARGE_ANSWER_COST if self.listener.routes[api_key].has_large_answer else 1) + size // BYTES_PER_COST
 
     def _dequeue(self) -> _Slot:
         slot = self._queue.popleft()
         self._cost -= slot.cost
+        self._ahead.bytes -= slot.held_bytes
         if self._queue:
             self._ahead.count -= 1
         return slot
@@ -297,7 +310,7 @@ class ClientConnection:
     def _has_room(self) -> bool:
         if not self._queue:
             return True
-        return self._cost <= QUEUE_LIMIT // 2 and self._ahead.count < self._ahead.limit
+        return self._cost <= QUEUE_LIMIT // 2 and not self._ahead.is_full
 
     def read_failed(self, path: str, error: OSError) -> None:
         """The body: a region of an answer could not be read; the connection ends. Not within a call of `send`."""

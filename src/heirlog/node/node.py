@@ -46,6 +46,7 @@ from heirlog.protocol.types import METADATA_TOPIC, Endpoint, PartitionKey, Uuid
 from heirlog.raft.bootstrap import read_bootstrap_records
 from heirlog.raft.control import Voter
 from heirlog.raft.metadata_log import MetadataLogConfig
+from heirlog.raft.observer import QuorumConfig
 from heirlog.raft.quorum import OlderMetadata, Quorum
 from heirlog.raft.replay import CommittedBatch
 from heirlog.raft.snapshot import InvalidSnapshot
@@ -101,7 +102,7 @@ class Node:
 
             self.commit_latency = CommitLatency()
             self.requests = RequestMetrics(now_ns or (lambda: env.now_ms() * 1_000_000))
-        self.read_ahead = ReadAhead(config.int("queued.max.requests"))
+        self.read_ahead = ReadAhead(config.int("queued.max.requests"), config.int("queued.max.request.bytes"))
         self.log_limited = RateLimitedLog(env.log, env.now_ms)
         self.controllers_seen = 0
         """How often a controller became active, as far as this node knows."""
@@ -261,6 +262,10 @@ class Node:
                 segment_bytes=config["metadata.log.segment.bytes"],
                 segment_ms=config["metadata.log.segment.ms"],
                 max_retention_bytes=config["metadata.max.retention.bytes"],
+            ),
+            quorum_config=QuorumConfig(
+                request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+                retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
             ),
             older_metadata=OlderMetadata(self._refuse_older_metadata, self._accepts_older_metadata),
             on_replica_knows=self.every_broker.fetched if config.is_controller else None,

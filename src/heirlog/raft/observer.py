@@ -52,11 +52,15 @@ from heirlog.raft.snapshot_download import CHANNEL, SnapshotDownload
 
 FETCH_WAIT_MS = 500
 FETCH_MAX_BYTES = 8 << 20
-REQUEST_TIMEOUT_MS = 2_000
-"""controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
-RETRY_BACKOFF_MS = 20
-"""controller.quorum.retry.backoff.ms, doubled with each failure in a row."""
 RETRY_BACKOFF_MAX_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumConfig:
+    request_timeout_ms: int = 2_000
+    """controller.quorum.request.timeout.ms, on top of the wait that the request itself asks for."""
+    retry_backoff_ms: int = 20
+    """controller.quorum.retry.backoff.ms, doubled with each failure in a row up to a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,13 @@ class ObserverParts:
 
 class Observer:
     def __init__(
-        self, parts: ObserverParts, node_id: int, directory_id: Uuid, cluster_id: str, endpoints: Sequence[Endpoint]
+        self,
+        parts: ObserverParts,
+        node_id: int,
+        directory_id: Uuid,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+        config: QuorumConfig,
     ) -> None:
         """endpoints: at least one, to be asked while the leader is not known."""
         self._env = parts.env
@@ -89,6 +99,7 @@ class Observer:
         self._directory_id = directory_id
         self._cluster_id = cluster_id
         self._endpoints = list(dict.fromkeys(endpoints))
+        self._config = config
         self._failures = 0
         self._was_answered = False
         """A leader of our own cluster has answered, so an answer of another cluster is not this node's
@@ -142,7 +153,7 @@ class Observer:
             except OSError as error:
                 self._disk_failed(error)
 
-        self._env.send(target, CHANNEL, request, answered, FETCH_WAIT_MS + REQUEST_TIMEOUT_MS)
+        self._env.send(target, CHANNEL, request, answered, FETCH_WAIT_MS + self._config.request_timeout_ms)
 
     def _flushed(self, error: OSError | None) -> None:
         if self._closed:
@@ -187,7 +198,9 @@ class Observer:
     def _retry_later(self, why: str, level: str = "info") -> None:
         """Ask another endpoint after a back-off that grows with each failure in a row, with jitter."""
         self.agrees = False
-        wait_ms = min(RETRY_BACKOFF_MS << min(self._failures, 10), RETRY_BACKOFF_MAX_MS)
+        # with 0 a controller that is down would be asked without a pause
+        first_ms = max(1, self._config.retry_backoff_ms)
+        wait_ms = min(first_ms << min(self._failures, 10), max(first_ms, RETRY_BACKOFF_MAX_MS))
         wait_ms = wait_ms // 2 + self._env.random.randrange(0, wait_ms // 2 + 1)
         self._env.log(level, "metadata-fetch-failed", endpoint=str(self._target()), why=why, retry_in_ms=wait_ms)
         self._failures += 1

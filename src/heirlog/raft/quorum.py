@@ -46,7 +46,7 @@ from heirlog.raft.control import Voter
 from heirlog.raft.fetch_service import epoch_error, refusal
 from heirlog.raft.leader import LeaderParts, LeaderState, NotLeader
 from heirlog.raft.metadata_log import MetadataLog, MetadataLogConfig, MetadataLogLost, open_log
-from heirlog.raft.observer import Observer, ObserverParts
+from heirlog.raft.observer import Observer, ObserverParts, QuorumConfig
 from heirlog.raft.quorum_state import NOBODY, MalformedQuorumState, QuorumState, QuorumStateFile
 from heirlog.raft.replay import QuorumListener, Replay
 from heirlog.raft.snapshot import SnapshotId
@@ -87,6 +87,7 @@ class Quorum:
         listeners: Sequence[QuorumListener],
         bootstrap_endpoints: Sequence[Endpoint] = (),
         config: MetadataLogConfig | None = None,
+        quorum_config: QuorumConfig | None = None,
         older_metadata: OlderMetadata | None = None,
         on_replica_knows: Callable[[int, int], None] | None = None,
     ) -> None:
@@ -110,6 +111,7 @@ class Quorum:
         self._listeners = list(listeners)
         self._bootstrap_endpoints = tuple(bootstrap_endpoints)
         self._config = config or MetadataLogConfig()
+        self._quorum_config = quorum_config or QuorumConfig()
         self._older_metadata = older_metadata or OlderMetadata(lambda reason: env.stop(1, reason))
         self._log: MetadataLog | None = None
         self._state: QuorumStateFile | None = None
@@ -280,7 +282,9 @@ class Quorum:
             )
             return
         parts = ObserverParts(self._env, log, replay, state, self._fatal, self._older, self._announce)
-        observer = self._role = Observer(parts, self._node_id, self._directory_id, self._cluster_id, endpoints)
+        observer = self._role = Observer(
+            parts, self._node_id, self._directory_id, self._cluster_id, endpoints, self._quorum_config
+        )
         observer.start()
         self._ready()
 
