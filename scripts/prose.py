@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = ROOT / "scripts" / "prose-allowed.txt"
 CELL_LIMIT = 300
 GIVEN = ("docs/internals/design.md", "docs/internals/kafka-behaviour.md", "docs/internals/kraft-facts.md")
-"""Copies of documents that the project was given; they are mended where they come from."""
+"""Documents that the project was given, in their authors' words. Each says so in its first lines. What they say of
+heirlog is kept true; their phrases are not checked.
+"""
 PLAIN = (
     "apis",
     "blocking",

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_layering import FLOORS
 
 from heirlog.apis.common.api import Role
 from heirlog.metadata.server_configs import SERVER_CONFIGS
@@ -14,7 +15,9 @@ from heirlog.node.router import ROUTES
 from heirlog.protocol.api import APIS
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT / "scripts"))
+import prose  # noqa: E402
 import reference  # noqa: E402
 
 COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
@@ -136,12 +139,34 @@ def test_every_file_that_the_architecture_names_is_there() -> None:
     assert named > 20 and missing == []
 
 
-DOCS = ROOT / "docs"
+HOUSE = {package: int(floor) for package, floor in FLOORS.items() if (ROOT / "src" / "heirlog" / package).is_dir()}
+"""Packages only: the modules next to them have no rows of their own."""
+
+
+def test_the_diagram_of_the_architecture_has_every_package_on_its_floor() -> None:
+    diagram = (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("```")[1]
+    rows = re.findall(r"^ ?(\d+)(?:\.5)? +([a-z]+(?: [a-z]+)*)  ", diagram, re.MULTILINE)
+    assert {package: int(floor) for floor, packages in rows for package in packages.split()} == HOUSE
+
+
+def test_the_table_of_the_design_has_every_package_on_its_floor() -> None:
+    rows = re.findall(
+        r"^\| (\d+) \| ((?:`\w+`(?:, )?)+) \|", (DOCS / "internals" / "design.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {package: int(floor) for floor, names in rows for package in re.findall(r"\w+", names)} == HOUSE
+
+
+@pytest.mark.parametrize("given", prose.GIVEN)
+def test_a_page_that_the_project_was_given_says_so_and_where_the_present_is(given: str) -> None:
+    first = (ROOT / given).read_text("utf-8").split("\n\n")[1]
+    assert "given" in first and "`ARCHITECTURE.md`" in first
+
+
 PAGES = sorted(DOCS.rglob("*.md"))
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_to_a_page_and_a_heading(page: Path) -> None:
     broken = []
     for target in LINK.findall(_prose(page)):
