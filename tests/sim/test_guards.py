@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from heirlog.broker import high_watermark
@@ -25,6 +28,11 @@ NEEDED = {
 }
 """Guard: the seed of its scenario to try first (one that showed it once), rules."""
 SEEDS = 30
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_guard_has_a_seed_that_needs_it() -> None:
+    assert sorted(NEEDED) == sorted(GUARDS), "add the guard to NEEDED: a seed that fails without it, and the checks"
 
 
 @pytest.mark.parametrize("number", sorted(GUARDS))
@@ -47,6 +55,25 @@ def test_a_guard_is_back_after_the_run() -> None:
         assert high_watermark.committed_isr_is_large_enough(0, 5)
     assert high_watermark.committed_isr_is_large_enough is before
     assert not before(0, 5)
+
+
+def test_the_page_of_the_simulation_has_every_guard_in_the_same_words() -> None:
+    page = (ROOT / "docs" / "internals" / "simulation.md").read_text("utf-8")
+    assert [guard.rule for guard in GUARDS.values() if f"\n{guard.number}. {guard.rule}\n" not in page] == []
+
+
+def test_no_module_imports_the_predicate_of_a_guard() -> None:
+    """An imported name would stay in force where the guard is taken away."""
+    predicates = {(guard.module, guard.predicate) for guard in GUARDS.values()}
+    imported = [
+        f"{path.relative_to(ROOT)} imports {alias.name}"
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if (node.module, alias.name) in predicates
+    ]
+    assert imported == []
 
 
 def test_every_guard_names_a_predicate_that_exists() -> None:

@@ -78,12 +78,21 @@ class FetchStart:
     last_fetched_epoch: int
 
 
-def fetched_offsets_count_on(new_epoch: bool) -> bool:
+def keeps_fetched_offsets(new_epoch: bool) -> bool:
     """Guard 3: a follower's fetched offset counts only in the leader epoch in which it fetched.
 
     Without it the high watermark moves beyond a follower that has truncated its log under another leader meanwhile.
     """
     return not new_epoch
+
+
+def is_committed(high_watermark: int, required_offset: int) -> bool:
+    """Guard 16: acks=all is answered, even for a repeat, once the high watermark has reached the end of the records.
+
+    Without it a leader confirms records that the next election may lose. It decides twice: whether the request has to
+    wait (produce.py), and whether its wait ends (`outcome_of`).
+    """
+    return high_watermark >= required_offset
 
 
 class Partition:
@@ -214,7 +223,7 @@ class Partition:
         self.followers = {}
 
     def _take_assignment(self, state: PartitionRegistration, new_epoch: bool, now_ms: int) -> None:
-        keeps_offsets = fetched_offsets_count_on(new_epoch)
+        keeps_offsets = keeps_fetched_offsets(new_epoch)
         if not keeps_offsets:
             self.followers = {}
         if new_epoch or self.replicas != state.replicas:
@@ -253,6 +262,10 @@ class Partition:
             self.advance_high_watermark(now_ms)
         return appended
 
+    def has_committed(self, required_offset: int) -> bool:
+        """Whether every record below `required_offset` is committed."""
+        return is_committed(self.high_watermark, required_offset)
+
     def outcome_of(self, required_offset: int, leader_epoch: int) -> ErrorCode | None:
         """The result of an acks=all append that ended at `required_offset`; None: not replicated yet.
 
@@ -260,7 +273,7 @@ class Partition:
         """
         if self.role is not ReplicaRole.LEADER or self.leader_epoch != leader_epoch:
             return ErrorCode.KAFKA_STORAGE_ERROR if self.offline else ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if self.high_watermark < required_offset:
+        if not self.has_committed(required_offset):
             return None
         if len(self.isr.maximal) < self.min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -8,6 +8,8 @@
               NOT_LEADER_OR_FOLLOWER when leadership is lost
     others   INVALID_REQUIRED_ACKS for every partition
 
+One predicate, `partition.is_committed`, decides whether a request has to wait and when its wait ends.
+
 The same rule applies to a repeated batch of an idempotent producer, since clients count the answer as success. A repeat
 whose original is known waits for the original's offset. DUPLICATE_SEQUENCE_NUMBER, for a batch whose offset is
 forgotten, waits for the log end at the time of the request. Otherwise a new leader would confirm records that its high
@@ -118,14 +120,6 @@ class _ReplicationWait:
             for _, _, _, answer in waiting:
                 _fail(answer, ErrorCode.REQUEST_TIMED_OUT)
         self._finish()
-
-
-def is_committed(high_watermark: int, required_offset: int) -> bool:
-    """Guard 16: acks=all is answered, even for a repeat, once the high watermark has reached the end of the records.
-
-    Without it a leader confirms records that the next election may lose.
-    """
-    return high_watermark >= required_offset
 
 
 def _fail(answer: _Answer, code: ErrorCode) -> None:
@@ -247,7 +241,7 @@ class ProduceHandler:
     @staticmethod
     def _wait_for(partition: Partition, required_offset: int, acks: int, answer: _Answer, done: _Done) -> None:
         """acks=all: `answer` counts once the high watermark has reached `required_offset`."""
-        if acks == ALL_IN_SYNC and not is_committed(partition.high_watermark, required_offset):
+        if acks == ALL_IN_SYNC and not partition.has_committed(required_offset):
             done.waits.append((partition, required_offset, answer))
 
     def _refused(self, answer: _Answer, error: KafkaError, topic: Any, index: int, context: Context) -> None:
