@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cli.conftest import Heirlog
 
+from heirlog.cli.app import app
+
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
@@ -38,6 +40,16 @@ def test_misuse_is_one_sentence_on_stderr(heirlog: Heirlog, arguments: list[str]
     assert outcome.out == ""
     assert sentence in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+def test_a_command_is_in_the_module_of_its_name() -> None:
+    modules = {str(command.name): command.callback for command in app.registered_commands if command.name != "node"}
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        modules[str(group.name)] = group.typer_instance.registered_commands[0].callback
+    assert len(modules) >= 20
+    for name, callback in modules.items():
+        assert callback is not None and callback.__module__ == f"heirlog.cli.{name.replace('-', '_')}"
 
 
 @pytest.mark.parametrize("arguments", [[], ["topics"], ["storage"]])

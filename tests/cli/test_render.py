@@ -101,7 +101,7 @@ def assert_whole(columns: Mapping[str, str], rows: list[dict[str, Any]], text: s
 
 def test_the_tables_of_the_commands_are_found() -> None:
     modules = {name.partition(".")[0] for name in TABLES}
-    assert {"acls", "brokers", "configs", "features", "groups", "pipeline", "recover", "salvage", "topics"} <= modules
+    assert {"acls", "broker", "configs", "features", "groups", "pipeline", "recover", "salvage", "topics"} <= modules
     assert len(TABLES) > 20
 
 
@@ -181,11 +181,11 @@ def on_terminal(columns: int, *arguments: str) -> str:
 
 
 COMMANDS = {
-    ("broker", "list"): "brokers.list_brokers",
+    ("broker", "list"): "broker.list_brokers",
     ("topics", "describe"): "topics.describe",
     ("configs", "describe", "--broker", "1", "--all"): "configs.describe",
     ("log-dirs",): "log_dirs.log_dirs",
-    ("sim", "guards"): "simulate.list_guards",
+    ("sim", "guards"): "sim.list_guards",
 }
 
 

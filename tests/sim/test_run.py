@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from heirlog.sim import scenarios
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import RunReport, run_seed
+from heirlog.sim.scenarios import SCENARIOS
 from heirlog.sim.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +33,13 @@ SUITE = {
     "wrong-order": (1, 2),
     "failed-directory": (1, 2),
     "repeated-batches": range(1, 3),
+    "overtaken-isr-change": (1, 2),
+    "leader-epoch-jump": (1, 2),
+    "controller-power-cut": (1, 2),
     **{name: range(1, 2 if name in LONG else 3) for name in RECOVERIES},
 }
+"""Scenario: its seeds in every `make test`."""
+ELSEWHERE = {"broken-disks": "test_broken_disks.py"}
 TWICE = (("last-replica-standing", 7), ("kip-903-race", 7), ("swarm", 7), ("U5", 2))
 ON_THE_WIRE = ("last-replica-standing", "kip-903-race", "swarm", "U3", "U5", "U13", "U16")
 MUST_HAPPEN = (
@@ -69,6 +76,19 @@ MUST_HAPPEN = (
     "metadata.accepted",
     "controller.seeded",
 )
+
+
+def test_every_scenario_is_in_a_suite() -> None:
+    assert sorted(SCENARIOS) == sorted({*SUITE, *ELSEWHERE}), "add the scenario to SUITE, with its seeds"
+    for name, file in ELSEWHERE.items():
+        assert f'scenario="{name}"' in (Path(__file__).parent / file).read_text("utf-8")
+
+
+def test_every_scenario_is_in_the_list_of_its_module_and_on_the_page_of_the_simulation() -> None:
+    page = (ROOT / "docs" / "internals" / "simulation.md").read_text("utf-8")
+    scripts = [name for name in SCENARIOS if name not in RECOVERIES]
+    assert [name for name in scripts if name not in (scenarios.__doc__ or "")] == []
+    assert [name for name in SCENARIOS if f"`{name}`" not in page and f"| {name} |" not in page] == []
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,8 @@
 """The command tree, and how it fails.
 
+A command or group of commands is in the module of its name. Exceptions: `node` is below, next to its short way
+(node.py), and `groups reset-offsets` has a module of its own.
+
 Imported on the long way only (see main). A command raises CommandError, or lets an error of the client through, and
 `run` turns it into one sentence on stderr and an exit code: 1 failed, 2 misused, 130 interrupted.
 """
@@ -15,7 +18,7 @@ import typer
 
 from heirlog.cli import (
     acls,
-    brokers,
+    broker,
     configs,
     consume,
     delete_records,
@@ -31,7 +34,7 @@ from heirlog.cli import (
     reassign,
     recover,
     reset_offsets,
-    simulate,
+    sim,
     storage,
     topics,
     up,
@@ -56,7 +59,7 @@ app.add_typer(topics.app, name="topics")
 app.add_typer(configs.app, name="configs")
 app.add_typer(groups.app, name="groups")
 app.add_typer(acls.app, name="acls")
-app.add_typer(brokers.app, name="broker")
+app.add_typer(broker.app, name="broker")
 app.add_typer(features.app, name="features")
 app.command("reassign")(reassign.reassign)
 groups.app.command("reset-offsets")(reset_offsets.reset_offsets)
@@ -70,7 +73,7 @@ app.command("doctor")(doctor.doctor)
 app.command("dump")(dump.dump)
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(drill.app, name="drill")
-app.add_typer(simulate.app, name="sim")
+app.add_typer(sim.app, name="sim")
 
 
 def _print_version(asked: bool) -> None:

@@ -6,9 +6,12 @@
     overtaken-isr-change, leader-epoch-jump     `heirlog.sim.races`
     controller-power-cut    the controller loses power in the midst of registrations and ISR changes
     whole-power-cut, wrong-order, repeated-batches, failed-directory    `heirlog.sim.outages`
+    older-metadata, seeded-aggressive, accepted-metadata    `heirlog.sim.older_metadata`
     broken-disks            `heirlog.sim.broken_disks`
     manager-switch          `heirlog.sim.switches`
-    U1 ... U18              unclean recovery (`heirlog.sim.recoveries.catalogue`)
+    U1 ... U18, replaced-disk   unclean recovery (`heirlog.sim.recoveries.catalogue`)
+
+docs/internals/simulation.md describes each.
 
 A script has an order, and chance in everything else: who is A, how long it takes, what the network does meanwhile.
 """
