@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -107,6 +108,12 @@ def _proves(cell: str) -> bool:
         if not (re.search(rf"^def {name}\(", text, re.MULTILINE) if name else TEST.search(text)):
             return False
     return True
+
+
+def test_every_deviation_that_interop_expects_has_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`make interop` checks this too, but not everywhere is Java."""
+    monkeypatch.syspath_prepend(str(ROOT / "interop"))
+    assert importlib.import_module("answers.deviations").rowless() == []
 
 
 def test_every_limit_names_a_living_test_that_holds_it() -> None:

@@ -214,7 +214,7 @@ def _described(kind: int, name: str, *keys: str) -> dict[str, Any]:
 DEVIATIONS: list[Deviation] = [
     Deviation(
         "texts of errors",
-        "texts of errors",
+        "error messages",
         lambda d: _at(d, ".error_message") and d.ours == "a text" and d.theirs in (None, ""),
         (Plan(32, 4, {"resources": [_described(2, "nobody")]}),),
     ),
@@ -232,13 +232,13 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "answered once",
-        "a name that a request has twice",
+        "a name that is twice in a request",
         _twice,
         (Plan(15, 5, {"groups": [A, A]}),),
     ),
     Deviation(
         "what Apache Kafka fails at",
-        "a number without a meaning",
+        "an invalid value",
         _meaningless,
         (Plan(2, 5, {"replica_id": -1, "isolation_level": 2, "topics": [{"name": A, "partitions": [_asked(0)]}]}),),
         is_harmless=False,
@@ -313,7 +313,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "a group that holds nothing",
-        "a group to which nothing was committed",
+        "a new group whose first commit is refused",
         _holds_nothing,
         (
             Plan(
@@ -337,7 +337,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "a feature or a partition to reassign twice",
-        "a name that a request has twice",
+        "a name that is twice in a request",
         lambda d: d.plan.key in (45, 57) and d.ours == INVALID_REQUEST,
         (
             Plan(
@@ -349,7 +349,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "a partition twice in an OffsetCommit",
-        "a name that a request has twice",
+        "a name that is twice in a request",
         lambda d: len(_committed(d)) > len(set(_committed(d))),
         (
             Plan(
@@ -372,7 +372,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "the log start beside a batch that the log refuses",
-        "the log start offset next to INVALID_RECORD",
+        "the log start offset in an answer with INVALID_RECORD",
         lambda d: d.plan.key == 0 and _at(d, ".log_start_offset") and d.ours == -1,
         (
             Plan(
@@ -388,13 +388,13 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "APIs that are not there",
-        "APIs and features of what is not there yet",
+        "APIs and features that do not exist yet",
         lambda d: d.plan.key == 18 and ("api_keys" in d.path or "features" in d.path),
         (Plan(18, 3, {"client_software_name": "a", "client_software_version": "1"}),),
     ),
     Deviation(
         "features that are not there",
-        "APIs and features of what is not there yet",
+        "APIs and features that do not exist yet",
         lambda d: (d.plan.key == 57 and d.theirs in (0, None)) or (d.plan.key == 57 and ".results" in d.path),
         (
             Plan(
@@ -428,7 +428,7 @@ DEVIATIONS: list[Deviation] = [
     ),
     Deviation(
         "a partition twice in a Produce",
-        "a partition that a Produce has twice",
+        "a partition that is twice in a Produce",
         lambda d: len(_produced(d)) > len(set(_produced(d))),
         (
             Plan(
