@@ -34,14 +34,14 @@ class Producing:
 
     def __init__(self, leaders: tuple[int, ...] = (1, 2, 1), **options: Any) -> None:
         self.metadata: Any = described(leaders)
-        self.identity: Any = InitProducerIdResponse(producer_id=7, producer_epoch=0)
+        self.producer: Any = InitProducerIdResponse(producer_id=7, producer_epoch=0)
         self.world = World(self._answer)
         self.cluster = self.world.cluster()
         given = {"idempotent": True, "acks": -1, "max_in_flight": 2, "request_bytes": 1 << 20}
         self.sender = Sender(self.cluster, **{**given, "delivery_timeout_s": 10, **options})
 
     def _answer(self, _: Endpoint, message: Message) -> Any:
-        return self.metadata if isinstance(message, MetadataRequest) else self.identity
+        return self.metadata if isinstance(message, MetadataRequest) else self.producer
 
     def add(self, *partitions: int, size: int = 10) -> None:
         for partition in partitions:
@@ -93,7 +93,7 @@ def test_each_leader_gets_one_request_with_a_batch_of_each_of_its_partitions() -
     assert [(r.send.to, partitions(r)) for r in requests] == [(ONE, [0, 2]), (TWO, [1])]
     delivered = [one for r in requests for one in producing.sender.answered(r, answer(r))]
     assert [(d.batch.partition[1], d.base_offset) for d in delivered] == [(0, 0), (2, 20), (1, 10)]
-    assert producing.sender.outbox.empty
+    assert producing.sender.accumulator.empty
     assert producing.sender.prepare() is None, "nothing waits for anything"
     assert len(producing.world.servers(InitProducerIdRequest)) == 1
     assert len(producing.world.servers(MetadataRequest)) == 1
@@ -164,7 +164,7 @@ def test_a_repeat_that_the_broker_knows_is_delivered_at_an_unknown_offset() -> N
     (request,) = producing.take()
     (delivered,) = producing.sender.answered(request, answer(request, {0: ErrorCode.DUPLICATE_SEQUENCE_NUMBER}))
     assert delivered.base_offset == -1
-    assert producing.sender.outbox.empty
+    assert producing.sender.accumulator.empty
 
 
 def test_a_forgotten_producer_gets_another_id() -> None:
@@ -172,7 +172,7 @@ def test_a_forgotten_producer_gets_another_id() -> None:
     producing.add(0, 1)
     (request,) = producing.take()
     producing.sender.answered(request, answer(request, {0: ErrorCode.UNKNOWN_PRODUCER_ID}))
-    producing.identity = InitProducerIdResponse(producer_id=8, producer_epoch=0)
+    producing.producer = InitProducerIdResponse(producer_id=8, producer_epoch=0)
     producing.pause()
     (again,) = producing.take()
     (one,) = again.batches.values()
@@ -185,17 +185,17 @@ def test_a_refused_batch_topic_or_producer_id_ends_everything() -> None:
     producing.add(0)
     (request,) = producing.take()
     producing.sender.answered(request, answer(request, {0: ErrorCode.MESSAGE_TOO_LARGE}))
-    assert "MESSAGE_TOO_LARGE" in str(producing.sender.outbox.failure)
+    assert "MESSAGE_TOO_LARGE" in str(producing.sender.accumulator.failure)
     denied = Producing()
     denied.metadata = described(code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     denied.add(0)
     assert denied.take() == []
-    assert "topic t cannot be written" in str(denied.sender.outbox.failure)
+    assert "topic t cannot be written" in str(denied.sender.accumulator.failure)
     nobody = Producing()
-    nobody.identity = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    nobody.producer = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     nobody.add(0)
     assert nobody.take() == []
-    assert "idempotent=False" in str(nobody.sender.outbox.failure)
+    assert "idempotent=False" in str(nobody.sender.accumulator.failure)
 
 
 def test_what_may_come_is_waited_for_until_the_delivery_times_out() -> None:
@@ -204,21 +204,21 @@ def test_what_may_come_is_waited_for_until_the_delivery_times_out() -> None:
     producing.add(0)
     assert producing.take() == []
     producing.sender.expire()
-    assert producing.sender.outbox.failure is None
+    assert producing.sender.accumulator.failure is None
     producing.world.now += 10
     producing.sender.expire()
     with pytest.raises(TimeoutError, match=r"did not acknowledge a batch within 10 s; last: .* cannot be written"):
-        raise producing.sender.outbox.failure or AssertionError
+        raise producing.sender.accumulator.failure or AssertionError
 
 
 def test_a_producer_id_that_is_not_there_yet_is_asked_for_again_after_a_pause() -> None:
     producing = Producing()
-    producing.identity = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    producing.producer = InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     producing.add(0)
     producing.take()
     producing.take()
     assert len(producing.world.servers(InitProducerIdRequest)) == 1
-    producing.identity = InitProducerIdResponse(producer_id=7)
+    producing.producer = InitProducerIdResponse(producer_id=7)
     producing.pause()
     assert len(producing.take()) == 1
 
@@ -250,7 +250,7 @@ def test_without_acknowledgements_a_batch_is_gone_once_it_is_sent() -> None:
     producing.add(0)
     (request,) = producing.take()
     producing.sender.sent(request)
-    assert producing.sender.outbox.empty
+    assert producing.sender.accumulator.empty
     assert producing.world.servers(InitProducerIdRequest) == []
     with pytest.raises(ValueError, match="needs acks=-1"):
         Producing(acks=1)
@@ -261,12 +261,12 @@ def test_a_broker_without_the_api_ends_everything() -> None:
     producing.add(0)
     (request,) = producing.take()
     producing.sender.failed(request, Unsupported("too old"))
-    assert isinstance(producing.sender.outbox.failure, Unsupported)
+    assert isinstance(producing.sender.accumulator.failure, Unsupported)
     unknown = Producing()
-    unknown.identity = Unsupported("too old")
+    unknown.producer = Unsupported("too old")
     unknown.add(0)
     unknown.take()
-    assert isinstance(unknown.sender.outbox.failure, Unsupported)
+    assert isinstance(unknown.sender.accumulator.failure, Unsupported)
 
 
 def test_the_first_failure_is_the_one_that_is_raised() -> None:
@@ -275,5 +275,5 @@ def test_the_first_failure_is_the_one_that_is_raised() -> None:
     one, two = producing.take()
     producing.sender.answered(one, answer(one, {0: ErrorCode.MESSAGE_TOO_LARGE}))
     producing.sender.answered(two, answer(two, {1: ErrorCode.TOPIC_AUTHORIZATION_FAILED}))
-    assert isinstance(producing.sender.outbox.failure, KafkaError)
-    assert producing.sender.outbox.failure.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert isinstance(producing.sender.accumulator.failure, KafkaError)
+    assert producing.sender.accumulator.failure.code is ErrorCode.MESSAGE_TOO_LARGE

@@ -41,7 +41,7 @@ class BatchProducer:
     def __init__(self, connections: Connections, sender: Sender, buffer_bytes: int) -> None:
         self._connections = connections
         self._sender = sender
-        self._outbox = sender.outbox
+        self._accumulator = sender.accumulator
         self._buffer_bytes = buffer_bytes
         self._lines: dict[Endpoint, Line] = {}
         self._closed = False
@@ -65,13 +65,13 @@ class BatchProducer:
             raise ValueError("the producer is closed")
         self._sender.add(topic, partition, batch)
         self._step(0)
-        while self._outbox.bytes > self._buffer_bytes:
+        while self._accumulator.bytes > self._buffer_bytes:
             self._step(POLL_S)
 
     def flush(self) -> None:
         """Returns when everything is acknowledged; raises the first failure."""
         self._raise_failure()
-        while not self._outbox.empty:
+        while not self._accumulator.empty:
             self._step(POLL_S)
 
     def close(self) -> None:
@@ -100,9 +100,9 @@ class BatchProducer:
         self._raise_failure()
 
     def _raise_failure(self) -> None:
-        if self._outbox.failure is not None:
+        if self._accumulator.failure is not None:
             self._leave()
-            raise self._outbox.failure
+            raise self._accumulator.failure
 
     def _leave(self) -> None:
         self._closed = True
@@ -121,7 +121,7 @@ class BatchProducer:
             self._sender.failed(request, error)
             return
         except KafkaError as error:
-            self._outbox.fail(error)
+            self._accumulator.fail(error)
             return
         line.requests.append((request, time.monotonic() + send.timeout_s))
         try:

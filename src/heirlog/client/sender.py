@@ -1,15 +1,15 @@
 """Which batches go to which leader in which request, and what is done about answers that do not come.
 
-    add --> Outbox --requests--> driver --answered, failed--> Outbox
+    add --> RecordAccumulator --requests--> driver --answered, failed--> RecordAccumulator
               ^
               +-- prepare: a producer id, leaders. A call, for the driver to run before it takes `requests`
 
 A request holds one batch per partition. While one is on its way to a leader, batches for that leader are gathered, so
 that requests grow by themselves under load. A request without an answer is given back with `failed`: its batches are
-sent again, to the broker that is the leader then. `Outbox` keeps their order; nothing here does I/O.
+sent again, to the broker that is the leader then. `RecordAccumulator` keeps their order; nothing here does I/O.
 
-A driver repeats: give back what came in, run `prepare`, send `requests`, `expire`. It stops when `outbox.empty`, or
-when `outbox.failure` is set: that ends everything. With acks=0 it calls `sent` instead of `answered`.
+A driver repeats: give back what came in, run `prepare`, send `requests`, `expire`. It stops when `accumulator.empty`,
+or when `accumulator.failure` is set: that ends everything. With acks=0 it calls `sent` instead of `answered`.
 
 Source: Kafka's producer (`Sender`, `RecordAccumulator`); KIP-98 (producer ids), KIP-516 (topic ids in Produce 13).
 """
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from heirlog.client.call import Call, Send
 from heirlog.client.cluster import TOPIC_MAY_COME, Cluster
 from heirlog.client.errors import Unsupported
-from heirlog.client.producing import Batch, Outbox, ProducerIdentity
+from heirlog.client.record_accumulator import ProducerBatch, ProducerIdAndEpoch, RecordAccumulator
 from heirlog.client.retriable import FIND_COORDINATOR_AGAIN, LOOK_AGAIN
 from heirlog.protocol.errors import ErrorCode, KafkaError, error_code
 from heirlog.protocol.messages import InitProducerIdRequest, InitProducerIdResponse, ProduceRequest, ProduceResponse
@@ -38,7 +38,7 @@ NEWEST_BY_NAME = 12
 """The last Produce version that names topics; later ones take ids only."""
 WORTH_A_REQUEST_BYTES = 128 << 10
 """So much is sent to a leader that has other requests to answer; what is less is gathered until it has not."""
-NO_ID_YET = FIND_COORDINATOR_AGAIN | LOOK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
+NO_PRODUCER_ID_YET = FIND_COORDINATOR_AGAIN | LOOK_AGAIN | {ErrorCode.CONCURRENT_TRANSACTIONS}
 NO_ACKS = 0
 INT32_MAX = 2**31 - 1
 
@@ -48,13 +48,13 @@ class Request:
     """A Produce request that is on its way. `send` is what the driver sends."""
 
     send: Send
-    batches: dict[tuple[str, int], Batch]
+    batches: dict[tuple[str, int], ProducerBatch]
     topic_names: dict[bytes, str]
     """By id: what an answer without names means."""
 
 
 class Delivered(NamedTuple):
-    batch: Batch
+    batch: ProducerBatch
     base_offset: int
     """-1 where the broker does not remember it (DUPLICATE_SEQUENCE_NUMBER)."""
 
@@ -79,7 +79,7 @@ class Sender:
     ) -> None:
         if idempotent and acks != -1:
             raise ValueError(f"acks={acks} with idempotence: a producer id needs acks=-1 (all)")
-        self.outbox = Outbox(idempotent=idempotent, delivery_timeout_s=delivery_timeout_s)
+        self.accumulator = RecordAccumulator(idempotent=idempotent, delivery_timeout_s=delivery_timeout_s)
         self.acks = acks
         self._cluster = cluster
         self._max_in_flight = max_in_flight
@@ -87,8 +87,8 @@ class Sender:
         self._request_timeout_s = request_timeout_s
         self._retry_pause_s = retry_pause_s
         self._in_flight: dict[Endpoint, int] = {}
-        self._identity: ProducerIdentity | None = None
-        self._identify_at_s = 0.0
+        self._producer: ProducerIdAndEpoch | None = None
+        self._producer_id_retry_at_s = 0.0
         """Not before this time a producer id is asked for again."""
         self._look_at_s = 0.0
         """Not before this time metadata are asked for again."""
@@ -96,50 +96,53 @@ class Sender:
         self._preparing = False
         self._last_failure: Exception | None = None
 
-    def add(self, topic: str, partition: int, batch: bytearray) -> Batch:
+    def add(self, topic: str, partition: int, batch: bytearray) -> ProducerBatch:
         """Take over one record batch. Raises InvalidBatch for something else."""
-        return self.outbox.add((topic, partition), batch, self._cluster.clock.now_s())
+        return self.accumulator.add((topic, partition), batch, self._cluster.clock.now_s())
 
     def expire(self) -> None:
         """Fail if a batch has waited for too long."""
-        self.outbox.expire(self._cluster.clock.now_s(), self._last_failure)
+        self.accumulator.expire(self._cluster.clock.now_s(), self._last_failure)
 
     # what must be known first
 
     def prepare(self) -> Call[None] | None:
         """A call that finds leaders or gets a producer id, if batches wait for one and no such call is in progress."""
-        if self._preparing or not (self._wants_identity() or self._topics_to_look_up()):
+        if self._preparing or not (self._needs_producer_id() or self._topics_to_look_up()):
             return None
         return self._prepare()
 
     def _prepare(self) -> Call[None]:
         self._preparing = True
         try:
-            if self._wants_identity():
-                yield from self._identify()
+            if self._needs_producer_id():
+                yield from self._assign_producer_id()
             topics = self._topics_to_look_up()
             if topics:
                 yield from self._find_leaders(topics)
         except (Unsupported, KafkaError) as failure:
-            self.outbox.fail(failure)
+            self.accumulator.fail(failure)
         finally:
             self._preparing = False
 
-    def _wants_identity(self) -> bool:
-        return bool(self.outbox.strangers()[0]) and self._cluster.clock.now_s() >= self._identify_at_s
+    def _needs_producer_id(self) -> bool:
+        return (
+            bool(self.accumulator.partitions_without_producer_id()[0])
+            and self._cluster.clock.now_s() >= self._producer_id_retry_at_s
+        )
 
-    def _identify(self) -> Call[None]:
+    def _assign_producer_id(self) -> Call[None]:
         """Give partitions without a producer id one: the first ones share one, a forgotten one gets another."""
-        if self._identity is None or self.outbox.strangers()[1]:
-            identity = yield from self._new_identity()
-            if identity is None:
-                self._identify_at_s = self._cluster.clock.now_s() + self._retry_pause_s
+        if self._producer is None or self.accumulator.partitions_without_producer_id()[1]:
+            producer = yield from self._request_producer_id()
+            if producer is None:
+                self._producer_id_retry_at_s = self._cluster.clock.now_s() + self._retry_pause_s
                 return
-            self._identity = identity
-        for partition in self.outbox.strangers()[0]:
-            self.outbox.identify(partition, self._identity)
+            self._producer = producer
+        for partition in self.accumulator.partitions_without_producer_id()[0]:
+            self.accumulator.set_producer_id(partition, self._producer)
 
-    def _new_identity(self) -> Call[ProducerIdentity | None]:
+    def _request_producer_id(self) -> Call[ProducerIdAndEpoch | None]:
         """None: not now, try again. Raises KafkaError, Unsupported."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
         try:
@@ -151,11 +154,11 @@ class Sender:
             return None
         code = error_code(response.error_code)
         if code is ErrorCode.NONE:
-            return ProducerIdentity(response.producer_id, response.producer_epoch)
+            return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
         failure = KafkaError(
             code, "no producer id was given; without the permission for it, write with idempotent=False"
         )
-        if code not in NO_ID_YET:
+        if code not in NO_PRODUCER_ID_YET:
             raise failure
         self._failed(failure)
         return None
@@ -165,7 +168,7 @@ class Sender:
         if now_s < self._look_at_s:
             return []
         known = self._cluster.view.topics
-        topics = {batch.partition[0] for batch in self.outbox.sendable(now_s)}
+        topics = {batch.partition[0] for batch in self.accumulator.sendable(now_s)}
         return sorted(topics) if self._view_is_old or any(topic not in known for topic in topics) else []
 
     def _find_leaders(self, topics: list[str]) -> Call[None]:
@@ -196,8 +199,8 @@ class Sender:
 
         everything: also small requests to a leader that has others to answer.
         """
-        by_leader: dict[Endpoint, list[Batch]] = {}
-        for batch in self.outbox.sendable(self._cluster.clock.now_s()):
+        by_leader: dict[Endpoint, list[ProducerBatch]] = {}
+        for batch in self.accumulator.sendable(self._cluster.clock.now_s()):
             try:
                 leader = self._cluster.view.leader(*batch.partition)
             except KafkaError as error:
@@ -211,7 +214,7 @@ class Sender:
                 made.append(self._request(endpoint, self._taken(batches)))
         return made
 
-    def _may_send(self, endpoint: Endpoint, batches: list[Batch], everything: bool) -> bool:
+    def _may_send(self, endpoint: Endpoint, batches: list[ProducerBatch], everything: bool) -> bool:
         in_flight = self._in_flight.get(endpoint, 0)
         if not in_flight:
             return True
@@ -219,7 +222,7 @@ class Sender:
             return False
         return everything or sum(batch.size for batch in batches) >= WORTH_A_REQUEST_BYTES
 
-    def _taken(self, batches: list[Batch]) -> list[Batch]:
+    def _taken(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Remove from `batches` what fits into one request."""
         size, count = 0, 0
         for batch in batches:
@@ -231,7 +234,7 @@ class Sender:
         del batches[:count]
         return taken
 
-    def _request(self, endpoint: Endpoint, batches: list[Batch]) -> Request:
+    def _request(self, endpoint: Endpoint, batches: list[ProducerBatch]) -> Request:
         topics: dict[str, ProduceRequest.TopicProduceData] = {}
         topic_names: dict[bytes, str] = {}
         newest = None
@@ -242,7 +245,7 @@ class Sender:
                 newest = NEWEST_BY_NAME
             else:
                 topic_names[topic_id] = name
-            self.outbox.sending(batch)
+            self.accumulator.sending(batch)
             data = topics.setdefault(name, ProduceRequest.TopicProduceData(name=name, topic_id=topic_id or ZERO_UUID))
             data.partition_data.append(ProduceRequest.PartitionProduceData(index=partition, records=batch.data))
         message = ProduceRequest(
@@ -269,25 +272,25 @@ class Sender:
                 if partition.error_code:
                     named = error_code(partition.error_code)
                     self._failed(KafkaError(named, f"{name}-{partition.index} was not written"))
-                if self.outbox.answered(batch, partition.error_code, partition.error_message, retry_at_s):
+                if self.accumulator.answered(batch, partition.error_code, partition.error_message, retry_at_s):
                     delivered.append(Delivered(batch, partition.base_offset if not partition.error_code else -1))
         for batch in waiting.values():
-            self.outbox.unanswered(batch, retry_at_s)
+            self.accumulator.unanswered(batch, retry_at_s)
         return delivered
 
     def sent(self, request: Request) -> None:
         """With acks=0: it was sent, and has no answer."""
         self._in_flight[request.send.to] -= 1
         for batch in request.batches.values():
-            self.outbox.answered(batch, ErrorCode.NONE, None, 0)
+            self.accumulator.answered(batch, ErrorCode.NONE, None, 0)
 
     def failed(self, request: Request, error: OSError) -> None:
         """No answer will come, or it could not be sent. Its batches may be in the log or not."""
         self._in_flight[request.send.to] -= 1
         if isinstance(error, Unsupported):
-            self.outbox.fail(error)
+            self.accumulator.fail(error)
             return
         self._failed(error)
         retry_at_s = self._cluster.clock.now_s() + self._retry_pause_s
         for batch in request.batches.values():
-            self.outbox.unanswered(batch, retry_at_s)
+            self.accumulator.unanswered(batch, retry_at_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heirlog.client.producing import NO_SEQUENCE, Batch, Outbox
+from heirlog.client.record_accumulator import NO_SEQUENCE, ProducerBatch, RecordAccumulator
 from heirlog.protocol.errors import ErrorCode
 from heirlog.sim.run import run_seed
 
@@ -28,21 +28,23 @@ def found_in(scenario: str) -> set[str]:
 def test_a_refusal_that_the_sender_takes_for_an_acknowledgement_is_a_lost_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answered = Outbox.answered
+    answered = RecordAccumulator.answered
 
-    def believing(self: Outbox, batch: Batch, code: int, message: str | None, retry_at_s: float) -> bool:
+    def believing(
+        self: RecordAccumulator, batch: ProducerBatch, code: int, message: str | None, retry_at_s: float
+    ) -> bool:
         return answered(self, batch, ErrorCode.NONE if code in REFUSALS else code, message, retry_at_s)
 
-    monkeypatch.setattr(Outbox, "answered", believing)
+    monkeypatch.setattr(RecordAccumulator, "answered", believing)
     assert found_in("swarm") in ({"unseen"}, {"lost-write"})
 
 
 def test_a_batch_that_is_sent_again_under_another_sequence_is_a_duplicate(monkeypatch: pytest.MonkeyPatch) -> None:
-    unanswered = Outbox.unanswered
+    unanswered = RecordAccumulator.unanswered
 
-    def forgetful(self: Outbox, batch: Batch, retry_at_s: float) -> None:
+    def forgetful(self: RecordAccumulator, batch: ProducerBatch, retry_at_s: float) -> None:
         unanswered(self, batch, retry_at_s)
         batch.sequence = NO_SEQUENCE
 
-    monkeypatch.setattr(Outbox, "unanswered", forgetful)
+    monkeypatch.setattr(RecordAccumulator, "unanswered", forgetful)
     assert found_in("repeated-batches") == {"duplicate"}

@@ -7,7 +7,7 @@ batches that an older one has appended, older ones than the last among them.
 from __future__ import annotations
 
 from heirlog.client.offsets import TopicPartition
-from heirlog.client.producing import IN_FLIGHT_MAX
+from heirlog.client.record_accumulator import IN_FLIGHT_MAX
 from heirlog.sim.clients.producer import Producer
 
 

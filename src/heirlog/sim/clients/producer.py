@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from heirlog.client.offsets import TopicPartition
-from heirlog.client.producing import IN_FLIGHT_MAX, Batch
+from heirlog.client.record_accumulator import IN_FLIGHT_MAX, ProducerBatch
 from heirlog.client.sender import Request, Sender
 from heirlog.env import Cancel
 from heirlog.protocol.batch import encode_batch
@@ -91,7 +91,7 @@ class Producer(Client):
         self.idempotent = idempotent
         self._next_value = value_base
         self._sender = self._new_sender()
-        self._numbered: dict[Batch, _Numbered] = {}
+        self._numbered: dict[ProducerBatch, _Numbered] = {}
         """Of each batch that the sender has."""
         self._wake: Cancel | None = None
 
@@ -144,7 +144,7 @@ class Producer(Client):
             return key, None, ((NUMBER_HEADER, b"%d" % value),), now_ms
         return key, b"%d" % value, (), now_ms
 
-    def _over(self, batch: Batch) -> None:
+    def _over(self, batch: ProducerBatch) -> None:
         """The sender has it no more."""
         del self._numbered[batch]
         self._rest(batch.partition)
@@ -164,11 +164,11 @@ class Producer(Client):
         while requests := sender.requests(everything=True):
             for request in requests:
                 self._send(sender, request)
-        if sender.outbox.failure is not None:
-            self._start_over(sender.outbox.failure)
+        if sender.accumulator.failure is not None:
+            self._start_over(sender.accumulator.failure)
         if self._wake is not None:
             self._wake()
-        self._wake = None if sender.outbox.empty else self.env.call_later(RETRY_MS, self._pump)
+        self._wake = None if sender.accumulator.empty else self.env.call_later(RETRY_MS, self._pump)
 
     def _prepared(self, sender: Sender) -> None:
         if sender is self._sender:
@@ -192,10 +192,10 @@ class Producer(Client):
             for batch, base_offset in sender.answered(request, got):
                 self._acknowledged(self._numbered[batch], base_offset)
                 self._over(batch)
-        if not self.idempotent and sender.outbox.failure is None:
+        if not self.idempotent and sender.accumulator.failure is None:
             for batch in request.batches.values():
                 if batch in self._numbered and codes.get(batch.partition) not in _NEVER_APPENDED:
-                    sender.outbox.give_up(batch)
+                    sender.accumulator.give_up(batch)
                     self._over(batch)
         self._pump()
 

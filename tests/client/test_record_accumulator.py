@@ -1,4 +1,4 @@
-"""What is sent, sent again, and given up: the outbox against brokers that remember as Kafka's do."""
+"""What is sent, sent again, and given up: the accumulator against brokers that remember as Kafka's do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from heirlog.client.producing import IN_FLIGHT_MAX, Batch, Outbox, ProducerIdentity, one_batch
+from heirlog.client.record_accumulator import (
+    IN_FLIGHT_MAX,
+    ProducerBatch,
+    ProducerIdAndEpoch,
+    RecordAccumulator,
+    one_batch,
+)
 from heirlog.protocol.batch import (
     InvalidBatch,
     advance_sequence,
@@ -27,19 +33,19 @@ def batch(text: str, records: int = 1) -> bytearray:
     return encode_batch([(None, text.encode(), (), 0)] * records)
 
 
-def outbox(idempotent: bool = True) -> Outbox:
-    return Outbox(idempotent=idempotent, delivery_timeout_s=100)
+def accumulator(idempotent: bool = True) -> RecordAccumulator:
+    return RecordAccumulator(idempotent=idempotent, delivery_timeout_s=100)
 
 
-def identified(*texts: str, partition: tuple[str, int] = P) -> Outbox:
-    made = outbox()
+def identified(*texts: str, partition: tuple[str, int] = P) -> RecordAccumulator:
+    made = accumulator()
     for text in texts:
         made.add(partition, batch(text, 2), 0)
-    made.identify(partition, ProducerIdentity(7, 0))
+    made.set_producer_id(partition, ProducerIdAndEpoch(7, 0))
     return made
 
 
-def send_all(box: Outbox, now_s: float = 0) -> list[Batch]:
+def send_all(box: RecordAccumulator, now_s: float = 0) -> list[ProducerBatch]:
     sent = []
     while batches := list(box.sendable(now_s)):
         for one in batches:
@@ -48,20 +54,20 @@ def send_all(box: Outbox, now_s: float = 0) -> list[Batch]:
     return sent
 
 
-def texts(batches: list[Batch]) -> list[str]:
+def texts(batches: list[ProducerBatch]) -> list[str]:
     return [(decode_records(one.data)[0].value or b"").decode() for one in batches]
 
 
-def sequences(batches: list[Batch]) -> list[int]:
+def sequences(batches: list[ProducerBatch]) -> list[int]:
     return [read_header(one.data).base_sequence for one in batches]
 
 
 def test_nothing_goes_before_the_partition_has_a_producer_id() -> None:
-    box = outbox()
+    box = accumulator()
     box.add(P, batch("a"), 0)
     assert list(box.sendable(0)) == []
-    assert box.strangers() == ([P], False)
-    box.identify(P, ProducerIdentity(7, 2))
+    assert box.partitions_without_producer_id() == ([P], False)
+    box.set_producer_id(P, ProducerIdAndEpoch(7, 2))
     (sent,) = send_all(box)
     header = read_header(sent.data)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 0)
@@ -69,7 +75,7 @@ def test_nothing_goes_before_the_partition_has_a_producer_id() -> None:
 
 
 def test_without_idempotence_nobody_is_named_and_the_checksum_is_right() -> None:
-    box = outbox(idempotent=False)
+    box = accumulator(idempotent=False)
     box.add(P, batch("a"), 0)
     (sent,) = send_all(box)
     header = read_header(sent.data)
@@ -121,11 +127,11 @@ def test_a_broker_that_forgot_the_producer_gets_a_new_one_from_sequence_zero() -
     sent = send_all(box)
     box.answered(sent[0], 0, None, 0)
     box.answered(sent[1], ErrorCode.UNKNOWN_PRODUCER_ID, None, 0)
-    assert box.strangers() == ([], False), "one of its batches is still on its way"
+    assert box.partitions_without_producer_id() == ([], False), "one of its batches is still on its way"
     box.answered(sent[2], OOS, None, 0)
-    assert box.strangers() == ([P], True)
-    box.identify(P, ProducerIdentity(8, 0))
-    assert box.strangers() == ([], False)
+    assert box.partitions_without_producer_id() == ([P], True)
+    box.set_producer_id(P, ProducerIdAndEpoch(8, 0))
+    assert box.partitions_without_producer_id() == ([], False)
     (again,) = box.sendable(0)
     box.sending(again)
     header = read_header(again.data)
@@ -156,7 +162,7 @@ def test_what_waits_too_long_fails_with_the_last_reason() -> None:
 
 
 def test_only_one_whole_batch_is_taken() -> None:
-    box = outbox()
+    box = accumulator()
     for wrong in (batch("a") + batch("b"), batch("a")[:-1], bytearray(b"x")):
         with pytest.raises(InvalidBatch):
             box.add(P, wrong, 0)
@@ -187,15 +193,15 @@ class Remembering:
 def test_every_batch_is_there_once_and_in_order_whatever_gets_lost(seed: int) -> None:
     rng = random.Random(seed)
     leader = Remembering()
-    box = outbox()
+    box = accumulator()
     wanted = [str(number) for number in range(60)]
     waiting = deque(wanted)
-    on_their_way: deque[Batch] = deque()
+    on_their_way: deque[ProducerBatch] = deque()
     while waiting or not box.empty:
         if waiting and rng.random() < 0.5:
             box.add(P, batch(waiting.popleft(), rng.randrange(1, 4)), 0)
-        for partition in box.strangers()[0]:
-            box.identify(partition, ProducerIdentity(rng.randrange(10**6), 0))
+        for partition in box.partitions_without_producer_id()[0]:
+            box.set_producer_id(partition, ProducerIdAndEpoch(rng.randrange(10**6), 0))
         for one in box.sendable(0):
             box.sending(one)
             on_their_way.append(one)
@@ -220,14 +226,14 @@ def test_a_batch_that_is_sealed_again_leaves_the_bytes_of_its_earlier_request_al
     (sent,) = send_all(box)
     earlier, before = sent.data, bytes(sent.data)
     box.answered(sent, ErrorCode.UNKNOWN_PRODUCER_ID, None, 0)
-    box.identify(P, ProducerIdentity(8, 0))
+    box.set_producer_id(P, ProducerIdAndEpoch(8, 0))
     (again,) = send_all(box)
     assert bytes(earlier) == before
     assert read_header(again.data).producer_id == 8
 
 
 def test_a_batch_that_is_given_up_is_not_sent_again_and_the_next_one_goes() -> None:
-    box = outbox(idempotent=False)
+    box = accumulator(idempotent=False)
     for text in ("a", "b"):
         box.add(P, batch(text), 0)
     first, second = send_all(box)

@@ -43,7 +43,7 @@ _CRC_START = 21
 
 RETRIED = LOOK_AGAIN | {ErrorCode.CORRUPT_MESSAGE}
 """A batch that arrived damaged was whole when it left."""
-FORGOTTEN = frozenset(
+PRODUCER_ID_FORGOTTEN = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.UNKNOWN_PRODUCER_ID,
@@ -53,17 +53,17 @@ FORGOTTEN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdentity:
+class ProducerIdAndEpoch:
     producer_id: int
     epoch: int
 
 
-NOBODY = ProducerIdentity(-1, -1)
+NO_PRODUCER_ID = ProducerIdAndEpoch(-1, -1)
 """Of a producer without idempotence."""
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class ProducerBatch:
     """One record batch that is not acknowledged yet."""
 
     partition: TopicPartition
@@ -80,19 +80,19 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Lane:
+class PartitionQueue:
     """The batches of one partition, in order."""
 
-    batches: deque[Batch] = field(default_factory=deque)
-    identity: ProducerIdentity | None = None
+    batches: deque[ProducerBatch] = field(default_factory=deque)
+    producer: ProducerIdAndEpoch | None = None
     forgotten: bool = False
     """The broker knows the producer id no more: the next one must be another."""
     next_sequence: int = 0
     not_before_s: float = 0.0
     sent: int = 0
 
-    def sendable(self, now_s: float) -> Batch | None:
-        if self.identity is None or not self.batches or now_s < self.not_before_s:
+    def sendable(self, now_s: float) -> ProducerBatch | None:
+        if self.producer is None or not self.batches or now_s < self.not_before_s:
             return None
         head = self.batches[0]
         if head.tries and not head.sent:
@@ -102,14 +102,14 @@ class Lane:
         return next((batch for batch in self.batches if not batch.sent), None)
 
 
-class Outbox:
+class RecordAccumulator:
     """delivery_timeout_s: how long a batch may stay unacknowledged."""
 
     def __init__(self, *, idempotent: bool, delivery_timeout_s: float) -> None:
         self._idempotent = idempotent
         self._delivery_timeout_s = delivery_timeout_s
-        self._lanes: dict[TopicPartition, Lane] = {}
-        self._busy: dict[TopicPartition, Lane] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._not_empty: dict[TopicPartition, PartitionQueue] = {}
         """Those with batches."""
         self.bytes = 0
         """Of everything that is not acknowledged."""
@@ -120,94 +120,94 @@ class Outbox:
     def empty(self) -> bool:
         return not self.bytes
 
-    def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> Batch:
+    def add(self, partition: TopicPartition, data: bytearray, now_s: float) -> ProducerBatch:
         """The batch as it waits. Raises InvalidBatch for what is not exactly one record batch."""
         header = one_batch(data)
-        lane = self._lanes.get(partition)
-        if lane is None:
-            lane = self._lanes[partition] = Lane(identity=None if self._idempotent else NOBODY)
-        self._busy[partition] = lane
-        batch = Batch(partition, data, header.last_offset_delta, now_s + self._delivery_timeout_s)
-        lane.batches.append(batch)
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues[partition] = PartitionQueue(producer=None if self._idempotent else NO_PRODUCER_ID)
+        self._not_empty[partition] = queue
+        batch = ProducerBatch(partition, data, header.last_offset_delta, now_s + self._delivery_timeout_s)
+        queue.batches.append(batch)
         self.bytes += len(data)
         return batch
 
-    def strangers(self) -> tuple[list[TopicPartition], bool]:
-        """Partitions that need a producer id before they can continue (`identify` them), and whether it must be new."""
-        found = [partition for partition, lane in self._busy.items() if lane.identity is None and not lane.sent]
-        return found, any(self._lanes[partition].forgotten for partition in found)
+    def partitions_without_producer_id(self) -> tuple[list[TopicPartition], bool]:
+        """Partitions that wait for `set_producer_id`, and whether it must be a new one."""
+        found = [partition for partition, queue in self._not_empty.items() if queue.producer is None and not queue.sent]
+        return found, any(self._queues[partition].forgotten for partition in found)
 
-    def identify(self, partition: TopicPartition, identity: ProducerIdentity) -> None:
-        lane = self._lanes[partition]
-        lane.identity = identity
-        lane.forgotten = False
-        lane.next_sequence = 0
-        for batch in lane.batches:
+    def set_producer_id(self, partition: TopicPartition, producer: ProducerIdAndEpoch) -> None:
+        queue = self._queues[partition]
+        queue.producer = producer
+        queue.forgotten = False
+        queue.next_sequence = 0
+        for batch in queue.batches:
             batch.sequence = NO_SEQUENCE
 
-    def sendable(self, now_s: float) -> Iterator[Batch]:
+    def sendable(self, now_s: float) -> Iterator[ProducerBatch]:
         """At most one batch per partition: a request holds no more of one."""
-        for lane in list(self._busy.values()):
-            batch = lane.sendable(now_s)
+        for queue in list(self._not_empty.values()):
+            batch = queue.sendable(now_s)
             if batch is not None:
                 yield batch
 
-    def sending(self, batch: Batch) -> None:
+    def sending(self, batch: ProducerBatch) -> None:
         """`batch` goes into a request now: who sends it, and its checksum, are written into it."""
-        lane = self._lanes[batch.partition]
-        assert lane.identity is not None, "only sendable batches are sent"
+        queue = self._queues[batch.partition]
+        assert queue.producer is not None, "only sendable batches are sent"
         if batch.sequence == NO_SEQUENCE:
             if self._idempotent:
-                batch.sequence = lane.next_sequence
-                lane.next_sequence = advance_sequence(batch.sequence, batch.last_offset_delta + 1)
+                batch.sequence = queue.next_sequence
+                queue.next_sequence = advance_sequence(batch.sequence, batch.last_offset_delta + 1)
             if batch.tries:
                 # the request of an earlier try may still be on its way, and holds the same bytes
                 batch.data = bytearray(batch.data)
-            seal(batch.data, lane.identity, batch.sequence)
+            write_producer_fields(batch.data, queue.producer, batch.sequence)
         batch.sent = True
         batch.tries += 1
-        lane.sent += 1
+        queue.sent += 1
 
-    def answered(self, batch: Batch, code: int, message: str | None, retry_at_s: float) -> bool:
+    def answered(self, batch: ProducerBatch, code: int, message: str | None, retry_at_s: float) -> bool:
         """What the broker answered about a batch that was sent. Whether that acknowledges it."""
         if self.failure is not None:
             return False
-        lane = self._lanes[batch.partition]
+        queue = self._queues[batch.partition]
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            self._delivered(lane, batch)
+            self._delivered(queue, batch)
             return True
         named = error_code(code)
         if named in RETRIED:
             self.unanswered(batch, retry_at_s)
-        elif self._idempotent and named in FORGOTTEN:
-            if batch is lane.batches[0]:
-                lane.identity, lane.forgotten = None, True
+        elif self._idempotent and named in PRODUCER_ID_FORGOTTEN:
+            if batch is queue.batches[0]:
+                queue.producer, queue.forgotten = None, True
             self.unanswered(batch, retry_at_s)
         else:
             topic, partition = batch.partition
             self.fail(KafkaError(named, f"{topic}-{partition} refused {batch.size} bytes: {message or named.name}"))
         return False
 
-    def _delivered(self, lane: Lane, batch: Batch) -> None:
-        lane.sent -= 1
-        self._remove(lane, batch)
+    def _delivered(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        queue.sent -= 1
+        self._remove(queue, batch)
 
-    def _remove(self, lane: Lane, batch: Batch) -> None:
-        lane.batches.remove(batch)
+    def _remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        queue.batches.remove(batch)
         self.bytes -= batch.size
-        if not lane.batches:
-            del self._busy[batch.partition]
+        if not queue.batches:
+            del self._not_empty[batch.partition]
 
-    def unanswered(self, batch: Batch, retry_at_s: float) -> None:
+    def unanswered(self, batch: ProducerBatch, retry_at_s: float) -> None:
         """`batch` was sent and may be there or not: it goes again, but not before this time."""
         if self.failure is not None:
             return
-        lane = self._lanes[batch.partition]
-        lane.not_before_s = retry_at_s
-        lane.sent -= 1
+        queue = self._queues[batch.partition]
+        queue.not_before_s = retry_at_s
+        queue.sent -= 1
         batch.sent = False
 
-    def give_up(self, batch: Batch) -> None:
+    def give_up(self, batch: ProducerBatch) -> None:
         """Drop a batch that was sent, has no answer or a refusal, and may be there or not: it is not sent again.
 
         For producers that must not append twice and have no idempotence. With it, the batches behind would leave a gap.
@@ -215,16 +215,16 @@ class Outbox:
         assert not self._idempotent, "a batch of an idempotent producer is sent again until it is acknowledged"
         if self.failure is not None:
             return
-        lane = self._lanes[batch.partition]
+        queue = self._queues[batch.partition]
         if batch.sent:
-            lane.sent -= 1
-        self._remove(lane, batch)
+            queue.sent -= 1
+        self._remove(queue, batch)
 
     def expire(self, now_s: float, reason: Exception | None) -> None:
         """Fail if a batch has waited for too long."""
-        for lane in self._busy.values():
-            if now_s >= lane.batches[0].deadline_s:
-                topic, partition = lane.batches[0].partition
+        for queue in self._not_empty.values():
+            if now_s >= queue.batches[0].deadline_s:
+                topic, partition = queue.batches[0].partition
                 because = f"; last: {reason}" if reason is not None else ""
                 waited = f"within {self._delivery_timeout_s:g} s{because}"
                 self.fail(TimeoutError(f"{topic}-{partition} did not acknowledge a batch {waited}"))
@@ -234,8 +234,8 @@ class Outbox:
         """The first failure is the one that counts; nothing is sent any more."""
         if self.failure is None:
             self.failure = failure
-        self._lanes.clear()
-        self._busy.clear()
+        self._queues.clear()
+        self._not_empty.clear()
         self.bytes = 0
 
 
@@ -247,8 +247,8 @@ def one_batch(data: bytearray) -> BatchHeader:
     return header
 
 
-def seal(data: bytearray, identity: ProducerIdentity, sequence: int) -> None:
+def write_producer_fields(data: bytearray, producer: ProducerIdAndEpoch, sequence: int) -> None:
     """Write who sends a batch, and its checksum."""
     assert len(data) >= HEADER_SIZE
-    _PRODUCER.pack_into(data, _PRODUCER_AT, identity.producer_id, identity.epoch, sequence)
+    _PRODUCER.pack_into(data, _PRODUCER_AT, producer.producer_id, producer.epoch, sequence)
     _CRC.pack_into(data, _CRC_AT, crc32c(memoryview(data)[_CRC_START:]))
