@@ -42,8 +42,8 @@ def check() -> str:
         ours, our_answers = told_by(address)
     problems = [
         f"{name}: {what} is {ours[name].get(what)!r} here and {value!r} there" if name in ours else f"{name} is unknown"
-        for name, told in theirs.items()
-        for what, value in told.items()
+        for name, received in theirs.items()
+        for what, value in received.items()
         if name.split(" ")[-1] not in DIFFERENT and ours.get(name, {}).get(what) != value
     ]
     problems += [
@@ -66,11 +66,11 @@ def told_by(address: str) -> tuple[Told, Mapping[tuple[str, str], int]]:
             for kind, name in RESOURCES.items()
         ]
         results = client.send_to_any(DescribeConfigsRequest(resources=asked, include_synonyms=True)).results
-        told: dict[str, dict[str, Any]] = {}
+        received: dict[str, dict[str, Any]] = {}
         for result in results:
             assert result.error_code == 0, result.error_message
             for entry in result.configs:
-                told[f"{result.resource_type} {entry.name}"] = {
+                received[f"{result.resource_type} {entry.name}"] = {
                     "type": entry.config_type,
                     "value": entry.value,
                     "read-only": entry.read_only,
@@ -80,12 +80,12 @@ def told_by(address: str) -> tuple[Told, Mapping[tuple[str, str], int]]:
                 }
         changes = {
             (resource, name): changed(client, resource, name, entry["value"])
-            for full_name, entry in told.items()
+            for full_name, entry in received.items()
             for kind, name in [full_name.split(" ")]
             if kind == str(BROKER) and not entry["read-only"] and entry["value"] is not None
             for resource in (str(NODE_ID), "")
         }
-    return told, changes
+    return received, changes
 
 
 def changed(client: Client, resource: str, name: str, value: str) -> int:

@@ -220,7 +220,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def told(answer: Any) -> Any:
+def received(answer: Any) -> Any:
     """What an answer tells of permissions, in an order of its own."""
     if isinstance(answer, Struct):
         parts = {}
@@ -232,12 +232,12 @@ def told(answer: Any) -> Any:
                 parts[name] = value if value in DENIALS else "served"
             elif name in SHOWN and not isinstance(value, list | Struct):
                 parts[name] = value
-            elif isinstance(value, list) and told(value):
+            elif isinstance(value, list) and received(value):
                 # an empty list tells what no list does
-                parts[name] = told(value)
+                parts[name] = received(value)
         return parts
     if isinstance(answer, list):
-        return sorted((told(each) for each in answer if isinstance(each, Struct)), key=repr)
+        return sorted((received(each) for each in answer if isinstance(each, Struct)), key=repr)
     return answer
 
 
@@ -349,7 +349,7 @@ def transcript(broker: int, controller: int) -> list[tuple[str, Any]]:
             AclPermissionType.ALLOW,
         ) in acls
         for on_controller, request, version in (*requests(hidden_id), *(() if is_node else nodes_only())):
-            answer = told(client.ask(request, version, on_controller))
+            answer = received(client.ask(request, version, on_controller))
             where = "controller" if on_controller else "broker"
             lines.append((f"{type(request).__name__} v{version} to the {where} under {shown}", answer))
     return lines

@@ -33,7 +33,7 @@ def check() -> str:
     # at once: both wait most of the time, for sessions to end and for what must not happen
     with ThreadPoolExecutor(2) as pool:
         theirs, ours = [side.result() for side in (pool.submit(on_kafka), pool.submit(on_heirlog))]
-    figures = f"Apache Kafka: {told(theirs)}; heirlog: {told(ours)}"
+    figures = f"Apache Kafka: {received(theirs)}; heirlog: {received(ours)}"
     if ours.lost or ours.leader != 2:
         raise AssertionError(f"heirlog lost what broker 2 had. {figures}")
     if not theirs.lost:
@@ -51,7 +51,7 @@ def on_heirlog() -> Verdict:
         return play(cluster, cluster.data, manager=True)
 
 
-def told(verdict: Verdict) -> str:
+def received(verdict: Verdict) -> str:
     return (
         f"{verdict.acknowledged} acknowledged, {verdict.readable} readable, {verdict.lost} lost, "
         f"broker {verdict.leader} elected"

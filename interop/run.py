@@ -111,12 +111,12 @@ def play(check: Check) -> Outcome:
     name, body = check
     began = time.monotonic()
     try:
-        outcome, told = Outcome.RAN, f"ran ({body()})"
+        outcome, received = Outcome.RAN, f"ran ({body()})"
     except jars.Missing as missing:
-        outcome, told = Outcome.SKIPPED, f"skipped: install {missing}"
+        outcome, received = Outcome.SKIPPED, f"skipped: install {missing}"
     except Exception:  # whatever a check meets is its result; the others still run
-        outcome, told = Outcome.FAILED, f"FAILED\n{traceback.format_exc()}"
-    print(f"interop: {name}: {told} [{time.monotonic() - began:.0f} s]", flush=True)
+        outcome, received = Outcome.FAILED, f"FAILED\n{traceback.format_exc()}"
+    print(f"interop: {name}: {received} [{time.monotonic() - began:.0f} s]", flush=True)
     return outcome
 
 

@@ -165,10 +165,10 @@ def produces_and_counts(tools: Tools, running: Cluster) -> str:
     newest = tools("kafka-get-offsets", "--topic-partitions", "counted:0", "--time", "-3")
     assert 0 <= int(newest.strip().split(":")[2]) < RECORDS, newest
     directories = tools("kafka-log-dirs", "--describe", "--topic-list", "counted")
-    told = json.loads(next(line for line in directories.splitlines() if line.startswith("{")))
+    received = json.loads(next(line for line in directories.splitlines() if line.startswith("{")))
     sizes = {
         (broker["broker"], partition["partition"]): partition["size"]
-        for broker in told["brokers"]
+        for broker in received["brokers"]
         for directory in broker["logDirs"]
         for partition in directory["partitions"]
     }

@@ -46,9 +46,9 @@ class Batch:
     damage: str = ""
 
     def __repr__(self) -> str:
-        told = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self)]
+        received = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self)]
         plain = [f"{field.name}={field.default!r}" for field in fields(self)]
-        return f"<Batch {' '.join(each for each in told if each not in plain)}>"
+        return f"<Batch {' '.join(each for each in received if each not in plain)}>"
 
     def encoded(self, world: World) -> bytes:
         producer_id, epoch = world.producers.get(self.producer, (4000, 0)) if self.producer is not None else (-1, -1)

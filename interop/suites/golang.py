@@ -124,8 +124,13 @@ def judge(client: str, suite: Suite, run: Callable[[Sequence[str]], Outcomes]) -
 def run_franz_go(servers: str, names: Sequence[str] = (), replicas: int = 3) -> Outcomes:
     """What each test came to with the cluster at `servers`."""
     program = compiled(FRANZ_GO)
-    told = {"KGO_SEEDS": servers, "KGO_TEST_RF": str(replicas), "KGO_TEST_RECORDS": "20000", "KGO_LOG_LEVEL": "none"}
-    return run(FRANZ_GO, program, names, told)
+    received = {
+        "KGO_SEEDS": servers,
+        "KGO_TEST_RF": str(replicas),
+        "KGO_TEST_RECORDS": "20000",
+        "KGO_LOG_LEVEL": "none",
+    }
+    return run(FRANZ_GO, program, names, received)
 
 
 def run_kafka_go(address: str, names: Sequence[str] = ()) -> Outcomes:
@@ -133,13 +138,13 @@ def run_kafka_go(address: str, names: Sequence[str] = ()) -> Outcomes:
     fetch(KAFKA_GO)
     for source in sorted(KAFKA_GO.home.glob("*.go")):
         text = source.read_text()
-        told = text.replace("9092", port).replace('"localhost', f'"{host}')
-        if told != text:
-            source.write_text(told)
+        received = text.replace("9092", port).replace('"localhost', f'"{host}')
+        if received != text:
+            source.write_text(received)
     return run(KAFKA_GO, compiled(KAFKA_GO), names, {"KAFKA_VERSION": "4.2.0"})
 
 
-def run(suite: Suite, program: Path, names: Sequence[str], told: dict[str, str]) -> Outcomes:
+def run(suite: Suite, program: Path, names: Sequence[str], received: dict[str, str]) -> Outcomes:
     """names: only these, one after another, with what is printed by the ones that fail."""
     wanted = "|".join("/".join(f"^{re.escape(part)}$" for part in name.split("/")) for name in names) or suite.run
     at_once = "1" if names else AT_ONCE
@@ -147,7 +152,7 @@ def run(suite: Suite, program: Path, names: Sequence[str], told: dict[str, str])
     done = subprocess.run(
         command,
         cwd=suite.home / suite.package,
-        env={**os.environ, **told},
+        env={**os.environ, **received},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -109,7 +109,7 @@ def run_once(servers: str, chosen: dict[str, str], *options: str, loud: bool = F
     with tempfile.TemporaryDirectory(prefix="suite-") as directory:
         settings = Path(directory) / "test.conf"
         settings.write_text(f"bootstrap.servers={servers}\n")
-        told = {
+        received = {
             "RDKAFKA_TEST_CONF": str(settings),
             "KAFKA_VERSION": "4.2.0",
             "TEST_KAFKA_VERSION": "4.2.0",
@@ -120,7 +120,7 @@ def run_once(servers: str, chosen: dict[str, str], *options: str, loud: bool = F
             # no tests without a broker, none that breaks connections by preloading a library
             [str(BUILT), "-L", "-E", "-r", *options],
             cwd=directory,
-            env={**os.environ, **told, **chosen},
+            env={**os.environ, **received, **chosen},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -97,8 +97,8 @@ def run(ports: Ports, names: Sequence[str] = ()) -> Outcomes:
     sources = [path.read_text() for path in sorted(SARAMA.home.glob("functional_*_test.go"))]
     functions = [name for source in sources for name in re.findall(r"^func (Test\w+)", source, re.M)]
     suite = replace(SARAMA, run=f"^({'|'.join(functions)})$")
-    told = {"TOXIPROXY_ADDR": f"http://{HOST}:{ports.api}", "KAFKA_VERSION": "4.2.0"}
-    return golang.run(suite, golang.compiled(SARAMA), names, told)
+    received = {"TOXIPROXY_ADDR": f"http://{HOST}:{ports.api}", "KAFKA_VERSION": "4.2.0"}
+    return golang.run(suite, golang.compiled(SARAMA), names, received)
 
 
 @contextmanager

@@ -682,13 +682,13 @@ def test_what_is_denied_is_told_in_the_log_with_who_asked_for_what(node: Guarded
     node.log.clear()
     node.ask(fetch("hidden"), 12)
     (line,) = [line for line in node.log if line.event == "authorization-denied"]
-    assert dict(line.values) | {"untold": 0} == {
+    assert dict(line.values) | {"suppressed": 0} == {
         "principal": ALICE,
         "host": HOST,
         "operation": "READ",
         "resource_type": "TOPIC",
         "resource": "hidden",
-        "untold": 0,
+        "suppressed": 0,
     }
 
 

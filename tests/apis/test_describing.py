@@ -328,8 +328,8 @@ def test_documentation_is_told_where_it_is_asked_for(node: Any) -> None:
         )
         for wanted in (True, False):
             request = DescribeConfigsRequest(resources=[resource], include_documentation=wanted)
-            told = describe_configs.handle(node, request, context(4)).results[0].configs
-            assert told and all(bool(entry.documentation) is wanted for entry in told)
+            received = describe_configs.handle(node, request, context(4)).results[0].configs
+            assert received and all(bool(entry.documentation) is wanted for entry in received)
 
 
 def test_no_keys_ask_for_every_configuration_and_internal_ones_are_never_told(node: Any) -> None:

@@ -22,7 +22,7 @@ def reports(rig: Rig) -> list[Sent]:
     return [sent for sent in rig.env.sent if sent.channel == "assign-directories"]
 
 
-def told(sent: Sent) -> dict[tuple[bytes, int], Uuid]:
+def received(sent: Sent) -> dict[tuple[bytes, int], Uuid]:
     return {
         (topic.topic_id, partition.partition_index): directory.id
         for directory in sent.request.directories
@@ -56,7 +56,7 @@ def answer(rig: Rig, code: ErrorCode = ErrorCode.NONE) -> dict[tuple[bytes, int]
             ]
         )
     )
-    return told(sent)
+    return received(sent)
 
 
 def where(rig: Rig, topic: str = "foo", index: int = 0) -> Uuid:
@@ -107,7 +107,7 @@ def test_a_report_that_failed_is_sent_again_with_the_epoch_of_then(failure: Any)
     rig.env.advance(100)
     (second,) = reports(rig)
     assert second.request.broker_epoch == first.request.broker_epoch + 7
-    assert told(second) == told(first)
+    assert received(second) == received(first)
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def timers_of(rig: Rig) -> int:
 
 
 def test_a_transactional_id_is_refused_and_leaves_nothing_behind(rig: Rig) -> None:
-    told = len(rig.env.events)
+    received = len(rig.env.events)
     request = InitProducerIdRequest(transactional_id="x" * 32_767, producer_id=-1, producer_epoch=-1)
     for _ in range(10):
         assert answer_of(rig.broker.init_producer_id(request, context(4))).error_code == ErrorCode.INVALID_REQUEST
-    assert {values for values, _ in rig.env.events[told:]} == {"transactional-id-refused"}
+    assert {values for values, _ in rig.env.events[received:]} == {"transactional-id-refused"}
     assert len(rig.broker._producer_ids._waiting) == 0

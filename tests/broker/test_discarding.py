@@ -48,7 +48,7 @@ def kept(rig: Rig, folder: str = FOLDER) -> dict[str, list[int]]:
     return found
 
 
-def told(rig: Rig) -> list[tuple[str, Any]]:
+def received(rig: Rig) -> list[tuple[str, Any]]:
     return [(event, values["kept_upto"]) for event, values in rig.env.events if event.startswith("discarded-records")]
 
 
@@ -65,7 +65,7 @@ def test_what_a_lossy_election_gave_up_is_copied_and_then_cut() -> None:
     assert kept(rig) == {"00000000000000000006.7.log": [6, 7, 8, 9]}
     assert end_offset(rig) == 6
     assert asked(taken(rig)).fetch_offset == 6
-    assert told(rig) == [("discarded-records-kept", RECORDS)]
+    assert received(rig) == [("discarded-records-kept", RECORDS)]
     assert rig.broker.metrics().records_discarded == 4
 
 
@@ -107,7 +107,7 @@ def test_a_disk_without_room_does_not_stop_the_cut() -> None:
     diverge(rig, 6)
     rig.env.advance(5)
     assert end_offset(rig) == 6 and kept(rig) == {}
-    assert told(rig) == [("discarded-records-not-kept", 6)]
+    assert received(rig) == [("discarded-records-not-kept", 6)]
 
 
 @pytest.mark.parametrize("how", ["full", "flush"])
@@ -117,7 +117,7 @@ def test_a_failing_copy_does_not_stop_the_cut_and_leaves_nothing(how: str) -> No
     diverge(rig, 6)
     rig.env.advance(5)
     assert end_offset(rig) == 6 and kept(rig) == {}
-    assert told(rig) == [("discarded-records-not-kept", 6)]
+    assert received(rig) == [("discarded-records-not-kept", 6)]
     assert not rig.partition().offline
 
 
@@ -149,7 +149,7 @@ def test_a_topic_that_is_deleted_meanwhile_ends_the_copy() -> None:
     rig.delete_topic()
     rig.publish()
     rig.env.advance(5)
-    assert told(rig) == [] and not rig.env.files.exists("/data/foo-0")
+    assert received(rig) == [] and not rig.env.files.exists("/data/foo-0")
 
 
 def test_a_follower_that_becomes_leader_meanwhile_keeps_its_log() -> None:

@@ -105,7 +105,7 @@ def test_a_client_faster_than_the_disk_does_not_pile_up_flushes(rig: Rig) -> Non
     rig.publish()
     asked = []
     flush = rig.env.files.flush
-    rig.env.files.flush = lambda file, told: (asked.append(file), flush(file, told))  # type: ignore[method-assign]
+    rig.env.files.flush = lambda file, received: (asked.append(file), flush(file, received))  # type: ignore[method-assign]
     for _ in range(1000):
         rig.produce(1, batch(1), topic="bar")
     assert 0 < len(asked) <= 2 * FLUSHES_AT_ONCE, "a log is a file or two"

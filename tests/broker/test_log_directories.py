@@ -28,8 +28,8 @@ def test_a_log_that_the_metadata_do_not_know_at_start_is_set_aside_and_never_del
     (stray,) = strays(again)
     assert "foo-0" not in again.env.files.list("/data")
     assert again.env.files.open(f"/data/{stray}/{0:020d}.log").size == len(batch(3))
-    told = [values for event, values in again.env.events if event == "stray-log-set-aside"]
-    assert told == [{"topic": "foo", "partition": 0, "path": f"/data/{stray}"}]
+    received = [values for event, values in again.env.events if event == "stray-log-set-aside"]
+    assert received == [{"topic": "foo", "partition": 0, "path": f"/data/{stray}"}]
 
 
 def test_a_log_that_was_set_aside_comes_back_at_the_start_at_which_the_metadata_know_its_topic_id_again() -> None:

@@ -227,15 +227,15 @@ def test_what_is_no_report_is_passed_over() -> None:
     assert log.log_end_offset == 2
 
 
-@pytest.mark.parametrize("told", ["first_offset", "end_offset", "exact"])
-def test_operators_read_of_it_in_the_log(told: str) -> None:
+@pytest.mark.parametrize("received", ["first_offset", "end_offset", "exact"])
+def test_operators_read_of_it_in_the_log(received: str) -> None:
     rig = Rig().started()
     lead_reports(rig)
     lost(rig)
     rig.publish()
     rig.env.advance(FIRST_MS)
     (values,) = [values for event, values in rig.env.events if event == "records-given-up"]
-    assert values[told] == {"first_offset": 150, "end_offset": 200, "exact": True}[told]
+    assert values[received] == {"first_offset": 150, "end_offset": 200, "exact": True}[received]
 
 
 def test_an_election_that_lost_nothing_is_no_warning() -> None:

@@ -25,7 +25,7 @@ def info(rig: Rig, *indexes: int, **more: Any) -> Any:
     return ask(rig, *indexes, **more).topic_partition_log_info_list[0].partition_log_info
 
 
-def told(answer: Any) -> tuple[int, int, int]:
+def received(answer: Any) -> tuple[int, int, int]:
     assert answer.error_code == 0
     return answer.last_written_leader_epoch, answer.current_leader_epoch, answer.log_end_offset
 
@@ -37,7 +37,7 @@ def test_an_answer_names_the_epoch_of_the_last_record_and_the_newest_one_known()
     rig.show(state([1], leader=-1, leader_epoch=6, partition_epoch=2))
     response = ask(rig, 0)
     assert response.broker_epoch == rig.broker.registered_brokers.broker_epoch >= 0
-    assert told(response.topic_partition_log_info_list[0].partition_log_info[0]) == (5, 6, 3)
+    assert received(response.topic_partition_log_info_list[0].partition_log_info[0]) == (5, 6, 3)
 
 
 def test_an_epoch_that_was_begun_and_never_written_does_not_rank_a_log() -> None:
@@ -46,14 +46,14 @@ def test_an_epoch_that_was_begun_and_never_written_does_not_rank_a_log() -> None
     rig.produce(1, batch(3))
     rig.show(state([1], leader_epoch=9, partition_epoch=2))
     rig.show(state([1], leader=-1, leader_epoch=10, partition_epoch=3))
-    assert told(info(rig, 0)[0]) == (5, 10, 3)
+    assert received(info(rig, 0)[0]) == (5, 10, 3)
 
 
 def test_an_empty_log_has_no_last_epoch() -> None:
     rig = Rig().started()
     rig.show(state([1], leader_epoch=5))
     rig.show(state([1], leader=-1, leader_epoch=6, partition_epoch=2))
-    assert told(info(rig, 0)[0]) == (-1, 6, 0)
+    assert received(info(rig, 0)[0]) == (-1, 6, 0)
 
 
 def test_a_log_that_was_emptied_keeps_its_rank() -> None:
@@ -64,7 +64,7 @@ def test_a_log_that_was_emptied_keeps_its_rank() -> None:
     assert partition is not None
     partition.log.increment_log_start(3)
     rig.show(state([1], leader=-1, leader_epoch=6, partition_epoch=2))
-    assert told(info(rig, 0)[0]) == (5, 6, 3)
+    assert received(info(rig, 0)[0]) == (5, 6, 3)
 
 
 def test_partitions_that_are_not_here_say_why() -> None:

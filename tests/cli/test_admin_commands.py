@@ -59,8 +59,8 @@ def test_who_sets_a_configuration_that_is_deprecated_is_told_what_to_set_instead
     flag = "unclean.leader.election.enable"
     warning = f"heirlog: warning: {flag} is deprecated, set unclean.recovery.strategy instead: true is Aggressive, "
     assert heirlog("topics", "create", "warned", "--config", f"{flag}=false").err.startswith(warning)
-    told = heirlog("configs", "alter", "--topic", "warned", "--add-config", f"{flag}=true,retention.ms=5000")
-    assert told.code == 0 and told.err.startswith(warning) and told.err.count("\n") == 1
+    received = heirlog("configs", "alter", "--topic", "warned", "--add-config", f"{flag}=true,retention.ms=5000")
+    assert received.code == 0 and received.err.startswith(warning) and received.err.count("\n") == 1
     instead = ("--add-config", "unclean.recovery.strategy=Aggressive", "--delete-config", flag)
     quiet = heirlog("configs", "alter", "--topic", "warned", *instead)
     assert (quiet.code, quiet.err) == (0, "")

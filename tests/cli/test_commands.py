@@ -58,8 +58,8 @@ def test_a_topic_is_created_listed_described_and_deleted(heirlog: Heirlog, clust
 
     assert heirlog("topics", "delete", "life").code == 0
     gone = heirlog("topics", "describe", "life")
-    told = "cannot describe topic life: it does not exist; heirlog topics list shows all topics"
-    assert (gone.code, gone.err) == (1, f"heirlog: {told}\n")
+    received = "cannot describe topic life: it does not exist; heirlog topics list shows all topics"
+    assert (gone.code, gone.err) == (1, f"heirlog: {received}\n")
 
 
 def test_the_table_has_a_column_for_each_list_of_replicas(heirlog: Heirlog, cluster: Cluster) -> None:

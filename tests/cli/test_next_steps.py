@@ -12,8 +12,8 @@ from heirlog.protocol.errors import ErrorCode
 
 
 def test_a_step_follows_the_sentence_and_where_there_is_none_nothing_does() -> None:
-    told = with_next_step("cannot alter topic t: INVALID_CONFIG, no such name.", ErrorCode.INVALID_CONFIG)
-    assert told.startswith("cannot alter topic t: INVALID_CONFIG, no such name; heirlog configs describe")
+    received = with_next_step("cannot alter topic t: INVALID_CONFIG, no such name.", ErrorCode.INVALID_CONFIG)
+    assert received.startswith("cannot alter topic t: INVALID_CONFIG, no such name; heirlog configs describe")
     assert with_next_step("a sentence.", ErrorCode.UNKNOWN_SERVER_ERROR) == "a sentence."
     excess = "cannot create topic t: POLICY_VIOLATION, too many partitions; add the others later."
     assert with_next_step(excess, ErrorCode.POLICY_VIOLATION) == excess, "its message says which policy, and what to do"

@@ -61,8 +61,8 @@ WAITING = Partition(
 
 def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.CaptureFixture[str]) -> None:
     recovery_plan.show("orders", WAITING, manager_enabled=True)
-    told = [line.split() for line in capsys.readouterr().out.splitlines()]
-    text = [" ".join(words) for words in told]
+    received = [line.split() for line in capsys.readouterr().out.splitlines()]
+    text = [" ".join(words) for words in received]
     assert text[0] == (
         "orders-3: no leader, leader epoch 8; strategy Balanced: waits for replicas that may have every committed "
         "record: broker 2"
@@ -76,21 +76,21 @@ def test_a_plan_says_who_holds_what_and_what_each_choice_costs(capsys: pytest.Ca
 
 
 def test_without_the_manager_only_what_can_be_asked_for_is_offered() -> None:
-    told = partition_as_json("orders", WAITING, manager_enabled=False)
-    assert [choice["choice"] for choice in told["choices"]] == ["unclean"]
+    received = partition_as_json("orders", WAITING, manager_enabled=False)
+    assert [choice["choice"] for choice in received["choices"]] == ["unclean"]
 
 
 def test_a_plan_for_programs_has_everything_and_null_where_nothing_is_known() -> None:
-    told = json.loads(json.dumps(partition_as_json("orders", WAITING, manager_enabled=True)))
-    assert (told["topic"], told["partition"], told["state"], told["waits_for"]) == (
+    received = json.loads(json.dumps(partition_as_json("orders", WAITING, manager_enabled=True)))
+    assert (received["topic"], received["partition"], received["state"], received["waits_for"]) == (
         "orders",
         3,
         "WaitingForQuorum",
         [2],
     )
-    assert [replica["end_offset"] for replica in told["replicas"]] == [2000, None, 988]
-    assert told["wait_ends_in_ms"] is None and told["runs_for_ms"] is None
-    assert {(choice["choice"], choice["leader"]) for choice in told["choices"]} == {
+    assert [replica["end_offset"] for replica in received["replicas"]] == [2000, None, 988]
+    assert received["wait_ends_in_ms"] is None and received["runs_for_ms"] is None
+    assert {(choice["choice"], choice["leader"]) for choice in received["choices"]} == {
         ("balanced", 1),
         ("aggressive", 1),
         ("unclean", 1),

@@ -463,6 +463,6 @@ def test_a_replica_goes_becomes_eligible_and_is_given_its_partition_back(world: 
             if one.partition_result
         }
         assert found[name] == "none"
-        told = waiting.answer(poll).responses[0].partitions[0]
-    assert (told.error_code.name, told.current_leader.leader_id) == ("not_leader_or_follower", 3)
+        received = waiting.answer(poll).responses[0].partitions[0]
+    assert (received.error_code.name, received.current_leader.leader_id) == ("not_leader_or_follower", 3)
     world.eventually(lambda: world.leader(name) == 3)

@@ -253,9 +253,9 @@ def test_list_config_resources(world: World) -> None:
     (described,) = world.ask(
         "describe_configs", 4, resources=[{"resource_type": GROUP, "resource_name": group}]
     ).results
-    told = {entry.name: (entry.value, entry.config_source) for entry in described.configs}
-    assert told["consumer.session.timeout.ms"] == ("50000", 8)
-    assert told["consumer.heartbeat.interval.ms"] == ("5000", 5)
+    received = {entry.name: (entry.value, entry.config_source) for entry in described.configs}
+    assert received["consumer.session.timeout.ms"] == ("50000", 8)
+    assert received["consumer.heartbeat.interval.ms"] == ("5000", 5)
     assert world.ask("list_config_resources", 1, resource_types=[3]).error_code.name == "unsupported_version"
 
 

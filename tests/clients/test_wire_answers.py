@@ -68,8 +68,8 @@ def test_without_an_error_the_text_is_what_apache_kafka_sends(world: World, topi
     (updated,) = world.ask("update_features", 1, feature_updates=[update], validate_only=True).results
     assert updated.error_message == "NONE"
     quorum = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
-    told = world.ask("describe_quorum", 2, topics=quorum)
-    assert (told.error_message, told.topics[0].partitions[0].error_message) == ("", "")
+    received = world.ask("describe_quorum", 2, topics=quorum)
+    assert (received.error_message, received.topics[0].partitions[0].error_message) == ("", "")
 
 
 # -- positions and records

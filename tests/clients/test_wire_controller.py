@@ -240,9 +240,9 @@ def test_a_broker_reports_where_its_replicas_lie(one: World, controller: Strange
 
     assert report(directories[0], epoch + 1).error_code.name == "stale_broker_epoch"
     assert report(directories[0], broker=1999).error_code.name == "stale_broker_epoch"
-    (told,) = report(directories[1]).directories
-    assert told.id_ == directories[1]
-    codes = [each.error_code.name for found in told.topics for each in found.partitions]
+    (received,) = report(directories[1]).directories
+    assert received.id_ == directories[1]
+    codes = [each.error_code.name for found in received.topics for each in found.partitions]
     assert codes == ["none", "unknown_topic_or_partition", "unknown_topic_id"]
     # with that directory goes what was reported there, and nothing else
     one.eventually(lambda: set(one.metadata(name).partitions[0].isr_nodes) == {1, 4000})

@@ -104,9 +104,9 @@ def assign(harness: Harness, broker: int, log_dir: Uuid, *partitions: int, topic
     answer = harness.ask("assign_replicas_to_dirs", request, 0)
     if answer.error_code:
         return ErrorCode(answer.error_code).name
-    (told,) = answer.directories
-    assert told.id == log_dir
-    return [ErrorCode(result.error_code).name for result in told.topics[0].partitions]
+    (received,) = answer.directories
+    assert received.id == log_dir
+    return [ErrorCode(result.error_code).name for result in received.topics[0].partitions]
 
 
 def alter(harness: Harness, isr: list[int], topic: str = "foo", partition: int = 0, **more: Any) -> Any:

@@ -203,16 +203,16 @@ class Cluster:
         partition = AlterPartitionReassignmentsRequest.ReassignablePartition(partition_index=0, replicas=targets)
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(name="foo", partitions=[partition])
         request = AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=1000)
-        (told,) = self.harness.ask("alter_partition_reassignments", request, 0).responses
-        return ErrorCode(told.partitions[0].error_code).name
+        (received,) = self.harness.ask("alter_partition_reassignments", request, 0).responses
+        return ErrorCode(received.partitions[0].error_code).name
 
     def switch(self, on: bool, feature: str = "heirlog.recovery.version", **more: Any) -> tuple[str, str]:
         """The recovery manager, or another feature, on or off: error and sentence of the answer."""
         update = UpdateFeaturesRequest.FeatureUpdateKey(
             feature=feature, max_version_level=int(on), upgrade_type=1 if on else 2
         )
-        told = self.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=[update], **more), 2)
-        return ErrorCode(told.error_code).name, told.error_message or ""
+        received = self.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=[update], **more), 2)
+        return ErrorCode(received.error_code).name, received.error_message or ""
 
     def describe(self, **more: Any) -> Any:
         request = DescribeRecoveryRequest(**({"topics": [DescribeRecoveryRequest.TopicRequest(name="foo")]} | more))

@@ -78,10 +78,10 @@ class Script:
         state = self._state()
         if state is None or state.leader >= 0:
             return []
-        told = self.cluster.described()
-        waits = f"  for {' '.join(map(str, told.waits_for))}" if told.waits_for else ""
-        ends = f"  at most {told.wait_ends_in_ms} ms" if told.wait_ends_in_ms >= 0 else ""
-        return [f"waits {told.state}{waits}{ends}"]
+        received = self.cluster.described()
+        waits = f"  for {' '.join(map(str, received.waits_for))}" if received.waits_for else ""
+        ends = f"  at most {received.wait_ends_in_ms} ms" if received.wait_ends_in_ms >= 0 else ""
+        return [f"waits {received.state}{waits}{ends}"]
 
     # -- the cluster
 
@@ -105,8 +105,8 @@ class Script:
     def _shutdown(self, words: list[str]) -> str | None:
         broker = int(words[0])
         heartbeat(self.cluster.harness, broker, want_shut_down=True)
-        told = heartbeat(self.cluster.harness, broker, want_shut_down=True)
-        return None if told.should_shut_down else "the broker has to wait"
+        received = heartbeat(self.cluster.harness, broker, want_shut_down=True)
+        return None if received.should_shut_down else "the broker has to wait"
 
     def _return(self, words: list[str]) -> None:
         broker = int(words[0])
@@ -117,8 +117,8 @@ class Script:
         self.cluster.unfence(int(words[0]))
 
     def _unregister(self, words: list[str]) -> str:
-        told = self.cluster.harness.ask("unregister_broker", UnregisterBrokerRequest(broker_id=int(words[0])), 0)
-        return ErrorCode(told.error_code).name
+        received = self.cluster.harness.ask("unregister_broker", UnregisterBrokerRequest(broker_id=int(words[0])), 0)
+        return ErrorCode(received.error_code).name
 
     # -- the leader
 
@@ -129,7 +129,7 @@ class Script:
             before = int(words[at + 1])
             epochs = {broker: epoch_of(harness, broker) for broker in _ids(words[:at])}
             epochs[before] = self._epochs_before[before]
-            told = alter(
+            received = alter(
                 harness,
                 [],
                 new_isr_with_epochs=[
@@ -138,8 +138,8 @@ class Script:
                 ],
             )
         else:
-            told = alter(harness, _ids(words))
-        return ErrorCode(told.error_code).name
+            received = alter(harness, _ids(words))
+        return ErrorCode(received.error_code).name
 
     # -- operators
 
@@ -155,8 +155,8 @@ class Script:
             resource_type=2, resource_name="foo", configs=[config]
         )
         request = IncrementalAlterConfigsRequest(resources=[resource])
-        (told,) = self.cluster.harness.ask("incremental_alter_configs", request, 1).responses
-        assert told.error_code == 0, told.error_message
+        (received,) = self.cluster.harness.ask("incremental_alter_configs", request, 1).responses
+        assert received.error_code == 0, received.error_message
 
     def _elect(self, words: list[str]) -> str:
         desired = {"desired": int(words[1])} if words[0] == "designate" else {}

@@ -1,4 +1,4 @@
-"""Registration: refusals, and guard 9 (an unclean stop costs the seats before the broker can be unfenced)."""
+"""Registration: refusals, and guard 9 (after an unclean stop it leaves ISR and ELR before it is unfenced)."""
 
 from __future__ import annotations
 

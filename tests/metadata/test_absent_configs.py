@@ -26,8 +26,8 @@ def given(configs: dict[str, str]) -> dict[str, str]:
 def test_numbers_tune_what_is_not_there() -> None:
     static = node(**given(NUMBERS))
     assert static["remote.log.reader.threads"] == 3 and static["sasl.login.refresh.window.jitter"] == 0.1
-    told = {entry.name: entry.value for entry in describe_broker(Image(), static, "1")}
-    assert {name: told[name] for name in NUMBERS} == NUMBERS
+    received = {entry.name: entry.value for entry in describe_broker(Image(), static, "1")}
+    assert {name: received[name] for name in NUMBERS} == NUMBERS
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_password_that_is_refused_is_not_shown() -> None:
 def test_every_default_is_taken_and_described() -> None:
     defaults = {name: one.default for name, one in ABSENT_CONFIGS.items() if one.default is not None}
     static = node(**given(defaults), group_coordinator_rebalance_protocols="classic")
-    told = {entry.name: entry for entry in describe_broker(Image(), static, "1")}
-    assert {name: told[name].value for name in defaults} == defaults
-    hidden = [name for name in ABSENT_CONFIGS if told[name].sensitive]
-    assert "ssl.key.password" in hidden and all(told[name].value is None for name in hidden)
+    received = {entry.name: entry for entry in describe_broker(Image(), static, "1")}
+    assert {name: received[name].value for name in defaults} == defaults
+    hidden = [name for name in ABSENT_CONFIGS if received[name].sensitive]
+    assert "ssl.key.password" in hidden and all(received[name].value is None for name in hidden)

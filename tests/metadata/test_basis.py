@@ -17,7 +17,7 @@ def elected(leader_epoch: int) -> PartitionChangeRecord:
     answer = PartitionChangeRecord.ReplicaAnswer(
         broker_id=2, broker_epoch=12, last_written_leader_epoch=4, log_end_offset=leader_epoch * 100
     )
-    told = PartitionChangeRecord.ElectionBasis(
+    received = PartitionChangeRecord.ElectionBasis(
         basis=Basis.RECOVERED.number,
         leader=2,
         leader_epoch=leader_epoch,
@@ -26,7 +26,7 @@ def elected(leader_epoch: int) -> PartitionChangeRecord:
         timestamp_ms=1_700_000_000_000,
         replicas=[answer],
     )
-    return PartitionChangeRecord(topic_id=TOPIC, partition_id=0, leader=2, election_basis=told)
+    return PartitionChangeRecord(topic_id=TOPIC, partition_id=0, leader=2, election_basis=received)
 
 
 def image_after(*records: PartitionChangeRecord) -> Image:

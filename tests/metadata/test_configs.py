@@ -139,12 +139,12 @@ def test_describe_shows_sources_and_synonyms() -> None:
 
 
 def test_synonyms_of_a_topic_begin_with_the_finest_unit_as_on_kafka() -> None:
-    def told(static: StaticConfig) -> tuple[str | None, ConfigSource, list[tuple[str, str | None, ConfigSource]]]:
+    def received(static: StaticConfig) -> tuple[str | None, ConfigSource, list[tuple[str, str | None, ConfigSource]]]:
         (entry,) = [e for e in describe_topic(image_of(), static, "foo") if e.name == "retention.ms"]
         return entry.value, entry.source, [(s.name, s.value, s.source) for s in entry.synonyms]
 
-    assert told(node(log_retention_hours="2")) == ("7200000", ConfigSource.DEFAULT, [])
-    assert told(node(log_retention_hours="2", log_retention_ms="5")) == (
+    assert received(node(log_retention_hours="2")) == ("7200000", ConfigSource.DEFAULT, [])
+    assert received(node(log_retention_hours="2", log_retention_ms="5")) == (
         "5",
         ConfigSource.STATIC_BROKER,
         [

@@ -24,55 +24,55 @@ def loss(winner: int, *replicas: ReplicaAnswer) -> Loss:
     return loss_of(BrokerId(winner), replicas)
 
 
-def told(found: Loss) -> tuple[int | None, int | None, bool]:
+def received(found: Loss) -> tuple[int | None, int | None, bool]:
     return found.first_offset, found.end_offset, found.is_exact
 
 
 def test_the_longest_log_of_the_newest_epoch_loses_nothing() -> None:
-    assert told(loss(1, said(1, 5, 200), said(2, 5, 150), said(3, 4, 300))) == (200, 200, True)
+    assert received(loss(1, said(1, 5, 200), said(2, 5, 150), said(3, 4, 300))) == (200, 200, True)
 
 
 def test_a_shorter_log_of_the_same_epoch_loses_exactly_the_rest_of_the_longest() -> None:
     found = loss(2, said(1, 5, 200), said(2, 5, 150), said(3, 5, 180))
-    assert told(found) == (150, 200, True)
+    assert received(found) == (150, 200, True)
     assert found.records_max == 50
     assert [answer.broker for answer in found.held_by] == [1, 3]
 
 
 def test_nobody_knows_where_a_newer_epoch_left_the_winners_log() -> None:
     found = loss(2, said(1, 6, 120), said(2, 5, 150))
-    assert told(found) == (None, 120, False)
+    assert received(found) == (None, 120, False)
     assert found.records_max == 120
 
 
 def test_a_replica_that_never_answered_may_hold_anything() -> None:
     found = loss(2, silent(1), said(2, 5, 150))
-    assert told(found) == (None, None, False)
+    assert received(found) == (None, None, False)
     assert found.records_max is None and found.silent == (1,)
 
 
 def test_what_a_silent_replica_said_before_its_restart_is_an_upper_bound() -> None:
     found = loss(2, silent(1, 5, 190), said(2, 5, 150))
-    assert told(found) == (150, 190, False)
+    assert received(found) == (150, 190, False)
 
 
 def test_a_silent_replica_that_had_less_before_its_restart_has_less_now() -> None:
-    assert told(loss(2, silent(1, 5, 140), said(2, 5, 150))) == (150, 150, True)
+    assert received(loss(2, silent(1, 5, 140), said(2, 5, 150))) == (150, 150, True)
 
 
 def test_of_a_winner_that_nobody_asked_everything_may_be_lost() -> None:
-    assert told(loss(2, said(1, 5, 200), silent(2))) == (None, 200, False)
-    assert told(loss(2, silent(1), silent(2))) == (None, None, False)
-    assert told(loss(2, said(1, 5, 200), silent(2, 5, 300))) == (None, 200, False)
+    assert received(loss(2, said(1, 5, 200), silent(2))) == (None, 200, False)
+    assert received(loss(2, silent(1), silent(2))) == (None, None, False)
+    assert received(loss(2, said(1, 5, 200), silent(2, 5, 300))) == (None, 200, False)
 
 
 def test_a_single_replica_loses_nothing_by_being_elected() -> None:
-    assert told(loss(1, silent(1))) == (None, 0, True)
-    assert told(loss(1, said(1, 3, 7))) == (7, 7, True)
+    assert received(loss(1, silent(1))) == (None, 0, True)
+    assert received(loss(1, said(1, 3, 7))) == (7, 7, True)
 
 
 def test_empty_logs_lose_nothing() -> None:
-    assert told(loss(1, said(1, -1, 0), said(2, -1, 0))) == (0, 0, True)
+    assert received(loss(1, said(1, -1, 0), said(2, -1, 0))) == (0, 0, True)
 
 
 REPORT = LossReport(

@@ -133,8 +133,8 @@ def test_what_is_named_many_times_is_told_once(brain: Brain) -> None:
     group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
     assert len(ask(brain, OffsetFetchRequest(groups=[group] * 10_000), 8).groups) == 1
     producers = DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0] * 1000)
-    (told,) = ask(brain, DescribeProducersRequest(topics=[producers] * 100)).topics
-    assert len(told.partitions) == 1
+    (received,) = ask(brain, DescribeProducersRequest(topics=[producers] * 100)).topics
+    assert len(received.partitions) == 1
 
 
 def test_topics_of_very_many_partitions_are_refused_before_they_are_placed(brain: Brain) -> None:

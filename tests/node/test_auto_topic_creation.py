@@ -26,10 +26,11 @@ class Asking:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.told: list[tuple[str, str]] = []
+        self.received: list[tuple[str, str]] = []
         self.asked: list[tuple[Any, Pending[Any]]] = []
         env = SimpleNamespace(
-            now_ms=lambda: self.now_ms, log=lambda level, event, **values: self.told.append((event, values["topic"]))
+            now_ms=lambda: self.now_ms,
+            log=lambda level, event, **values: self.received.append((event, values["topic"])),
         )
         self.topics = AutoTopicCreationManager(env, STATIC, SimpleNamespace(forward=self._forward))  # type: ignore[arg-type]
 
@@ -69,4 +70,4 @@ def test_why_a_topic_cannot_be_created_is_told_once_a_minute() -> None:
         asking.now_ms = now_ms
         asking.topics.create(["__consumer_offsets"])
         asking.answer(code)
-    assert asking.told == [("topic-not-created", "__consumer_offsets")] * 4
+    assert asking.received == [("topic-not-created", "__consumer_offsets")] * 4

@@ -27,7 +27,7 @@ def topic(topic_id: bytes, name: str) -> list[Any]:
     return [TopicRecord(name=name, topic_id=topic_id), partition]
 
 
-class Told:
+class Recorder:
     """A publisher and everything it said."""
 
     def __init__(self, snapshot_bytes: int = NEVER_BYTES) -> None:
@@ -54,43 +54,43 @@ class Told:
 
 
 def test_nothing_is_published_before_the_broker_has_caught_up_and_then_all_at_once() -> None:
-    told = Told()
-    told.commit(LEVEL)
-    told.commit(*topic(FOO, "foo"))
-    told.commit(RemoveTopicRecord(topic_id=FOO))
-    told.commit(*topic(BAR, "bar"))
-    assert told.images == []
-    assert told.applied == [0, 2, 3, 5]
-    told.publisher.publish()
-    told.publisher.publish()
-    ((image, journal),) = told.images
+    recorder = Recorder()
+    recorder.commit(LEVEL)
+    recorder.commit(*topic(FOO, "foo"))
+    recorder.commit(RemoveTopicRecord(topic_id=FOO))
+    recorder.commit(*topic(BAR, "bar"))
+    assert recorder.images == []
+    assert recorder.applied == [0, 2, 3, 5]
+    recorder.publisher.publish()
+    recorder.publisher.publish()
+    ((image, journal),) = recorder.images
     assert sorted(image.topic_ids) == ["bar"]
     assert (BAR, 0) in journal.partitions
 
 
 def test_a_batch_of_control_records_moves_the_offset_and_publishes_nothing() -> None:
-    told = Told()
-    told.publisher.publish()
-    told.commit()
-    assert told.publisher.image.offset == 0
-    assert told.images == []
+    recorder = Recorder()
+    recorder.publisher.publish()
+    recorder.commit()
+    assert recorder.publisher.image.offset == 0
+    assert recorder.images == []
 
 
 def test_each_commit_is_published_with_what_it_changed() -> None:
-    told = Told()
-    told.publisher.publish()
-    told.commit(LEVEL)
-    told.commit(*topic(FOO, "foo"))
-    assert [sorted(journal.partitions) for _, journal in told.images] == [[], [(FOO, 0)]]
+    recorder = Recorder()
+    recorder.publisher.publish()
+    recorder.commit(LEVEL)
+    recorder.commit(*topic(FOO, "foo"))
+    assert [sorted(journal.partitions) for _, journal in recorder.images] == [[], [(FOO, 0)]]
 
 
 def test_a_snapshot_in_mid_life_is_published_as_the_difference_to_what_the_broker_knew() -> None:
-    told = Told()
-    told.commit(LEVEL, *topic(FOO, "foo"))
-    told.publisher.publish()
-    told.images.clear()
-    told.publisher.on_snapshot([LEVEL, *topic(BAR, "bar")], 40, 2)
-    ((image, journal),) = told.images
+    recorder = Recorder()
+    recorder.commit(LEVEL, *topic(FOO, "foo"))
+    recorder.publisher.publish()
+    recorder.images.clear()
+    recorder.publisher.on_snapshot([LEVEL, *topic(BAR, "bar")], 40, 2)
+    ((image, journal),) = recorder.images
     assert image.offset == 40
     assert sorted(journal.partitions) == [(BAR, 0), (FOO, 0)]
     assert journal.partitions[(BAR, 0)] is None, "bar was not there before"
@@ -99,21 +99,21 @@ def test_a_snapshot_in_mid_life_is_published_as_the_difference_to_what_the_broke
 
 
 def test_a_snapshot_while_loading_keeps_what_was_collected() -> None:
-    told = Told()
-    told.commit(LEVEL, *topic(FOO, "foo"))
-    told.publisher.on_snapshot([LEVEL, *topic(FOO, "foo")], 40, 2)
-    told.publisher.publish()
-    ((_, journal),) = told.images
+    recorder = Recorder()
+    recorder.commit(LEVEL, *topic(FOO, "foo"))
+    recorder.publisher.on_snapshot([LEVEL, *topic(FOO, "foo")], 40, 2)
+    recorder.publisher.publish()
+    ((_, journal),) = recorder.images
     assert journal.partitions[(FOO, 0)] is None, "the broker never heard of it"  # type: ignore[index]
 
 
 def test_a_snapshot_is_written_when_enough_was_committed_and_never_inside_a_transaction() -> None:
-    told = Told(snapshot_bytes=1)
-    told.commit(LEVEL)
-    ((records, offset, epoch),) = told.snapshots
+    recorder = Recorder(snapshot_bytes=1)
+    recorder.commit(LEVEL)
+    ((records, offset, epoch),) = recorder.snapshots
     assert (offset, epoch) == (0, 1)
-    assert image_of_snapshot(records, offset, epoch) == told.publisher.image
-    told.commit(BeginTransactionRecord(name="several batches"), *topic(FOO, "foo"))
-    assert len(told.snapshots) == 1
-    told.commit(EndTransactionRecord())
-    assert len(told.snapshots) == 2
+    assert image_of_snapshot(records, offset, epoch) == recorder.publisher.image
+    recorder.commit(BeginTransactionRecord(name="several batches"), *topic(FOO, "foo"))
+    assert len(recorder.snapshots) == 1
+    recorder.commit(EndTransactionRecord())
+    assert len(recorder.snapshots) == 2

@@ -7,7 +7,7 @@ def test_each_kind_is_told_at_once_and_then_once_in_ten_seconds_with_the_number_
     lines: list[tuple[str, str, object]] = []
     now = 5.0
     log_limited = RateLimitedLog(
-        lambda level, event, **values: lines.append((level, event, values["untold"])), lambda: now
+        lambda level, event, **values: lines.append((level, event, values["suppressed"])), lambda: now
     )
     for _ in range(100_000):
         log_limited("warning", "frame-refused", why="malformed")

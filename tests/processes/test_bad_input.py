@@ -145,7 +145,7 @@ def resident_mb(cluster: Cluster) -> float:
     return float(psutil.Process(cluster.pids[1]).memory_info().rss) / MB
 
 
-def told(cluster: Cluster) -> Counter[str]:
+def received(cluster: Cluster) -> Counter[str]:
     """Events of the broker's log, by name."""
     events = Counter()
     for line in cluster.output(1).splitlines():
@@ -251,7 +251,7 @@ class Attacker:
 
 def test_malformed_frames_without_number_leave_no_trace_but_a_few_log_lines(cluster: Cluster, topic: str) -> None:
     attacker = Attacker(cluster, topic)
-    before, started = told(cluster), time.monotonic()
+    before, started = received(cluster), time.monotonic()
     with somebody_else(cluster) as other:
         attacker.send_until(FEW, other)
         after_few = resident_mb(cluster)
@@ -259,7 +259,7 @@ def test_malformed_frames_without_number_leave_no_trace_but_a_few_log_lines(clus
         after_many = resident_mb(cluster)
     assert after_many < 1.1 * after_few, (after_few, after_many)
     assert end_offset(cluster, topic) == 0
-    new = told(cluster) - before
+    new = received(cluster) - before
     assert set(new) <= {"frame-refused"}, new
     # one line in ten seconds from the node, one from its sockets
     assert 1 <= new["frame-refused"] <= 2 * (2 + (time.monotonic() - started) / 10), new

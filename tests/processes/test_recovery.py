@@ -227,8 +227,8 @@ def test_the_operators_page(cluster: Cluster, heirlog: Heirlog, tmp_path: Path) 
 
         # what a Spark stream that had read everything of partition 4 is told (U17)
         lost = Loss(TOPIC, 4, BEFORE, BEFORE + AFTER, BEFORE, Cause.TRUNCATED.value)
-        (told,) = named(client, [lost], {(TOPIC, 4): 0})
-        assert "the election of broker 3" in told.recovery and "basis designated" in told.recovery
+        (received,) = named(client, [lost], {(TOPIC, 4): 0})
+        assert "the election of broker 3" in received.recovery and "basis designated" in received.recovery
 
     page.run("Switch the recovery manager")
     levels = {row["feature"]: row["level"] for row in json.loads(heirlog("features", "describe", "--json").out)}

@@ -54,18 +54,18 @@ def test_a_held_handler_that_raises_ends_its_connection_and_not_its_caller(
 def test_a_region_that_cannot_be_read_closes_the_connection_and_the_node_is_told_which_file(
     fake_node: Any, framed: Any, eventually: Any, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    told: list[tuple[str, OSError]] = []
+    received: list[tuple[str, OSError]] = []
     file: Any = Unreadable()
 
     def fail(*_: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
     def answer(client: Any, header: RequestHeader, frame: memoryview) -> None:
-        client.read_failed = lambda path, error: told.append((path, error))
+        client.read_failed = lambda path, error: received.append((path, error))
         partition = FetchResponse.PartitionData(partition_index=0, records=[Region(file, 0, size)])
         topics = [FetchResponse.FetchableTopicResponse(topic="t", partitions=[partition])]
         client.transport.send(RequestHeader(FETCH, VERSION, 1, "test"), FetchResponse(responses=topics))
-        assert not told, "never within the call"
+        assert not received, "never within the call"
 
     async def scenario() -> None:
         node = fake_node(answer)
@@ -75,8 +75,8 @@ def test_a_region_that_cannot_be_read_closes_the_connection_and_the_node_is_told
             reader, writer = await asyncio.open_connection(node.endpoint.host, node.endpoint.port)
             writer.write(framed(1))
             await reader.read()
-            await eventually(lambda: told)
-        assert told[0][0] == file.path and told[0][1].errno == errno.EIO
+            await eventually(lambda: received)
+        assert received[0][0] == file.path and received[0][1].errno == errno.EIO
         node.server.stop()
 
     asyncio.run(scenario())

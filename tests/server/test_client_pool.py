@@ -135,7 +135,7 @@ def test_nobody_there_fails_at_once_and_again_after_a_rest(fake_node: Any) -> No
             await all_of(results, n)
         took = asyncio.get_running_loop().time() - started
         assert [result.kind for result in results] == ["disconnected"] * 3
-        assert took >= client_pool.FIRST_REST
+        assert took >= client_pool.FIRST_BACKOFF_S
         ours.stop()
 
     run(scenario)

@@ -181,7 +181,7 @@ def test_nobody_is_told_once_the_node_has_stopped(files: OsFiles, inbox: Inbox, 
     file = files.open(f"{tmp_path}/f", create=True)
     answers: list[OSError | None] = []
     files.flush(file, answers.append)
-    files.hush()
+    files.silence()
     inbox.run()
     files.stop()
     assert answers == []

@@ -573,7 +573,7 @@ def test_a_ledger_that_fails_lets_its_node_continue_and_no_power_cut_lies(data: 
         files.rename(f'{{d}}/deep/f', f'{{d}}/deep/g')
         sync(f'{{d}}/deep'); files.unlink(f'{{d}}/deep/g'); files.rmdir(f'{{d}}/deep'); sync()
         for n in range({20_000 if "compacted" in failure else 1}):
-            files._guard.tell(lambda ledger: ledger.synced(d, ledger.mark()))
+            files._guard.call(lambda ledger: ledger.synced(d, ledger.mark()))
         try:
             files.unlink(f'{{d}}/nothing')
         except FileNotFoundError:

@@ -91,7 +91,7 @@ def test_t1_fires_on_a_leader_that_knows_it_is_fenced() -> None:
 
 
 def test_t2_passes_on_sound_seats() -> None:
-    assert invariants.t2_seats_are_consistent(SOUND, 2, fenced=[2]) is None
+    assert invariants.t2_isr_and_elr_are_consistent(SOUND, 2, fenced=[2]) is None
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ def test_t2_passes_on_sound_seats() -> None:
     ],
 )
 def test_t2_fires_on_broken_seats(broken: PartitionRegistration) -> None:
-    assert invariants.t2_seats_are_consistent(broken, 2, fenced=[]) is not None
+    assert invariants.t2_isr_and_elr_are_consistent(broken, 2, fenced=[]) is not None
 
 
 def test_t2_fires_on_a_fenced_member() -> None:
-    assert "fenced" in (invariants.t2_seats_are_consistent(SOUND, 2, fenced=[1]) or "")
+    assert "fenced" in (invariants.t2_isr_and_elr_are_consistent(SOUND, 2, fenced=[1]) or "")
 
 
 @pytest.mark.parametrize("isr", [CommittedPartitionState(_ids(1, 2)), PendingExpandIsr(_ids(1, 2), BrokerId(3))])

@@ -18,14 +18,14 @@ def test_a_seeding_that_believes_the_seats_and_broker_epochs_of_its_copy_breaks_
     def broker(state: BrokerRegistration, **changes: object) -> BrokerRegistration:
         return state
 
-    without_seats = seeding.without_seats
+    reset_partition = seeding.reset_partition
 
-    def with_seats(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
-        return state._replace(leader_epoch=without_seats(state, found_epoch).leader_epoch)
+    def with_isr_and_elr(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
+        return state._replace(leader_epoch=reset_partition(state, found_epoch).leader_epoch)
 
     assert run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").passed
     monkeypatch.setattr(seeding, "replace", broker)
-    monkeypatch.setattr(seeding, "without_seats", with_seats)
+    monkeypatch.setattr(seeding, "reset_partition", with_isr_and_elr)
     violation = run_seed(LAGS_BY_ITS_OWN_COPY_IN_SYNC, scenario="older-metadata").violation
     assert violation is not None
     assert violation.check == "T4"

@@ -43,11 +43,11 @@ def test_the_sentence_says_who_when_on_what_basis_and_what() -> None:
 
 
 def test_the_recovery_is_told_and_does_not_make_another_loss_of_it(tmp_path: Path) -> None:
-    told = replace(LOSS, recovery=sentence(report()))
-    assert told == LOSS and hash(told) == hash(LOSS)
-    assert str(told).endswith("; " + told.recovery)
-    assert Loss.from_json(json.loads(json.dumps(told.as_json()))).recovery == told.recovery
+    received = replace(LOSS, recovery=sentence(report()))
+    assert received == LOSS and hash(received) == hash(LOSS)
+    assert str(received).endswith("; " + received.recovery)
+    assert Loss.from_json(json.loads(json.dumps(received.as_json()))).recovery == received.recovery
     assert "recovery" not in LOSS.as_json()
-    for loss in (LOSS, told):
+    for loss in (LOSS, received):
         write_to_quarantine(str(tmp_path), loss)
     assert parquet.read_table(tmp_path).num_rows == 1

@@ -79,5 +79,5 @@ def test_what_spark_sends_before_a_task_is_acknowledged_as_the_reader_is_unpickl
     process: str, at_once: list[int]
 ) -> None:
     """Whatever other sockets there are, and whatever a user's function gave new ones as their timeout."""
-    told = subprocess.run([sys.executable, "-c", _TASK, process], capture_output=True, text=True, check=True)
-    assert told.stdout == f"{at_once} True\n"
+    received = subprocess.run([sys.executable, "-c", _TASK, process], capture_output=True, text=True, check=True)
+    assert received.stdout == f"{at_once} True\n"

@@ -45,10 +45,10 @@ def keep(disk: Disk, log: Log, start: int, where: Discarded, epoch: int = 7) -> 
     if copy.begin():
         while copy.step():
             pass
-        told: list[OSError | None] = []
-        copy.finish(told.append)
+        received: list[OSError | None] = []
+        copy.finish(received.append)
         disk.run()
-        assert len(told) == 1
+        assert len(received) == 1
     return copy
 
 
@@ -206,10 +206,10 @@ def test_a_failed_flush_leaves_nothing_behind() -> None:
     copy = DiscardedCopy(disk, log, 1, 7, store(disk))
     assert copy.begin() and not copy.step()
     disk.flush_error = OSError(5, "Input/output error")
-    told: list[OSError | None] = []
-    copy.finish(told.append)
+    received: list[OSError | None] = []
+    copy.finish(received.append)
     disk.run()
-    assert told == [disk.flush_error] and names(disk) == []
+    assert received == [disk.flush_error] and names(disk) == []
 
 
 def test_files_go_when_they_are_too_old_and_when_their_volume_needs_the_room() -> None:

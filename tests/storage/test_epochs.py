@@ -77,10 +77,10 @@ def test_the_epoch_that_a_leader_begins_is_written_with_the_next_flush() -> None
     files.run()
     assert epochs.entries == [(3, 0)] and not epochs.durable
     assert cache(files).entries == [], "nothing was written"
-    told: list[OSError | None] = []
-    epochs.when_durable(told.append)
+    received: list[OSError | None] = []
+    epochs.when_durable(received.append)
     files.run()
-    assert told == [None] and epochs.durable
+    assert received == [None] and epochs.durable
     assert cache(files).entries == [(3, 0)]
     epochs.begin(3, 5)
     assert epochs.durable, "the same epoch is no news"
@@ -101,9 +101,9 @@ def test_who_flushes_is_told_that_the_file_cannot_be_written() -> None:
     epochs = cache(files)
     epochs.begin(3, 0)
     files.failing_appends.add("leader-epoch-checkpoint.tmp")
-    told: list[OSError | None] = []
-    epochs.when_durable(told.append)
-    assert [type(error) for error in told] == [OSError]
+    received: list[OSError | None] = []
+    epochs.when_durable(received.append)
+    assert [type(error) for error in received] == [OSError]
 
 
 def test_an_unreadable_file_counts_as_empty() -> None:

@@ -231,8 +231,8 @@ def test_a_truncation_during_a_flush_keeps_the_recovery_point_below_the_cut(file
 
 
 def test_a_failed_flush_is_reported_and_never_tried_again(files: MemoryFiles) -> None:
-    told: list[OSError] = []
-    log = open_log(files, listener=LogListener(on_failure=told.append))
+    received: list[OSError] = []
+    log = open_log(files, listener=LogListener(on_failure=received.append))
     log.append_as_leader(batch("a"), 0, 0)
     files.run()
     files.flush_error = OSError(5, "Input/output error")
@@ -240,7 +240,7 @@ def test_a_failed_flush_is_reported_and_never_tried_again(files: MemoryFiles) ->
     log.flush(results.append)
     files.run()
     files.flush_error = None
-    assert results == told == [log.failure]
+    assert results == received == [log.failure]
     assert log.recovery_point == 0
     with pytest.raises(OSError):
         log.flush(results.append)

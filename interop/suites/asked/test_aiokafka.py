@@ -70,8 +70,8 @@ def test_every_codec(address: str, topic: str, codec: str | None, idempotent: bo
     async def body() -> None:
         async with producing(address, compression_type=codec, enable_idempotence=idempotent) as producer:
             sent = [await producer.send(topic, b"x" * 1000, headers=[("h", b"v")], partition=0) for _ in range(50)]
-            told = await asyncio.gather(*sent)
-        assert [one.offset for one in told] == list(range(50))
+            received = await asyncio.gather(*sent)
+        assert [one.offset for one in received] == list(range(50))
         async with consuming(address, topic) as consumer:
             records = [await consumer.getone() for _ in range(50)]
         assert {(record.value, record.headers) for record in records} == {(b"x" * 1000, (("h", b"v"),))}
@@ -115,11 +115,11 @@ def test_log_append_time(address: str, name: str) -> None:
         )
         await admin.close()
         async with producing(address) as producer:
-            told = await producer.send_and_wait(name, b"v", timestamp_ms=5)
-        assert told.timestamp_type == 1 and told.timestamp > 5
+            received = await producer.send_and_wait(name, b"v", timestamp_ms=5)
+        assert received.timestamp_type == 1 and received.timestamp > 5
         async with consuming(address, name) as consumer:
             record = await consumer.getone()
-        assert (record.timestamp, record.timestamp_type) == (told.timestamp, 1)
+        assert (record.timestamp, record.timestamp_type) == (received.timestamp, 1)
 
     run(body())
 

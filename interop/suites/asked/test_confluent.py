@@ -37,14 +37,14 @@ TIMEOUT_S = 30
 
 
 def produce(address: str, topic: str, count: int, partition: int = 0, **more: Any) -> list[Message]:
-    told: list[Message] = []
+    received: list[Message] = []
     producer = Producer({"bootstrap.servers": address, **more})
     for number in range(count):
         producer.produce(
-            topic, b"%d" % number, partition=partition, on_delivery=lambda error, message: told.append(message)
+            topic, b"%d" % number, partition=partition, on_delivery=lambda error, message: received.append(message)
         )
     assert producer.flush(TIMEOUT_S) == 0
-    return told
+    return received
 
 
 @contextmanager
@@ -101,8 +101,8 @@ def refused(future: Any) -> int:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_idempotent(address: str, topic: str, name: str, codec: str) -> None:
-    told = produce(address, topic, 500, **{"compression.type": codec, "enable.idempotence": True, "linger.ms": 20})
-    assert [message.offset() for message in told] == list(range(500))
+    received = produce(address, topic, 500, **{"compression.type": codec, "enable.idempotence": True, "linger.ms": 20})
+    assert [message.offset() for message in received] == list(range(500))
     with consumer_of(address, name) as consumer:
         consumer.subscribe([topic])
         assert take(consumer, 500) == [b"%d" % number for number in range(500)]
@@ -120,12 +120,12 @@ def test_every_acks(address: str, topic: str, name: str, acks: str) -> None:
 
 @pytest.mark.parametrize("partitioner", ["random", "consistent", "murmur2", "murmur2_random", "fnv1a"])
 def test_every_partitioner(address: str, topic: str, partitioner: str) -> None:
-    told: list[Message] = []
+    received: list[Message] = []
     producer = Producer({"bootstrap.servers": address, "partitioner": partitioner})
     for number in range(40):
-        producer.produce(topic, b"v", key=b"%d" % number, on_delivery=lambda error, message: told.append(message))
+        producer.produce(topic, b"v", key=b"%d" % number, on_delivery=lambda error, message: received.append(message))
     producer.flush(TIMEOUT_S)
-    assert {message.partition() for message in told} == {0, 1}
+    assert {message.partition() for message in received} == {0, 1}
 
 
 def test_headers_keys_and_empty_values(address: str, topic: str, name: str) -> None:
@@ -381,8 +381,8 @@ def test_admin_groups(address: str, admin: AdminClient, topic: str, name: str) -
         assert place.error.code() == KafkaError.UNKNOWN_MEMBER_ID
     changed = admin.alter_consumer_group_offsets([change])[name].result(TIMEOUT_S)
     assert changed.topic_partitions[0].error is None
-    told = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name].result(TIMEOUT_S)
-    assert (TopicPartition(topic, 0), 1) in [(place, place.offset) for place in told.topic_partitions]
+    received = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(name)])[name].result(TIMEOUT_S)
+    assert (TopicPartition(topic, 0), 1) in [(place, place.offset) for place in received.topic_partitions]
     admin.delete_consumer_groups([name])[name].result(TIMEOUT_S)
     assert refused(admin.delete_consumer_groups([name])[name]) == KafkaError.GROUP_ID_NOT_FOUND
 

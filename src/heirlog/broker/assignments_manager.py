@@ -101,16 +101,16 @@ class AssignmentsManager:
             self._env.log("info", "directory-report-failed", error=error)
             self._send_later()
             return
-        told = 0
+        assigned = 0
         for directory in result.directories:
             for topic in directory.topics:
                 for partition in topic.partitions:
                     key = (Uuid(topic.topic_id), partition.partition_index)
                     if partition.error_code in _FINAL and sent.get(key) == directory.id:
-                        told += 1
+                        assigned += 1
                         if self._waiting.get(key) == directory.id:
                             del self._waiting[key]
-        if told < len(sent):
+        if assigned < len(sent):
             self._send_later()
             return
         self._backoff_ms = RETRY_BACKOFF_MS

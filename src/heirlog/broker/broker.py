@@ -168,7 +168,7 @@ class Broker:
             self._previous_broker_epoch = NO_BROKER_EPOCH
         self._loading -= 1
         if self._loading == 0:
-            self._tell_what_is_missing()
+            self._log_missing_partitions()
         if any(directory.clean_broker_epoch is None for directory in self._directories):
             # even if only loading showed that records of the clean stop are missing
             self._previous_broker_epoch = NO_BROKER_EPOCH
@@ -218,7 +218,7 @@ class Broker:
     def _directory_failed(self) -> None:
         self.lifecycle.directory_failed()
 
-    def _tell_what_is_missing(self) -> None:
+    def _log_missing_partitions(self) -> None:
         for directory in self._directories:
             for (topic, partition), log in sorted(directory.logs.items()):
                 if log.cut_bytes:

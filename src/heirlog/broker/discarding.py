@@ -60,7 +60,7 @@ class Discarding:
     def keep(self, partition: Partition, offset: int, cut: Callable[[], None]) -> None:
         """Copy the records from `offset` on, then call `cut`: in a later turn of the loop, never after `forget`."""
         self.forget(partition)
-        job = self._waiting[partition] = _Job(self._env, partition, offset, cut, self._over)
+        job = self._waiting[partition] = _Job(self._env, partition, offset, cut, self._job_done)
         job.start_clock()
         self._begin_waiting()
 
@@ -99,7 +99,7 @@ class Discarding:
             directory = self._directory_of(partition)
             job.begin(None if directory is None else self._store_of(directory))
 
-    def _over(self, job: _Job) -> None:
+    def _job_done(self, job: _Job) -> None:
         """The job's truncation may be done."""
         self._waiting.pop(job.partition, None)
         self._running.pop(job.partition, None)
@@ -116,21 +116,21 @@ class _Job:
         partition: Partition,
         offset: int,
         cut: Callable[[], None],
-        on_over: Callable[[_Job], None],
+        on_done: Callable[[_Job], None],
     ) -> None:
         self._env = env
         self.partition = partition
         self.cut = cut
         self._leader_epoch = partition.lossy_epoch
         self._offset = offset
-        self._on_over = on_over
+        self._on_done = on_done
         self._copy: DiscardedCopy | None = None
         self._is_finishing = False
-        self._is_over = False
+        self._is_done = False
         self._cancel_limit: Cancel | None = None
 
     def start_clock(self) -> None:
-        self._cancel_limit = self._env.call_later(TIME_LIMIT_MS, self._time_is_over)
+        self._cancel_limit = self._env.call_later(TIME_LIMIT_MS, self._timed_out)
 
     def begin(self, store: Discarded | None) -> None:
         if store is not None:
@@ -139,7 +139,7 @@ class _Job:
         self._env.call_later(0, self._begin_copy)
 
     def _begin_copy(self) -> None:
-        if self._is_over:
+        if self._is_done:
             return
         try:
             if self._copy is not None and self._copy.begin():
@@ -151,7 +151,7 @@ class _Job:
 
     def _step(self) -> None:
         copy = self._copy
-        if self._is_over or copy is None:
+        if self._is_done or copy is None:
             return
         try:
             if copy.step():
@@ -173,7 +173,7 @@ class _Job:
             self._copy.drop()
         self._end(error)
 
-    def _time_is_over(self) -> None:
+    def _timed_out(self) -> None:
         copy = self._copy
         if copy is not None and not self._is_finishing:
             self._is_finishing = True
@@ -189,18 +189,18 @@ class _Job:
             self._copy.drop()
 
     def _end(self, error: Exception | None) -> None:
-        if self._is_over:
+        if self._is_done:
             return
         self._close()
-        self._tell(error)
-        self._on_over(self)
+        self._log_result(error)
+        self._on_done(self)
 
     def _close(self) -> None:
-        self._is_over = True
+        self._is_done = True
         if self._cancel_limit is not None:
             self._cancel_limit()
 
-    def _tell(self, error: Exception | None) -> None:
+    def _log_result(self, error: Exception | None) -> None:
         copy, end_offset = self._copy, self.partition.log.log_end_offset
         kept_upto = self._offset if copy is None or error is not None else copy.next_offset
         is_whole = kept_upto >= end_offset

@@ -436,9 +436,9 @@ class FetchHandler:
         if session is None:
             return self._response(fetch, fetch.entries, NO_SESSION)
         entries = [entry for entry in fetch.entries if isinstance(entry, CachedPartition)]
-        told = [entry for entry in entries if entry.take_changes() or fetch.is_full]
+        changed = [entry for entry in entries if entry.take_changes() or fetch.is_full]
         # a full request whose session was evicted while it waited has none
-        response = self._response(fetch, told, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
+        response = self._response(fetch, changed, session.id if session.is_alive or not fetch.is_full else NO_SESSION)
         for entry in entries:
             if not self._stays_hot(fetch, entry):
                 entry.cool_off()

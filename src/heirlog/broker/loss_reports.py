@@ -44,7 +44,7 @@ REPORTS_PER_BATCH: Final = 100
 FIRST_MS: Final = 500
 """Time that a report waits for others: when thousands of partitions get a leader at once, leading them comes first."""
 RETRY_MS: Final = 1000
-TELL_AGAIN_MS: Final = 60_000
+LOG_AGAIN_MS: Final = 60_000
 """Interval at which the node's log repeats that the reports are refused."""
 
 
@@ -126,7 +126,7 @@ class _Writer:
         """Partitions that may have something to report."""
         self._is_loaded = False
         self._write_is_due = False
-        self._tell_from_ms = 0
+        self._log_refusal_from_ms = 0
         self._stopped = False
         self._replay = InternalTopicLoader(
             env,
@@ -221,8 +221,8 @@ class _Writer:
         try:
             partition.append(batch, ALL_IN_SYNC, wall_ms, self._env.now_ms())
         except KafkaError as error:
-            if self._env.now_ms() >= self._tell_from_ms:
-                self._tell_from_ms = self._env.now_ms() + TELL_AGAIN_MS
+            if self._env.now_ms() >= self._log_refusal_from_ms:
+                self._log_refusal_from_ms = self._env.now_ms() + LOG_AGAIN_MS
                 self._env.log("warning", "loss-report-refused", error=error.code.name, why=str(error))
             return False
         except OSError as error:
@@ -230,11 +230,11 @@ class _Writer:
             return False
         for report in reports:
             self._note(report)
-            self._tell(report)
+            self._log_report(report)
         self._replicas.log_grew(partition, watermark, wall_ms)
         return True
 
-    def _tell(self, report: LossReport) -> None:
+    def _log_report(self, report: LossReport) -> None:
         election, loss = report.election, report.loss
         nothing = loss.records_max == 0
         level, event = ("info", "nothing-given-up") if nothing else ("warning", "records-given-up")

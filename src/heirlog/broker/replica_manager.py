@@ -436,9 +436,9 @@ class ReplicaManager:
                 self._stop_serving(partition)
                 lost.append(key)
         # later: the caller may be a waiting request that found the failure and is still running
-        self._env.call_later(0, lambda: self._tell_of_loss(lost))
+        self._env.call_later(0, lambda: self._leadership_lost(lost))
         self._events.on_directory_failed()
 
-    def _tell_of_loss(self, lost: Iterable[PartitionKey]) -> None:
+    def _leadership_lost(self, lost: Iterable[PartitionKey]) -> None:
         for key in lost:
             self.delayed.leadership_changed(key)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def show(topic: str, partition: RecoveryPartition, manager_enabled: bool) -> None:
     from heirlog.client.recovery import choices
 
-    told = _state(partition) if manager_enabled else f"recovery manager off: {state_sentence(partition)}"
-    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {told}")
+    situation = _state(partition) if manager_enabled else f"recovery manager off: {state_sentence(partition)}"
+    print(f"{topic}-{partition.partition_index}: no leader, leader epoch {partition.leader_epoch}; {situation}")
     if partition.quorum_reason and manager_enabled and not (partition.isr_nodes or partition.eligible_leader_replicas):
         print(f"  quorum {', '.join(map(str, partition.quorum))}: {partition.quorum_reason}")
     columns = {
         "broker": "Broker",
-        "seat": "Seat",
+        "list": "List",
         "state": "State",
         "last_epoch": "LastEpoch",
         "end_offset": "EndOffset",
@@ -48,7 +48,7 @@ def _replica_row(partition: RecoveryPartition, replica: Replica) -> dict[str, An
     answered = replica.answer_age_ms >= 0
     return {
         "broker": replica.broker_id,
-        "seat": _seat(partition, replica.broker_id),
+        "list": _list_of(partition, replica.broker_id),
         "state": _replica_state(replica),
         "last_epoch": replica.last_written_leader_epoch if answered and not replica.error_code else None,
         "end_offset": replica.log_end_offset if answered and not replica.error_code else None,
@@ -56,7 +56,7 @@ def _replica_row(partition: RecoveryPartition, replica: Replica) -> dict[str, An
     }
 
 
-def _seat(partition: RecoveryPartition, broker: int) -> str:
+def _list_of(partition: RecoveryPartition, broker: int) -> str:
     for name, members in (
         ("ISR", partition.isr_nodes),
         ("ELR", partition.eligible_leader_replicas),

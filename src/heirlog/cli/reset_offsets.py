@@ -77,12 +77,12 @@ def reset_offsets(
     when_ms = None if to_datetime is None else timestamp_ms(to_datetime)
     if by_duration is not None:
         when_ms = int(time.time() * 1000) - duration_ms(by_duration)
-    told = {} if from_file is None else _from_file(from_file)
+    given = {} if from_file is None else _from_file(from_file)
     with connected(bootstrap_server) as client:
         _check_inactive(client, group)
         committed = committed_offsets(client, group)
         if from_file is not None:
-            wanted = sorted(told)
+            wanted = sorted(given)
         else:
             wanted = sorted(committed) if all_topics else partitions_named(client, topic or [])
         earliest = {key: at.offset for key, at in client.list_offsets(dict.fromkeys(wanted, EARLIEST)).items()}
@@ -95,7 +95,7 @@ def reset_offsets(
             found = client.list_offsets(dict.fromkeys(wanted, when_ms))
             target = {key: at.offset if at.offset >= 0 else latest[key] for key, at in found.items()}
         elif from_file is not None:
-            target = told
+            target = given
         elif to_offset is not None:
             target = dict.fromkeys(wanted, to_offset)
         else:
@@ -165,17 +165,17 @@ def duration_ms(text: str) -> int:
 
 def _from_file(file: Path) -> dict[TopicPartition, int]:
     """Raises CommandError."""
-    told: dict[TopicPartition, int] = {}
+    given: dict[TopicPartition, int] = {}
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             for row in csv.reader(lines):
                 if row:
                     topic, partition, offset = row[-3:]
-                    told[topic, int(partition)] = int(offset)
+                    given[topic, int(partition)] = int(offset)
     except OSError as error:
         raise CommandError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
         raise CommandError(f"{file} is not of lines TOPIC,PARTITION,OFFSET, as --export prints them") from error
-    if not told:
+    if not given:
         raise CommandError(f"{file} names no partition")
-    return told
+    return given

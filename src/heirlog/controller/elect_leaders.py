@@ -209,7 +209,7 @@ class _Handling:
 
     def _elect(self, key: tuple[Uuid, int], state: PartitionRegistration, kind: Election) -> ErrorCode:
         built = self._leadership.change(
-            *key, ballot=Ballot(election=kind, answers=self._recovery.book.recorded_answers(key, state))
+            *key, ballot=Ballot(election=kind, answers=self._recovery.open_recoveries.recorded_answers(key, state))
         )
         if built.record is None:
             return _UNCHANGED[kind]
@@ -236,7 +236,7 @@ class _Handling:
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"Broker {desired} cannot lead now: it is fenced, shutting down, or its log directory is offline.",
             )
-        answers = self._recovery.book.recorded_answers(key, state)
+        answers = self._recovery.open_recoveries.recorded_answers(key, state)
         ballot = Ballot(chosen=ElectionResult(desired, Basis.DESIGNATED), answers=answers)
         self.changes.add(self._leadership.change(*key, ballot=ballot))
         return _Answered(ErrorCode.NONE)

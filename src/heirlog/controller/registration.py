@@ -31,9 +31,9 @@ could then be elected with its empty log, or be taken for the replica that a par
 
 A broker that accepted metadata older than its own says so (`NewestLeaderEpoch`), and its stop counts as unclean. The
 metadata may name an ISR that was replaced long ago, including other brokers in it. So in each partition of the broker
-ISR, ELR and LastKnownELR are emptied (`unseated.py`), and every assigned replica is asked. Each such broker causes this
-again: no state says which of the lists are newer. A replica whose directory is gone then stays in it: nothing says what
-other replicas have.
+ISR, ELR and LastKnownELR are emptied (`reset_partition.py`), and every assigned replica is asked. Each such broker
+causes this again: no state says which of the lists are newer. A replica whose directory is gone then stays in it:
+nothing says what other replicas have.
 
 The broker epoch is the offset of the RegisterBroker record itself; hence `next_offset`.
 
@@ -46,8 +46,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from heirlog.controller.controller_result import ControllerResult, answer
 from heirlog.controller.leadership import Changes, Leadership
+from heirlog.controller.reset_partition import reset_partition
 from heirlog.controller.sessions import Sessions
-from heirlog.controller.unseated import without_seats
 from heirlog.metadata.apply import merged
 from heirlog.metadata.as_records import partition_record
 from heirlog.metadata.config_def import StaticConfig
@@ -101,21 +101,24 @@ def register_broker(
         record.clean_stop_epoch = registered.clean_stop_epoch
         return ControllerResult(_respond(registered.epoch), [record])
     try:
-        unseated = _unseated(image, broker_id, request.newest_leader_epoch)
+        reset = _reset_partitions(image, broker_id, request.newest_leader_epoch)
     except ValueError as error:
         return answer(BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REGISTRATION), str(error))
-    homeless = [replica for replica in _homeless(image, broker_id, request) if replica[:2] not in unseated]
+    in_missing = [replica for replica in _in_missing_directories(image, broker_id, request) if replica[:2] not in reset]
     accepts_older = request.newest_leader_epoch >= 0
-    clean = not homeless and not accepts_older and stopped_cleanly(registered, version, request.previous_broker_epoch)
+    clean = not in_missing and not accepts_older and stopped_cleanly(registered, version, request.previous_broker_epoch)
     leadership = Leadership(image, static)
     if clean or not image.elr_enabled:
-        changes = leadership.broker_leaves(broker_id, skipped=unseated)
+        changes = leadership.broker_leaves(broker_id, skipped=reset)
     else:
-        seats = [seat for seat in image.in_isr.of(broker_id) + image.in_elr.of(broker_id) if seat not in unseated]
-        changes = leadership.broker_lost_data(broker_id, seats)
-    forgets = leadership.manager_enabled and _brings_other_disks(registered, homeless, request)
-    records: list[Message] = [partition_record(*key, state) for key, state in unseated.items()]
-    records += [*changes.records, *_placed_anew(image, broker_id, homeless, request, changes, forgets)]
+        keys = [key for key in image.in_isr.of(broker_id) + image.in_elr.of(broker_id) if key not in reset]
+        changes = leadership.broker_lost_data(broker_id, keys)
+    leaves_last_known = leadership.manager_enabled and _has_replaced_disks(registered, in_missing, request)
+    records: list[Message] = [partition_record(*key, state) for key, state in reset.items()]
+    records += [
+        *changes.records,
+        *_moved_to_new_directories(image, broker_id, in_missing, request, changes, leaves_last_known),
+    ]
     epoch = BrokerEpoch(next_offset + len(records))
     record = _record(request, epoch, fenced=True, in_controlled_shutdown=False)
     if clean:
@@ -123,19 +126,19 @@ def register_broker(
     return ControllerResult(_respond(epoch), [*records, record], changes.elections)
 
 
-def _unseated(
+def _reset_partitions(
     image: Image, broker_id: BrokerId, newest_leader_epoch: int
 ) -> dict[tuple[Uuid, int], PartitionRegistration]:
     """New states for the partitions of a broker that knew newer metadata. Raises ValueError."""
     if newest_leader_epoch < 0:
         return {}
     return {
-        (topic_id, partition): without_seats(state, newest_leader_epoch)
+        (topic_id, partition): reset_partition(state, newest_leader_epoch)
         for topic_id, partition, state in image.replicas_on(broker_id)
     }
 
 
-def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequest) -> list[_Replica]:
+def _in_missing_directories(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequest) -> list[_Replica]:
     """The broker's replicas in directories that it no longer has.
 
     Looks at every partition: an earlier heartbeat may have removed the directory from the registration already.
@@ -144,8 +147,8 @@ def _homeless(image: Image, broker_id: BrokerId, request: BrokerRegistrationRequ
     return [replica for replica in image.replicas_on(broker_id) if replica[2].directory_of(broker_id) not in usable]
 
 
-def _brings_other_disks(
-    registered: BrokerRegistration | None, homeless: Iterable[_Replica], request: BrokerRegistrationRequest
+def _has_replaced_disks(
+    registered: BrokerRegistration | None, in_missing: Iterable[_Replica], request: BrokerRegistrationRequest
 ) -> bool:
     """Whether the missing directories were replaced by new ones, and have not just failed.
 
@@ -154,34 +157,34 @@ def _brings_other_disks(
     """
     known = () if registered is None else registered.directories
     new = [directory for directory in request.log_dirs or () if directory not in known]
-    gone = {state.directory_of(BrokerId(request.broker_id)) for _, _, state in homeless}
+    gone = {state.directory_of(BrokerId(request.broker_id)) for _, _, state in in_missing}
     return len(new) >= len(gone)
 
 
-def _placed_anew(
+def _moved_to_new_directories(
     image: Image,
     broker_id: BrokerId,
-    homeless: Iterable[_Replica],
+    in_missing: Iterable[_Replica],
     request: BrokerRegistrationRequest,
     changes: Changes,
-    forgets: bool,
+    leaves_last_known: bool,
 ) -> Iterator[PartitionChangeRecord]:
     """Move the replicas to the broker's directories, in rotation. Apply these records after `changes`.
 
-    forgets: the replica need not stay on LastKnownELR.
+    leaves_last_known: the replica need not stay on LastKnownELR.
     """
-    there = sorted(Uuid(directory) for directory in request.log_dirs or ())
+    directories = sorted(Uuid(directory) for directory in request.log_dirs or ())
     changed = {(Uuid(record.topic_id), record.partition_id): record for record in changes.records}
-    for turn, (topic_id, partition, state) in enumerate(homeless):
+    for position, (topic_id, partition, state) in enumerate(in_missing):
         change = changed.get((topic_id, partition))
         after = state if change is None else merged(image, state, change)
         listed = [replica for replica in after.last_known_elr if replica != broker_id]
         is_listed = len(listed) < len(after.last_known_elr)
         if broker_id not in after.replicas or broker_id in after.isr or broker_id in after.elr:
             continue
-        if is_listed and not after.has_leader and not (forgets and (after.isr or after.elr or listed)):
+        if is_listed and not after.has_leader and not (leaves_last_known and (after.isr or after.elr or listed)):
             continue
-        directory = there[turn % len(there)]
+        directory = directories[position % len(directories)]
         record = PartitionChangeRecord(topic_id=topic_id, partition_id=partition)
         record.directories = [directory if each == broker_id else after.directory_of(each) for each in after.replicas]
         if is_listed:

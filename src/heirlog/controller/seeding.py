@@ -6,7 +6,7 @@
 A copy may lag behind what was committed, and even a complete copy is older than the brokers' logs. So nothing in it is
 trusted that could make a replica leader which lacks records:
 
-    partitions               no leader, ISR and ELR, in a leader epoch above those of all logs: `unseated.py`
+    partitions               no leader, ISR and ELR, in a leader epoch above those of all logs: `reset_partition.py`
     registrations            new broker epochs: no older clean-shutdown file proves anything
     producer ids             blocks that the copy does not know may be in use
     the recovery manager     on: otherwise the first replica that comes back would lead, or none
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from heirlog.controller.producer_ids import BLOCK_SIZE
-from heirlog.controller.unseated import without_seats
+from heirlog.controller.reset_partition import reset_partition
 from heirlog.env import Env, Files
 from heirlog.metadata.apply import apply_all, image_of_snapshot
 from heirlog.metadata.as_records import broker_record, partition_record
@@ -184,4 +184,4 @@ def _records(image: Image, base_offset: int, leader_epochs: Mapping[PartitionKey
     for topic_id, partitions in image.partitions.items():
         for index, state in partitions.items():
             found = leader_epochs.get((topic_id, index), -1)
-            yield partition_record(topic_id, index, without_seats(state, found))
+            yield partition_record(topic_id, index, reset_partition(state, found))

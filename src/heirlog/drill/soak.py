@@ -173,7 +173,7 @@ class _Soak:
 
     def run(self, verdict: Verdict) -> Verdict:
         self._create_topics()
-        self._tell("topics are there; clients start")
+        self._print("topics are there; clients start")
         bootstrap = self.cluster.bootstrap_servers
         producers = [
             SteadyProducer(
@@ -191,17 +191,17 @@ class _Soak:
                 producer.ask_to_stop()
             for producer in producers:
                 producer.stop()
-        self._tell(
+        self._print(
             f"{self.books.acknowledged.count} records acknowledged; consumers continue until they have read them all"
         )
         self._drain()
-        self._tell("consumers leave")
+        self._print("consumers leave")
         for consumer in consumers:
             consumer.ask_to_stop()
         for consumer in consumers:
             consumer.stop()
         self._read_once_more()
-        self._tell("done")
+        self._print("done")
         return self._judged(verdict)
 
     def _create_topics(self) -> None:
@@ -243,7 +243,7 @@ class _Soak:
 
     # time passes
 
-    def _tell(self, what: str) -> None:
+    def _print(self, what: str) -> None:
         self._say(f"{time.monotonic() - self._began_s:6.1f} s  {what}")
 
     def _work(self, duration_s: float) -> None:
@@ -261,7 +261,7 @@ class _Soak:
     def _strike(self, now_s: float) -> None:
         while self._next_fault is not None and self._next_fault.at_s <= now_s:
             fault, self._next_fault = self._next_fault, next(self._faults, None)
-            self._tell(f"{'start' if fault.start else 'kill'} {fault.node}")
+            self._print(f"{'start' if fault.start else 'kill'} {fault.node}")
             if fault.start:
                 self._down.discard(fault.node)
                 self.cluster.start(fault.node)
@@ -297,7 +297,7 @@ class _Soak:
 
     def _read_once_more(self) -> None:
         """What the log holds now, to a client that was not there: a record may be lost after it was read."""
-        self._tell("a new reader reads everything once more")
+        self._print("a new reader reads everything once more")
         readings = {
             topic: self._reading(f"second reading of {topic}", topic, gaps=topic == COMPACTED) for topic in PARTITIONS
         }

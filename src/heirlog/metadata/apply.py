@@ -212,22 +212,22 @@ def _with_basis(before: PartitionRegistration) -> tuple[ElectionBasis, ...]:
 
 
 def _read_basis(
-    told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis | None,
+    stored: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis | None,
 ) -> ElectionBasis | None:
-    return None if told is None else read_basis(told)
+    return None if stored is None else read_basis(stored)
 
 
-def read_basis(told: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis) -> ElectionBasis:
+def read_basis(stored: PartitionRecord.ElectionBasis | PartitionChangeRecord.ElectionBasis) -> ElectionBasis:
     """The election on a lossy basis in a record. Raises UnsupportedRecord for an unknown basis."""
-    if told.basis not in range(len(BASES)):
-        raise UnsupportedRecord(f"a leader was elected on basis {told.basis}, which this version of heirlog lacks")
+    if stored.basis not in range(len(BASES)):
+        raise UnsupportedRecord(f"a leader was elected on basis {stored.basis}, which this version of heirlog lacks")
     return ElectionBasis(
-        basis=BASES[told.basis],
-        leader=BrokerId(told.leader),
-        leader_epoch=LeaderEpoch(told.leader_epoch),
-        end_offset=told.end_offset,
-        controller_epoch=told.controller_epoch,
-        timestamp_ms=told.timestamp_ms,
+        basis=BASES[stored.basis],
+        leader=BrokerId(stored.leader),
+        leader_epoch=LeaderEpoch(stored.leader_epoch),
+        end_offset=stored.end_offset,
+        controller_epoch=stored.controller_epoch,
+        timestamp_ms=stored.timestamp_ms,
         replicas=tuple(
             [
                 ReplicaAnswer(
@@ -236,7 +236,7 @@ def read_basis(told: PartitionRecord.ElectionBasis | PartitionChangeRecord.Elect
                     answer.last_written_leader_epoch,
                     answer.log_end_offset,
                 )
-                for answer in told.replicas
+                for answer in stored.replicas
             ]
         ),
     )

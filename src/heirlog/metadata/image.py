@@ -207,8 +207,8 @@ class Image:
             partitions.pop(partition, None)
         else:
             partitions[partition] = after
-        isr, elr, leader = _seats(before)
-        new_isr, new_elr, new_leader = _seats(after)
+        isr, elr, leader = _isr_elr_leader(before)
+        new_isr, new_elr, new_leader = _isr_elr_leader(after)
         if isr is not new_isr:
             self.in_isr.move(topic_id, partition, isr, new_isr)
         if elr is not new_elr:
@@ -307,7 +307,7 @@ class Image:
         return self._shared_directories.setdefault(value, value)
 
 
-def _seats(state: PartitionRegistration | None) -> tuple[Ids, Ids, Ids]:
+def _isr_elr_leader(state: PartitionRegistration | None) -> tuple[Ids, Ids, Ids]:
     return ((), (), ()) if state is None else (state.isr, state.elr, (state.leader,))
 
 

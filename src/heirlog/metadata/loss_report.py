@@ -152,21 +152,21 @@ def read_report(value: bytes | None) -> LossReport | None:
     if value is None:
         return None
     try:
-        told = json.loads(value)
-        if not isinstance(told, dict) or told["format"] != FORMAT:
+        fields = json.loads(value)
+        if not isinstance(fields, dict) or fields["format"] != FORMAT:
             return None
         return LossReport(
-            topic=str(told["topic"]),
-            topic_id=uuid_from_text(told["topic_id"]),
-            partition=int(told["partition"]),
+            topic=str(fields["topic"]),
+            topic_id=uuid_from_text(fields["topic_id"]),
+            partition=int(fields["partition"]),
             election=ElectionBasis(
-                basis=Basis(told["basis"]),
-                leader=BrokerId(told["leader"]),
-                leader_epoch=LeaderEpoch(told["leader_epoch"]),
-                end_offset=_or_unknown(told["leader_end_offset"]),
-                controller_epoch=int(told["controller_epoch"]),
-                timestamp_ms=int(told["timestamp_ms"]),
-                replicas=tuple(_answer_from(each) for each in told["replicas"]),
+                basis=Basis(fields["basis"]),
+                leader=BrokerId(fields["leader"]),
+                leader_epoch=LeaderEpoch(fields["leader_epoch"]),
+                end_offset=_or_unknown(fields["leader_end_offset"]),
+                controller_epoch=int(fields["controller_epoch"]),
+                timestamp_ms=int(fields["timestamp_ms"]),
+                replicas=tuple(_answer_from(each) for each in fields["replicas"]),
             ),
         )
     except (ValueError, KeyError, TypeError):
@@ -182,12 +182,12 @@ def _answer_as_json(answer: ReplicaAnswer) -> dict[str, Any]:
     }
 
 
-def _answer_from(told: Mapping[str, Any]) -> ReplicaAnswer:
+def _answer_from(fields: Mapping[str, Any]) -> ReplicaAnswer:
     return ReplicaAnswer(
-        broker=BrokerId(told["broker"]),
-        broker_epoch=BrokerEpoch(_or_unknown(told["broker_epoch"])),
-        last_written_epoch=int(told["last_written_epoch"]),
-        end_offset=_or_unknown(told["end_offset"]),
+        broker=BrokerId(fields["broker"]),
+        broker_epoch=BrokerEpoch(_or_unknown(fields["broker_epoch"])),
+        last_written_epoch=int(fields["last_written_epoch"]),
+        end_offset=_or_unknown(fields["end_offset"]),
     )
 
 

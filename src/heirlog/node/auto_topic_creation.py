@@ -78,7 +78,7 @@ class AutoTopicCreationManager:
         def answered(response: CreateTopicsResponse) -> None:
             self._asked.difference_update(wanted)
             for topic in response.topics:
-                self._tell(topic.name, topic.error_code, topic.error_message)
+                self._log_refusal(topic.name, topic.error_code, topic.error_message)
 
         def refused(code: ErrorCode) -> CreateTopicsResponse:
             return CreateTopicsResponse(
@@ -87,7 +87,7 @@ class AutoTopicCreationManager:
 
         self._forwarder.forward(request, CREATE_TOPICS_VERSION, refused, context).then(answered)
 
-    def _tell(self, name: str, code: int, why: str | None) -> None:
+    def _log_refusal(self, name: str, code: int, why: str | None) -> None:
         if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             self._last_errors.pop(name, None)
             return

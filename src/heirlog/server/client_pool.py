@@ -9,7 +9,7 @@ A `Channel` lives as long as the node and outlives its connections; a `OutboundC
 Requests wait in the channel until the link is ready, then they are pipelined; answers come in order. When a link ends,
 its requests and those that wait for it fail as "disconnected". The caller decides whether to send them again, because
 it knows whether the answer still matters. The next connection attempt is made at once after a connection that worked,
-and after a short pause (doubling up to `MAX_REST`) after one that did not.
+and after a short pause (doubling up to `MAX_BACKOFF_S`) after one that did not.
 
 Each request fails or is answered once, always from the loop, never inside `send`.
 
@@ -36,8 +36,8 @@ MAX_REQUESTS = 1000
 """Unanswered requests per channel; one more fails at once."""
 SETUP_SECONDS = 10.0
 """For the TCP connection, and again for the handshake (`socket.connection.setup.timeout.ms`)."""
-FIRST_REST = 0.02
-MAX_REST = 0.5
+FIRST_BACKOFF_S = 0.02
+MAX_BACKOFF_S = 0.5
 FRAME_LIMIT = 2**31 - 1
 """Of answers. Kafka's clients set none either: a batch may be larger than any fetch limit (KIP-74)."""
 
@@ -86,8 +86,8 @@ class Channel:
         self._waiting: deque[QueuedRequest] = deque()
         self._link: OutboundConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
-        self._rest = 0.0
-        self._rested_at = 0.0
+        self._backoff_s = 0.0
+        self._retry_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._start_timer: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -99,15 +99,15 @@ class Channel:
             full = SendFailure("disconnected", f"{MAX_REQUESTS} requests to {self._endpoint} are unanswered")
             self._loop.call_soon(request.on_result, full)
             return
-        self._watch(request.deadline)
+        self._set_timer(request.deadline)
         if link is not None and link.ready:
             link.send(request)
             return
         self._waiting.append(request)
         if link is None and self._connecting is None and self._start_timer is None:
-            rest = max(0.0, self._rested_at - self._loop.time())
-            if rest:
-                self._start_timer = self._loop.call_later(rest, self._start)
+            backoff = max(0.0, self._retry_at - self._loop.time())
+            if backoff:
+                self._start_timer = self._loop.call_later(backoff, self._start)
             else:
                 self._start()
 
@@ -140,10 +140,10 @@ class Channel:
             return
         self._connecting = None
         self._link = OutboundConnection(self, sock)
-        self._watch(self._link.greet())
+        self._set_timer(self._link.send_handshake())
 
     def link_ready(self, link: OutboundConnection) -> None:
-        self._rest = 0.0
+        self._backoff_s = 0.0
         while self._waiting:
             link.send(self._waiting.popleft())
 
@@ -152,18 +152,18 @@ class Channel:
         if self._stopped:
             return
         if not link.ready:
-            self._rest_a_while()
-        self._tell_all(list(link.sent), reason)
+            self._back_off()
+        self._fail_all(list(link.sent), reason)
 
     def _connect_failed(self, error: OSError) -> None:
-        self._rest_a_while()
-        self._tell_all([], error.strerror or str(error) or "timed out while connecting")
+        self._back_off()
+        self._fail_all([], error.strerror or str(error) or "timed out while connecting")
 
-    def _rest_a_while(self) -> None:
-        self._rest = min(max(2 * self._rest, FIRST_REST), MAX_REST)
-        self._rested_at = self._loop.time() + self._rest * random.uniform(0.5, 1)
+    def _back_off(self) -> None:
+        self._backoff_s = min(max(2 * self._backoff_s, FIRST_BACKOFF_S), MAX_BACKOFF_S)
+        self._retry_at = self._loop.time() + self._backoff_s * random.uniform(0.5, 1)
 
-    def _tell_all(self, requests: list[QueuedRequest], reason: str) -> None:
+    def _fail_all(self, requests: list[QueuedRequest], reason: str) -> None:
         """Fail `requests` and then the waiting ones. They are removed first: a callback may send again at once."""
         requests += self._waiting
         self._waiting = deque()
@@ -173,15 +173,15 @@ class Channel:
 
     # time
 
-    def _watch(self, deadline: float) -> None:
+    def _set_timer(self, deadline: float) -> None:
         """One timer per channel, at the earliest deadline or before."""
         if self._timer is not None:
             if self._timer.when() <= deadline:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._look)
+        self._timer = self._loop.call_at(deadline, self._check_deadlines)
 
-    def _look(self) -> None:
+    def _check_deadlines(self) -> None:
         self._timer = None
         now = self._loop.time()
         late = [request for request in self._waiting if request.deadline <= now]
@@ -189,16 +189,16 @@ class Channel:
             self._waiting = deque(request for request in self._waiting if request.deadline > now)
         if self._link is not None:
             self._link.drop_late(now)
-        self._watch_rest()
+        self._watch_remaining()
         for request in late:
             request.on_result(SendFailure("timed-out", f"no connection to {self._endpoint}"))
 
-    def _watch_rest(self) -> None:
+    def _watch_remaining(self) -> None:
         deadlines = [request.deadline for request in self._waiting]
         if self._link is not None:
             deadlines += [request.deadline for request in self._link.sent]
         if deadlines:
-            self._watch(min(deadlines))
+            self._set_timer(min(deadlines))
 
 
 class OutboundConnection:
@@ -215,10 +215,10 @@ class OutboundConnection:
         self.sent: deque[QueuedRequest] = deque()
         self.stream = FrameStream(channel.pool.loop, sock, channel.pool.staging, FRAME_LIMIT, self)
 
-    def greet(self) -> float:
+    def send_handshake(self) -> float:
         """Ask for the peer's versions; the deadline."""
         version, message = self._handshake.request()
-        request = QueuedRequest(message, self._greeted, self._channel.pool.loop.time() + SETUP_SECONDS)
+        request = QueuedRequest(message, self._handshake_answered, self._channel.pool.loop.time() + SETUP_SECONDS)
         self._put(request, version)
         return request.deadline
 
@@ -277,7 +277,7 @@ class OutboundConnection:
         self.sent.append(request)
         self.stream.write(parts)
 
-    def _greeted(self, response: Any) -> None:
+    def _handshake_answered(self, response: Any) -> None:
         if isinstance(response, SendFailure):
             return  # the stream is closing, and `on_closed` tells the channel
         try:
@@ -286,7 +286,7 @@ class OutboundConnection:
             self.stream.abort(str(error))
             return
         if ranges is None:
-            self.greet()
+            self.send_handshake()
             return
         self._ranges = ranges
         self.ready = True

@@ -62,8 +62,8 @@ class ServerEnv:
             fn()
 
     def _unless_stopped(self, on_result: OnResult) -> OnResult:
-        def told(result: Any) -> None:
+        def complete(result: Any) -> None:
             if not self._stopped:
                 on_result(result)
 
-        return told
+        return complete

@@ -287,7 +287,7 @@ class OsFiles:
         volume = os.statvfs(path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """The node stopped: no callback runs from now on."""
         self._flusher.silent = True
 

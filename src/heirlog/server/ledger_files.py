@@ -31,12 +31,12 @@ class LedgerGuard:
             except Exception as error:  # the node runs without
                 self._give_up(error)
 
-    def tell(self, told: Callable[[Ledger], T]) -> T | None:
+    def call(self, operation: Callable[[Ledger], T]) -> T | None:
         """What the ledger answers; None from its failure on."""
         if self._ledger is None:
             return None
         try:
-            return told(self._ledger)
+            return operation(self._ledger)
         except Exception as error:  # the node runs without
             self._give_up(error)
             return None
@@ -51,20 +51,20 @@ class LedgerGuard:
 
         keeping: how it is done with a ledger, where that is another way than `plain`.
         """
-        change = self.tell(enter)
+        change = self.call(enter)
         if change is None:
             plain()
             return
         try:
             keeping(change) if keeping is not None else plain()
         except OSError as error:
-            self.tell(lambda ledger: ledger.failed(change))
+            self.call(lambda ledger: ledger.failed(change))
             if keeping is None:
                 raise
             plain()  # raises too, unless only the ledger's way is at fault
             self._give_up(error)
             return
-        self.tell(lambda ledger: ledger.done(change))
+        self.call(lambda ledger: ledger.done(change))
 
     def _give_up(self, error: Exception) -> None:
         self._ledger = None
@@ -84,7 +84,7 @@ class LedgerFile(OsFile):
     def __init__(self, guard: LedgerGuard, path: str, fd: int) -> None:
         super().__init__(path, fd)
         self._guard = guard
-        self.node: TreeNode | None = guard.tell(lambda ledger: ledger.opened(os.path.abspath(path)))
+        self.node: TreeNode | None = guard.call(lambda ledger: ledger.opened(os.path.abspath(path)))
 
     def pwrite(self, data: Buffer, position: int) -> None:
         super().pwrite(data, position)
@@ -97,7 +97,7 @@ class LedgerFile(OsFile):
     def _lost_from(self, position: int) -> None:
         node = self.node
         if node is not None:
-            self._guard.tell(lambda ledger: ledger.lost_from(node, position))
+            self._guard.call(lambda ledger: ledger.lost_from(node, position))
 
 
 class LedgerFiles(OsFiles):
@@ -119,21 +119,21 @@ class LedgerFiles(OsFiles):
     def flush(self, file: File, on_flushed: OnSynced) -> None:
         assert isinstance(file, LedgerFile)
         node, size = file.node, file.size
-        flush = None if node is None else self._guard.tell(lambda ledger: ledger.flush_begins(node, size))
+        flush = None if node is None else self._guard.call(lambda ledger: ledger.flush_begins(node, size))
 
         def answered(error: OSError | None) -> None:
             if node is not None and flush is not None:
-                self._guard.tell(lambda ledger: ledger.flush_ended(node, flush, worked=error is None))
+                self._guard.call(lambda ledger: ledger.flush_ended(node, flush, worked=error is None))
             on_flushed(error)
 
         super().flush(file, answered)
 
     def sync_dir(self, path: str, on_synced: OnSynced) -> None:
-        mark = self._guard.tell(lambda ledger: ledger.mark())
+        mark = self._guard.call(lambda ledger: ledger.mark())
 
         def answered(error: OSError | None) -> None:
             if error is None and mark is not None:
-                self._guard.tell(lambda ledger: ledger.synced(os.path.abspath(path), mark))
+                self._guard.call(lambda ledger: ledger.synced(os.path.abspath(path), mark))
             on_synced(error)
 
         super().sync_dir(path, answered)

@@ -43,7 +43,7 @@ class Logger:
         self._out = sys.stderr if out is None else out
         self._printer: Any = None
         self._second = 0
-        self._said: dict[str, int] = {}
+        self._lines_of_second: dict[str, int] = {}
         """How often each event was to be printed in this second."""
 
     def __call__(self, level: str, event: str, /, **values: object) -> None:
@@ -52,12 +52,12 @@ class Logger:
             return
         second = int(time.monotonic())
         if second != self._second:
-            said, self._second, self._said = self._said, second, {}
-            for other, count in said.items():
+            counts, self._second, self._lines_of_second = self._lines_of_second, second, {}
+            for other, count in counts.items():
                 if count > LINES_MAX:
                     self._print("info", "lines-left-out", __name__, {"of": other, "count": count - LINES_MAX})
         if level in _LIMITED:
-            count = self._said[event] = self._said.get(event, 0) + 1
+            count = self._lines_of_second[event] = self._lines_of_second.get(event, 0) + 1
             if count > LINES_MAX:
                 return
         self._print(level, event, module, values)

@@ -65,11 +65,11 @@ def run_node(
     try:
         locks = lock_directories(config.log_dirs, unusable)
     except StartRefused as refused:
-        return _complain(str(refused))
+        return _print_refusal(str(refused))
     try:
         return NodeServer(config, ledger, reuse_port, unusable).run(on_listening)
     except StartRefused as refused:
-        return _complain(str(refused))
+        return _print_refusal(str(refused))
     finally:
         for lock in locks:
             os.close(lock)
@@ -208,9 +208,9 @@ class NodeServer:
         self._exit_code = exit_code
         self._log("info" if exit_code == 0 else "error", "stopped", exit_code=exit_code, reason=reason)
         if exit_code:
-            _complain(reason)
-        self._server.hush()
-        self._files.hush()
+            _print_refusal(reason)
+        self._server.silence()
+        self._files.silence()
         self._loop.stop()
 
     def _end(self) -> None:
@@ -232,6 +232,6 @@ def _files(loop: asyncio.AbstractEventLoop, ledger: str | None) -> OsFiles:
     return LedgerFiles(loop.call_soon_threadsafe, ledger)
 
 
-def _complain(sentence: str) -> int:
+def _print_refusal(sentence: str) -> int:
     print(f"heirlog: {sentence}", file=sys.stderr, flush=True)
     return 1

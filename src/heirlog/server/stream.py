@@ -14,7 +14,7 @@ its buffer at once and the rest is received straight into that, so that a large 
 grows with what arrives: an announced size costs nothing. One call receives the rest of a large frame and a little of
 what follows it: more would be the start of the next large one, copied for nothing. As long as a read brings all that it
 asked for there is more, and the next one follows in the same turn: what a producer has sent ahead is taken in at once,
-answered in one call, and told to followers together.
+answered in one call, and followers are notified together.
 
 Fairness. At most `READ_PER_TURN` bytes (and what the last read brings), `FRAMES_PER_TURN` frames of one read and
 `WRITE_PER_TURN` bytes per turn of the loop; the rest waits for the next turn, after all other connections.
@@ -69,6 +69,7 @@ class FrameStream:
     __slots__ = (
         "_backlog",
         "_backlog_at",
+        "_backlog_is_scheduled",
         "_closed",
         "_closing",
         "_corked",
@@ -87,7 +88,6 @@ class FrameStream:
         "_sock",
         "_staging",
         "_throttled",
-        "_working_off",
         "_writing",
         "last_active",
     )
@@ -113,7 +113,7 @@ class FrameStream:
         self._room = staging
         self._backlog: memoryview | None = None
         self._backlog_at = 0
-        self._working_off = False
+        self._backlog_is_scheduled = False
         self._out = SendQueue(sock)
         self._paused = False
         self._throttled = False
@@ -140,7 +140,7 @@ class FrameStream:
     def _readable(self) -> None:
         share = READ_PER_TURN
         while share > 0:
-            asked, count = self._read_on() if self._frame else self._read_anew()
+            asked, count = self._read_rest_of_frame() if self._frame else self._read_new_frame()
             if count < asked or self._is_held_up:
                 break
             share -= count
@@ -157,7 +157,7 @@ class FrameStream:
             or self._out.size > OUTPUT_LIMIT
         )
 
-    def _read_anew(self) -> tuple[int, int]:
+    def _read_new_frame(self) -> tuple[int, int]:
         """At the beginning of a frame, or within its size. How much was asked for, and how much came."""
         target = self._room
         count = self._receive(target)
@@ -170,8 +170,8 @@ class FrameStream:
             self._hand_over(bytearray(target[4:count]))  # exactly one frame, as most requests come
         return len(target), count
 
-    def _read_on(self) -> tuple[int, int]:
-        """The rest of a frame that has a buffer of its own, and what follows it. As `_read_anew`."""
+    def _read_rest_of_frame(self) -> tuple[int, int]:
+        """The rest of a frame that has a buffer of its own, and what follows it. As `_read_new_frame`."""
         frame = self._frame
         rest = memoryview(frame)[self._filled :]
         wanted = len(rest)
@@ -267,19 +267,19 @@ class FrameStream:
             self._backlog = memoryview(bytes(data[at:]))  # all connections share staging
             self._backlog_at = 0
 
-    def _go_on(self) -> None:
+    def _continue_reading(self) -> None:
         """Whatever held us up may be over: take the backlog up again on the next turn, or read."""
         if self._backlog is None:
             self._want_reads()
             return
         if self._reading:
             self._want_reads()
-        if not (self._working_off or self._paused or self._throttled or self._closing):
-            self._working_off = True
-            self._loop.call_soon(self._work_off)
+        if not (self._backlog_is_scheduled or self._paused or self._throttled or self._closing):
+            self._backlog_is_scheduled = True
+            self._loop.call_soon(self._process_backlog)
 
-    def _work_off(self) -> None:
-        self._working_off = False
+    def _process_backlog(self) -> None:
+        self._backlog_is_scheduled = False
         if self._backlog is not None and not (self._paused or self._throttled or self._closing):
             self._cut(self._backlog, self._backlog_at)
             self._uncork()
@@ -294,7 +294,7 @@ class FrameStream:
             return
         self._paused = False
         if not self._corked:
-            self._go_on()
+            self._continue_reading()
 
     # writing
 
@@ -334,7 +334,7 @@ class FrameStream:
         if self._throttled:
             if self._out.size <= OUTPUT_LIMIT // 2:
                 self._throttled = False
-                self._go_on()
+                self._continue_reading()
         elif self._out.size > OUTPUT_LIMIT:
             self._throttled = True
             if not self._closed:
@@ -362,7 +362,7 @@ class FrameStream:
         self._send_corked()
         self._throttle()
         if not self._closed:
-            self._go_on()
+            self._continue_reading()
 
     def _writable(self) -> None:
         self._send()

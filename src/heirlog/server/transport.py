@@ -178,7 +178,7 @@ class Server:
             self.loop.remove_reader(sock.fileno())
             sock.close()
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """The node stopped: from now on no frame and no closed connection is reported."""
         self.silent = True
 
@@ -192,7 +192,7 @@ class Server:
     def forget(self, connection: InboundConnection, reason: str) -> None:
         if connection in self._connections:
             del self._connections[connection]
-            self._one_less(connection.peer_host)
+            self._connection_ended(connection.peer_host)
         if reason:
             self._log("debug", "connection-closed", listener=connection.listener, peer=connection.peer_host, why=reason)
         if reason.startswith("a frame of"):
@@ -229,9 +229,9 @@ class Server:
                     raise
                 self._accept_later(name, sock, error)
                 return
-            self._welcome(name, accepted, str(address[0]), limits)
+            self._add_connection(name, accepted, str(address[0]), limits)
 
-    def _welcome(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> None:
+    def _add_connection(self, name: str, accepted: socket.socket, host: str, limits: ConnectionLimits) -> None:
         if self._per_host[host] >= limits.of_host(host):
             accepted.close()
             why = f"this address has {self._per_host[host]} connections, the limit of max.connections.per.ip"
@@ -249,7 +249,7 @@ class Server:
         if len(self._connections) > limits.total:
             self._make_room()
 
-    def _one_less(self, host: str) -> None:
+    def _connection_ended(self, host: str) -> None:
         self._per_host[host] -= 1
         self._forget_host_without_connections(host)
 

@@ -1,6 +1,6 @@
 """What a broker's disk may lose, and what a start may change on it, judged at the disk itself (T16, T18).
 
-    a log is removed            only after a committed record took the topic, or this broker's seat, away: a topic that
+    a log is removed            only after a committed record removed the topic, or this broker's replica: a topic that
                                 the metadata merely do not know was not removed (T16)
     metadata that are older     than what this broker has applied before: nothing is removed or truncated (T16)
     a clean stop ... a start    that ends before its registration is committed: every file but those of the metadata

@@ -99,9 +99,9 @@ def _lost_what_it_answered(election: ElectionBasis, winner: KnownReplica) -> boo
 
 def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
     held = (last_written_epoch(log), log.log_end_offset)
-    told = (answer.last_written_epoch, answer.end_offset)
-    if held != told:
-        return f"broker {answer.broker} is said to hold (epoch, end) {told}, and holds {held}"
+    reported = (answer.last_written_epoch, answer.end_offset)
+    if held != reported:
+        return f"broker {answer.broker} is said to hold (epoch, end) {reported}, and holds {held}"
     return None
 
 

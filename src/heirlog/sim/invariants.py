@@ -110,7 +110,7 @@ def t1_fenced_broker_does_not_lead(broker: int, fenced: bool, replica: Replica) 
     return None
 
 
-def t2_seats_are_consistent(state: PartitionRegistration, min_isr: int, fenced: Collection[int]) -> str | None:
+def t2_isr_and_elr_are_consistent(state: PartitionRegistration, min_isr: int, fenced: Collection[int]) -> str | None:
     """With ELR on: ISR and ELR are disjoint subsets of the replicas, an ISR of min ISR size needs no ELR, and a fenced
     broker is in no ISR.
     """
@@ -154,18 +154,18 @@ def t4_member_holds_what_is_committed(
     """A member of ISR or ELR, registered in its current incarnation, has every record below the true high watermark."""
     if broker not in state.isr and broker not in state.elr:
         return None
-    seat = "ISR" if broker in state.isr else "ELR"
+    list_name = "ISR" if broker in state.isr else "ELR"
     if log.log_end_offset < true.offset:
         return (
-            f"broker {broker} in the {seat} ends at {log.log_end_offset}, below the high watermark {true.offset} "
+            f"broker {broker} in the {list_name} ends at {log.log_end_offset}, below the high watermark {true.offset} "
             "that a leader exposed"
         )
     if true.offset > log.log_start_offset:
         epoch = log.epochs.epoch_for_offset(true.offset - 1)
         if epoch != true.epoch:
             return (
-                f"broker {broker} in the {seat} has a record of epoch {epoch} at offset {true.offset - 1}, where one "
-                f"of epoch {true.epoch} was committed"
+                f"broker {broker} in the {list_name} has a record of epoch {epoch} at offset {true.offset - 1}, where "
+                f"one of epoch {true.epoch} was committed"
             )
     return None
 
@@ -248,9 +248,9 @@ def t11_returned_uncleanly(broker: int, state: PartitionRegistration, not_caught
     """A broker back from an unclean stop sits in neither ISR nor ELR until it has caught up."""
     if not not_caught_up:
         return None
-    for seat, members in (("ISR", state.isr), ("ELR", state.elr)):
+    for list_name, members in (("ISR", state.isr), ("ELR", state.elr)):
         if broker in members:
-            return f"broker {broker} is in the {seat} {members} and has not caught up since it stopped uncleanly"
+            return f"broker {broker} is in the {list_name} {members} and has not caught up since it stopped uncleanly"
     return None
 
 

@@ -114,7 +114,7 @@ def wrong_order(stage: Stage) -> None:
     script.expect(led, f"broker {alone} may lead something")
     wanted = {key for key, _ in led}
     script.until(
-        f"broker {alone} leads what it has a seat in, alone with the controller",
+        f"broker {alone} leads every partition with it in ISR or ELR, alone with the controller",
         lambda: all(state.leader == alone for key, state in script.states() if key in wanted),
     )
     script.expect(script.lossy_elections == 0, "no replica has lost records, so no election was lossy")

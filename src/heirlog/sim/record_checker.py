@@ -1,8 +1,8 @@
 """Judges what the controllers commit, each record with the state before it.
 
-    seats        T2, T4: who sits in ISR and ELR may sit there
+    ISR, ELR     T2, T4: every member of ISR and ELR may be a member
     returns      T11: who stopped uncleanly has to catch up first
-    succession   R2, T8b, T10 (`heirlog.sim.leader_checker`), and what the oracle says of the choice
+    elections    R2, T8b, T10 (`heirlog.sim.leader_checker`), and what the oracle says of the choice
                  (`heirlog.sim.election_checker`)
 
 and counts the rare states that a run went through.
@@ -73,15 +73,15 @@ class RecordChecker:
         """
         for topic_id, partitions in self._seen.image.partitions.items():
             for index, state in partitions.items():
-                self._lost_its_seats((topic_id, index), state)
+                self._was_reset((topic_id, index), state)
 
-    def _lost_its_seats(self, key: Key, after: PartitionRegistration) -> None:
+    def _was_reset(self, key: Key, after: PartitionRegistration) -> None:
         lineage = self._seen.lineage(key)
         lineage.elected[after.leader_epoch] = after.leader
         lineage.taken_out = True
         lineage.leaderless_since_ms = self._seen.history.now_ms()
 
-    def _is_unseated(self, before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    def _is_reset(self, before: PartitionRegistration, after: PartitionRegistration) -> bool:
         """By a broker that accepted metadata older than its own."""
         accepts = (machine.config["heirlog.accept.older.metadata"] for machine in self._seen.cluster.all_machines)
         skips_epochs = after.leader_epoch > before.leader_epoch + 1
@@ -106,15 +106,17 @@ class RecordChecker:
             event = leader_checker.CommittedChange(
                 before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key)
             )
-            if self._is_unseated(before, after):
-                self._lost_its_seats(key, after)
+            if self._is_reset(before, after):
+                self._was_reset(key, after)
             else:
                 self._succeeds(key, lineage, event)
         if image.elr_enabled:
             if before is not None and after.leader < 0 and not before.isr and after.isr and after.isr == before.elr:
                 self._handed_over.append(key)
             else:
-                self._check_seats(key, after, kept=self._was_off and before is not None and after.isr == before.isr)
+                self._check_isr_and_elr(
+                    key, after, kept=self._was_off and before is not None and after.isr == before.isr
+                )
         else:
             self._was_off = True
         for broker in list(lineage.not_caught_up):
@@ -229,12 +231,12 @@ class RecordChecker:
         """Whether neither an operator nor the strategy has allowed an election on a lossy basis."""
         return not self._seen.operator_elects and self._strategy(key) is not Strategy.AGGRESSIVE
 
-    def _check_seats(self, key: Key, state: PartitionRegistration, *, kept: bool) -> None:
+    def _check_isr_and_elr(self, key: Key, state: PartitionRegistration, *, kept: bool) -> None:
         """T2. kept: by a fenced member, since the feature was off."""
         image = self._seen.image
         fenced = [] if kept else [broker.id for broker in image.brokers.values() if broker.fenced]
         min_isr = min_isr_of(image, self._seen.static, key[0], state)
-        sentence = invariants.t2_seats_are_consistent(state, min_isr, fenced)
+        sentence = invariants.t2_isr_and_elr_are_consistent(state, min_isr, fenced)
         self._seen.must_not("T2", sentence, self._seen.lineage(key).name)
 
     def batch_ends(self) -> None:
@@ -243,7 +245,7 @@ class RecordChecker:
         for key in handed_over if self._seen.image.elr_enabled else ():
             state = self._seen.image.partition(*key)
             if state is not None:
-                self._check_seats(key, state, kept=self._was_off)
+                self._check_isr_and_elr(key, state, kept=self._was_off)
         for key in list(self._cleared):
             after = self._seen.image.partition(*key)
             if after is not None:

@@ -55,7 +55,7 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         self._seen: dict[TopicPartition, int] | None = None
         """Where the logs ended when `latestOffset` looked."""
         self._last_batch_ms = 0.0
-        self._told: dict[str, Any] | None = None
+        self._committed_end: dict[str, Any] | None = None
         """Where the group of commitGroup is."""
         self._last_end: dict[str, Any] | None = None
         """What `latestOffset` returned last: known to be there, unlike the end of a batch that is run again."""
@@ -190,9 +190,9 @@ class HeirlogStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvaila
         """For tools that watch a group's lag; the query itself goes by its checkpoint. So a failure only warns, and is
         not tried again before the next batch."""
         group = self._options.commit_group
-        if group is None or end == self._told:
+        if group is None or end == self._committed_end:
             return
-        self._told = end
+        self._committed_end = end
         try:
             groups.commit(self._options.properties, group, stream_offset(end))
         except (OSError, KafkaError) as error:

@@ -181,11 +181,11 @@ class Play:
         else:
             done(ErrorCode[self._store_as.split()[-1]] if self._store_as != "works" else ErrorCode.NONE)
 
-    def _listen(self, answer: Any, tell: Callable[[Any], None]) -> None:
+    def _listen(self, answer: Any, on_answer: Callable[[Any], None]) -> None:
         if isinstance(answer, Pending):
-            answer.then(tell)
+            answer.then(on_answer)
         else:
-            tell(answer)
+            on_answer(answer)
 
     def _name(self, client: str, member_id: str) -> None:
         if member_id not in self._ids:

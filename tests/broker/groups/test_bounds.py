@@ -164,18 +164,18 @@ def test_of_one_member_one_join_and_one_sync_wait() -> None:
     play.run("join a v=3\njoin b v=3\nadvance 7000\n")
     waiting = [play.group.members[member_id] for member_id in play.group.members]
     assert not any(member.is_waiting for member in waiting)
-    told: list[str] = []
+    received: list[str] = []
     for _ in range(50):
         play.run("sync b\n")
-        told += play.heard
-    assert told == ["b cannot sync: REBALANCE_IN_PROGRESS"] * 49, "the newer one ends the older one's wait"
+        received += play.heard
+    assert received == ["b cannot sync: REBALANCE_IN_PROGRESS"] * 49, "the newer one ends the older one's wait"
     assert sum(member.is_waiting for member in waiting) == 1
     play.run("sync a a=x b=y\n")
-    told = []
+    received = []
     for _ in range(50):
         play.run("join a v=3 protocols=range,other\n")
-        told += play.heard
-    assert told.count("a cannot join: REBALANCE_IN_PROGRESS") == 49
+        received += play.heard
+    assert received.count("a cannot join: REBALANCE_IN_PROGRESS") == 49
     assert sum(member.is_waiting for member in waiting) == 1
     play.run("heartbeat b\n")
     assert play.heard == ["b: REBALANCE_IN_PROGRESS"], "a heartbeat never waits"

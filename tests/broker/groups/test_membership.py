@@ -23,11 +23,11 @@ SCRIPTS = sorted((Path(__file__).parent / "data").glob("*.txt"))
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_members_hear_what_the_script_says(path: Path) -> None:
     script = path.read_text(encoding="utf-8")
-    told = Play().run(script)
+    received = Play().run(script)
     if os.environ.get("REWRITE_SCRIPTS"):
-        path.write_text(told, encoding="utf-8")
+        path.write_text(received, encoding="utf-8")
     else:
-        assert told == script
+        assert received == script
 
 
 def test_a_full_group_takes_nobody_else() -> None:

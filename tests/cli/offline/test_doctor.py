@@ -248,8 +248,8 @@ def test_the_command_says_what_is_cut_in_words_and_in_json(
     healthy = heirlog("doctor", str(tmp_path))
     assert healthy.code == 0 and "healthy" in healthy.out and healthy.err == ""
     cut_tail(path)
-    told = heirlog("doctor", str(path))
-    assert told.code == 1 and "orders-0" in told.out and "recovery cuts offsets" in told.out
+    received = heirlog("doctor", str(path))
+    assert received.code == 1 and "orders-0" in received.out and "recovery cuts offsets" in received.out
     shown = heirlog("doctor", "--json", str(path))
     assert shown.code == 1 and '"kind": "log-cut"' in shown.out and '"healthy": false' in shown.out
 

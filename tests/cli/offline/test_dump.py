@@ -72,8 +72,8 @@ def test_a_torn_tail_is_named_and_what_is_before_it_printed(heirlog: Heirlog, se
     first, stopped = rows(heirlog, segment, code=1)
     assert first["base_offset"] == 0
     assert (stopped["type"], stopped["position"]) == ("stopped", first["size"])
-    told = heirlog("dump", str(segment))
-    assert told.code == 1 and f"stopped at byte {first['size']}: a batch of" in told.out
+    received = heirlog("dump", str(segment))
+    assert received.code == 1 and f"stopped at byte {first['size']}: a batch of" in received.out
 
 
 def test_a_wrong_crc_is_said_and_passed_over(heirlog: Heirlog, segment: Path) -> None:

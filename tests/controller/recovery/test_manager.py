@@ -45,7 +45,7 @@ def test_a_topic_that_is_made_anew_under_its_name_has_nothing_to_do_with_the_old
         cluster.env.sent.append(question)
         cluster.reply(question.broker, 9, 900)
     assert state_of(cluster.harness) == before
-    assert cluster.harness.controller.recovery.book.recoveries == {}
+    assert cluster.harness.controller.recovery.open_recoveries.recoveries == {}
 
 
 def test_a_new_controller_begins_anew_and_answers_to_the_old_one_are_nobodys() -> None:
@@ -69,7 +69,7 @@ def test_a_new_controller_begins_anew_and_answers_to_the_old_one_are_nobodys() -
 def test_a_recovery_that_got_lost_is_begun_again_by_a_heartbeat() -> None:
     cluster = back(lost(), 1, 2, 3)
     cluster.env.sent.clear()
-    cluster.harness.controller.recovery.book.recoveries.clear()
+    cluster.harness.controller.recovery.open_recoveries.recoveries.clear()
     cluster.harness.controller.recovery.sender.stop()
     cluster.advance(2_000)
     cluster.unfence(1)

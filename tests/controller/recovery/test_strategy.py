@@ -41,5 +41,7 @@ def test_who_sets_the_deprecated_flag_is_told_what_replaces_it() -> None:
     (values,) = [values for event, values in cluster.env.events if event == "configuration-deprecated"]
     assert (values["name"], values["where"], values["instead"]) == (FLAG, "foo", STRATEGY)
     assert values["meaning"] == "true is Aggressive, false is Balanced; a strategy that is set wins"
-    told = Cluster(unclean_leader_election_enable="true").env.events
-    assert [values["where"] for event, values in told if event == "configuration-deprecated"] == ["server.properties"]
+    received = Cluster(unclean_leader_election_enable="true").env.events
+    assert [values["where"] for event, values in received if event == "configuration-deprecated"] == [
+        "server.properties"
+    ]

@@ -230,7 +230,7 @@ def test_a_recovery_under_way_ends_with_the_manager() -> None:
     cluster.advance(10_000)
     cluster.env.sent.clear()
     cluster.advance(10_000)
-    assert cluster.asked() == [] and not cluster.harness.controller.recovery.book.recoveries
+    assert cluster.asked() == [] and not cluster.harness.controller.recovery.open_recoveries.recoveries
 
 
 # from off to on
@@ -295,8 +295,8 @@ def test_a_partition_at_min_isr_has_nothing_to_remember() -> None:
 def test_a_switch_of_more_than_a_batch_holds_is_one_metadata_transaction() -> None:
     cluster = Cluster()
     cluster.topic(9990, min_insync_replicas="3")
-    told = cluster.harness.ask("create_topics", topic_request("bar", 20, 3, min_insync_replicas="3"), 7)
-    assert told.topics[0].error_code == 0
+    received = cluster.harness.ask("create_topics", topic_request("bar", 20, 3, min_insync_replicas="3"), 7)
+    assert received.topics[0].error_code == 0
     cluster.lose_everything()
     cluster.switch(False)
     written = [record for batch in cluster.harness.quorum.log for record in batch.records]
@@ -322,8 +322,10 @@ def test_a_request_that_switches_both_features_off_leaves_no_list_behind() -> No
         UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=0, upgrade_type=2)
         for name in (RECOVERY_VERSION, "eligible.leader.replicas.version")
     ]
-    told = cluster.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=updates), 2)
-    assert told.error_code == 0 and "An operator has to decide (an unclean election): foo-0" in told.error_message
+    received = cluster.harness.ask("update_features", UpdateFeaturesRequest(feature_updates=updates), 2)
+    assert (
+        received.error_code == 0 and "An operator has to decide (an unclean election): foo-0" in received.error_message
+    )
     assert state_of(cluster.harness).last_known_elr == ()
     for broker in (1, 2, 3):
         heartbeat(cluster.harness, broker)

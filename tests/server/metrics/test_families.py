@@ -398,7 +398,7 @@ def test_an_election_from_the_elr_is_never_counted_as_unclean(three: SimCluster)
 
 
 def test_recoveries_show_until_they_end() -> None:
-    """The last two lose their processes, and with them their seats; who is back first has to wait for the other."""
+    """The last two lose their processes, and leave ISR and ELR; the first one back has to wait for the other."""
     cluster = started(**{"unclean.recovery.timeout.ms": "5000"})
     watched = watch(_controller(cluster))
 

@@ -107,5 +107,5 @@ def test_what_a_query_over_a_stream_refuses_is_the_sentence_that_names_the_row()
         "PipelineError: a row does not parse (topic orders, partition 1, offset 2): why; what to do SQLSTATE: P0001\n"
         "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:2987)\n"
     )
-    told = sentence_of(PySparkException(raised))
-    assert told == "a row does not parse (topic orders, partition 1, offset 2): why; what to do"
+    received = sentence_of(PySparkException(raised))
+    assert received == "a row does not parse (topic orders, partition 1, offset 2): why; what to do"

@@ -275,11 +275,11 @@ def test_a_continuous_pipeline_that_is_ended_by_a_signal_says_what_it_did(folder
             job.kill()
         said.seek(0)
         errors.seek(0)
-        told = errors.read()
-        assert job.returncode == 0, told
+        received = errors.read()
+        assert job.returncode == 0, received
         assert json.loads(said.read())["rows_out"] == 5
-        assert told.splitlines()[-1] == "numbers was stopped; run it again to continue from there"
-        assert "Traceback" not in told
+        assert received.splitlines()[-1] == "numbers was stopped; run it again to continue from there"
+        assert "Traceback" not in received
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

@@ -220,7 +220,7 @@ class Examination:
                 "the file is missing or damaged",
                 "the broker takes the id from the metadata of the topic of that name",
             )
-        Consequences(self.report, self._disk, log, self.after.changes(log.dir_path)).tell()
+        RecoveryFindings(self.report, self._disk, log, self.after.changes(log.dir_path)).add_all()
         LogCheck(self.report, self._disk, log, clean=self.report.stopped_cleanly).run()
         for segment in log.segments:
             segment.retire()
@@ -233,10 +233,10 @@ class Examination:
         ends = {key: log.log_end_offset for key, log in directory.logs.items()}
         for (topic, partition), flushed, end in directory.missing:
             self._beyond(RECOVERY_POINT_CHECKPOINT, "log-shorter-than-flushed", topic, partition, flushed, end)
-        told = {key for key, *_ in directory.missing}
+        reported = {key for key, *_ in directory.missing}
         for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT):
             for key, offset in sorted(read_offsets(self._disk, f"{self.path}/{name}").items()):
-                if key in ends and offset > ends[key] and key not in told:
+                if key in ends and offset > ends[key] and key not in reported:
                     self._beyond(name, "checkpoint-beyond-end", *key, offset, ends[key])
 
     def _beyond(self, name: str, kind: str, topic: str, partition: int, offset: int, end: int) -> None:
@@ -279,7 +279,7 @@ class Examination:
         except (OSError, MetadataLogLost, StorageFormatError, KafkaError, ValueError) as error:
             self.report.damage("metadata-log-lost", path, str(error), "the node refuses to start")
             return
-        Consequences(self.report, self._disk, opened.log, self.after.changes(path)).tell()
+        RecoveryFindings(self.report, self._disk, opened.log, self.after.changes(path)).add_all()
         LogCheck(self.report, self._disk, opened.log, clean=False).run()
         self._check_metadata_records(opened.log)
         self.report.logs += 1
@@ -319,7 +319,7 @@ class Examination:
                     return
 
 
-class Consequences:
+class RecoveryFindings:
     """What recovery did to one log under the overlay, in sentences."""
 
     def __init__(self, report: Report, disk: OverlayFiles, log: Log, changes: list[Change]) -> None:
@@ -328,10 +328,10 @@ class Consequences:
         self._log = log
         self._changes = changes
 
-    def tell(self) -> None:
+    def add_all(self) -> None:
         cut = [change for change in self._changes if change.path.endswith(".log") and self._is_cut(change)]
         if cut:
-            self._tell_cut(cut)
+            self._add_cut(cut)
         for change in self._changes:
             if change.path.endswith((".swap", ".cleaned", ".deleted")):
                 self._report.note(
@@ -353,7 +353,7 @@ class Consequences:
         base_offset = int(os.path.basename(change.path)[:-4])
         return change.after is not None or not self._log.log_start_offset <= base_offset < self._log.log_end_offset
 
-    def _tell_cut(self, cut: list[Change]) -> None:
+    def _add_cut(self, cut: list[Change]) -> None:
         log = self._log
         size = sum((change.before or 0) - (change.after or 0) for change in cut)
         last = max(self._last_offset(change) for change in cut)

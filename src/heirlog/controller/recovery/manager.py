@@ -96,7 +96,7 @@ class RecoveryManager:
         self._runs = False
         self.sender = RecoverySender(env, self)
         self.aggressive_window_ms = AGGRESSIVE_WINDOW_MS
-        self.book = OpenRecoveries()
+        self.open_recoveries = OpenRecoveries()
         self.failures: dict[BrokerId, Failure] = {}
         """The failure of the last request to each broker, if it had no answer."""
         self._unjudged: dict[PartitionKey, None] = {}
@@ -113,7 +113,7 @@ class RecoveryManager:
 
     def start(self, image: Image) -> None:
         """The controller is active: start the recoveries that the image requires."""
-        self._image = self.book.image = image
+        self._image = self.open_recoveries.image = image
         self._runs = True
         self.judge_all()
         self.settle()
@@ -122,7 +122,7 @@ class RecoveryManager:
         """The controller is not active any more: forget everything. The next controller starts from its image."""
         self._runs = False
         self.sender.stop()
-        self.book.recoveries.clear()
+        self.open_recoveries.recoveries.clear()
         self.failures.clear()
         self._unjudged.clear()
         self._due.clear()
@@ -155,7 +155,7 @@ class RecoveryManager:
             self._judge_replicas_of(set(changed.brokers))
         if not self.enabled and RECOVERY_VERSION in changed.features:
             # operators' requests and running recoveries end with the manager
-            self.book.recoveries.clear()
+            self.open_recoveries.recoveries.clear()
         if changed.features or any(key in _CONFIGS for _, _, key in changed.configs):
             self._judge_configured(changed)
 
@@ -185,13 +185,13 @@ class RecoveryManager:
                 for key in keys:
                     del self._unjudged[key]
                 if len(keys) == TURN_MAX:
-                    self._cancel_pause = self._env.call_later(0, self._go_on)
+                    self._cancel_pause = self._env.call_later(0, self._next_turn)
                 self._turn(sorted(keys))
         finally:
             self._settling = False
         self._set_timer()
 
-    def _go_on(self) -> None:
+    def _next_turn(self) -> None:
         self._cancel_pause = None
         self.settle()
 
@@ -216,7 +216,7 @@ class RecoveryManager:
         if not self._image.elr_enabled and (state.elr or state.last_known_elr):
             # lists from the time when ELR was on: nothing has kept them correct since
             state = state._replace(elr=(), last_known_elr=())
-        recovery, acceptable = self.book.recoveries.get(key), leadership.acceptable_replicas(state)
+        recovery, acceptable = self.open_recoveries.recoveries.get(key), leadership.acceptable_replicas(state)
         if not self.enabled:
             return judge_without_manager(state, acceptable, leadership.allows_unclean(key[0]), self._image.elr_enabled)
         now_ms = self._env.now_ms()
@@ -232,7 +232,7 @@ class RecoveryManager:
             timeout_ms=self._timeout_ms,
         )
         if recovery is not None:
-            case.answers = self.book.answers_that_count(key, state)
+            case.answers = self.open_recoveries.answers_that_count(key, state)
             case.skips_wait = recovery.skips_wait
             if recovery.began_ms is not None:
                 case.began_ms = recovery.began_ms
@@ -240,7 +240,7 @@ class RecoveryManager:
 
     def strategy(self, key: PartitionKey, leadership: Leadership) -> Strategy:
         """The strategy that an operator requested for this election, else the configured one."""
-        recovery = self.book.recoveries.get(key)
+        recovery = self.open_recoveries.recoveries.get(key)
         if recovery is not None and recovery.requested is not None:
             return recovery.requested
         return leadership.strategy(key[0])
@@ -252,9 +252,9 @@ class RecoveryManager:
         for key in keys:
             state = self._image.partition(*key)
             if state is None or state.has_leader:
-                self.book.recoveries.pop(key, None)
+                self.open_recoveries.recoveries.pop(key, None)
                 continue
-            self.book.drop_if_stale(key, state)
+            self.open_recoveries.drop_if_stale(key, state)
             if not self.enabled or not self._act(key, state, turn):
                 for broker in self._to_ask(key, state):
                     asked.setdefault(broker, []).append(key)
@@ -268,7 +268,7 @@ class RecoveryManager:
 
     def _act(self, key: PartitionKey, state: PartitionRegistration, turn: _Turn) -> bool:
         """Start, continue, end or decide the recovery; returns whether a leader was elected."""
-        recovery = self.book.recoveries.get(key)
+        recovery = self.open_recoveries.recoveries.get(key)
         if recovery is not None and recovery.overrules not in (None, turn.leadership.strategy(key[0])):
             recovery.requested, recovery.overrules, recovery.skips_wait = None, None, False
         strategy = self.strategy(key, turn.leadership)
@@ -277,7 +277,7 @@ class RecoveryManager:
             recovery.rest()
         verdict = self.judge(key, state, turn.leadership)
         if verdict.phase is Phase.RECOVERING:
-            recovery = recovery or self.book.opened(key, state)
+            recovery = recovery or self.open_recoveries.opened(key, state)
             if recovery.began_ms is None:
                 recovery.began_ms, recovery.strategy = self._env.now_ms(), strategy
                 turn.began += 1
@@ -300,7 +300,7 @@ class RecoveryManager:
     def _decide(self, key: PartitionKey, state: PartitionRegistration, verdict: RecoveryDecision, turn: _Turn) -> bool:
         chosen = None if verdict.winner is None else ElectionResult(verdict.winner, Basis.RECOVERED)
         built = turn.leadership.change(
-            *key, ballot=Ballot(chosen=chosen, answers=self.book.recorded_answers(key, state))
+            *key, ballot=Ballot(chosen=chosen, answers=self.open_recoveries.recorded_answers(key, state))
         )
         if built.basis is None:
             return False
@@ -333,18 +333,18 @@ class RecoveryManager:
             )
         for (topic_id, partition), built in turn.lossy[:LOGGED_MAX]:
             assert built.record is not None and built.record.election_basis is not None, "a lossy election says so"
-            told = built.record.election_basis
+            basis = built.record.election_basis
             self._env.log(
                 "warning",
                 "recovery-elected",
                 topic=self._image.topics[topic_id].name,
                 partition=partition,
-                leader=told.leader,
-                leader_epoch=told.leader_epoch,
-                end_offset=told.end_offset,
+                leader=basis.leader,
+                leader_epoch=basis.leader_epoch,
+                end_offset=basis.end_offset,
                 answers=[
                     [answer.broker_id, answer.last_written_leader_epoch, answer.log_end_offset]
-                    for answer in told.replicas
+                    for answer in basis.replicas
                     if answer.broker_epoch >= 0
                 ],
             )
@@ -357,7 +357,7 @@ class RecoveryManager:
         for key in keys:
             state = self._image.partition(*key)
             if state is not None and not state.has_leader:
-                self.book.opened(key, state).surveyed_until_ms = until_ms
+                self.open_recoveries.opened(key, state).surveyed_until_ms = until_ms
                 self._unjudged[key] = None
 
     def request(
@@ -369,7 +369,7 @@ class RecoveryManager:
         becomes active.
         """
         state = self._image.partitions[key[0]][key[1]]
-        recovery = self.book.opened(key, state)
+        recovery = self.open_recoveries.opened(key, state)
         recovery.requested, recovery.skips_wait = strategy, skips_wait
         recovery.overrules = leadership.strategy(key[0])
         turn = _Turn(leadership)
@@ -383,11 +383,11 @@ class RecoveryManager:
     def _to_ask(self, key: PartitionKey, state: PartitionRegistration) -> list[BrokerId]:
         if not self._is_curious(key):
             return []
-        known = self.book.answers_that_count(key, state)
+        known = self.open_recoveries.answers_that_count(key, state)
         return [replica for replica in state.replicas if replica not in known]
 
     def _is_curious(self, key: PartitionKey) -> bool:
-        recovery = self.book.recoveries.get(key)
+        recovery = self.open_recoveries.recoveries.get(key)
         if recovery is None:
             return False
         return recovery.began_ms is not None or self._env.now_ms() < recovery.surveyed_until_ms
@@ -411,14 +411,14 @@ class RecoveryManager:
         state = self._image.partition(*key)
         if state is None or state.has_leader or broker not in state.replicas or not self._is_curious(key):
             return False
-        recovery, registered = self.book.recoveries[key], self._image.brokers.get(broker)
+        recovery, registered = self.open_recoveries.recoveries[key], self._image.brokers.get(broker)
         answer = recovery.answers.get(broker)
         return answer is None or registered is None or not counts(answer, registered.epoch, state.leader_epoch)
 
     def answered(self, broker: BrokerId, answers: Sequence[tuple[PartitionKey, ReplicaLogInfo]]) -> None:
         self.failures.pop(broker, None)
         for key, answer in answers:
-            recovery, state = self.book.recoveries.get(key), self._image.partition(*key)
+            recovery, state = self.open_recoveries.recoveries.get(key), self._image.partition(*key)
             # meanwhile the partition may be deleted or have a leader, and its replicas may have changed
             if recovery is not None and state is not None and broker in state.replicas:
                 recovery.answers[broker] = answer

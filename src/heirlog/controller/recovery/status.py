@@ -180,7 +180,7 @@ class _Describing:
         if state is None:
             return Partition(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition_index=index)
         key = (topic_id, index)
-        recovery = self._manager.book.recoveries.get(key)
+        recovery = self._manager.open_recoveries.recoveries.get(key)
         if recovery is not None and recovery.leader_epoch != state.leader_epoch:
             recovery = None
         verdict = self._manager.judge(key, state, self._leadership)
@@ -210,10 +210,10 @@ class _Describing:
 
     def _who_cannot_answer(self, members: Ids) -> str:
         """The members that cannot answer, and what to do about them."""
-        mute = [str(member) for member in members if self._manager.endpoint_of(member) is None]
-        if not mute:
+        unreachable = [str(member) for member in members if self._manager.endpoint_of(member) is None]
+        if not unreachable:
             return ""
-        brokers = ", ".join(mute)
+        brokers = ", ".join(unreachable)
         return f"; {brokers} cannot be asked (not registered, or without {RECOVERY_VERSION}): designate a leader"
 
     def _replica(
@@ -228,18 +228,18 @@ class _Describing:
             serves_recovery=self._manager.endpoint_of(replica) is not None,
             registered_epoch=-1 if broker is None else broker.epoch,
             is_being_asked=not state.has_leader and self._manager.sender.is_asking(replica, key),
-            is_valid=replica in self._manager.book.answers_that_count(key, state),
+            is_valid=replica in self._manager.open_recoveries.answers_that_count(key, state),
             error_message=None,
         )
         answer = None if recovery is None else recovery.answers.get(replica)
         failure = self._manager.failures.get(replica)
         if answer is not None:
-            self._tell(report, answer)
+            self._fill_in(report, answer)
         if failure is not None and (answer is None or failure.at_ms > answer.at_ms):
             report.error_code, report.error_message = ErrorCode.NETWORK_EXCEPTION, failure.what
         return report
 
-    def _tell(self, report: DescribeRecoveryResponse.ReplicaReport, answer: ReplicaLogInfo) -> None:
+    def _fill_in(self, report: DescribeRecoveryResponse.ReplicaReport, answer: ReplicaLogInfo) -> None:
         report.answer_age_ms = self._now_ms - answer.at_ms
         report.error_code, report.error_message = answer.error, answer.message or None
         if answer.error is ErrorCode.NONE:

@@ -53,7 +53,7 @@ class MetricsListener:
         self.text: Text | None = None
         self._loading = False
         self._waiting: deque[_Connection] = deque()
-        self._turn: asyncio.TimerHandle | None = None
+        self._next_slice: asyncio.TimerHandle | None = None
         self.connections: dict[_Connection, None] = {}
 
     def listen(self, endpoint: Endpoint) -> Endpoint:
@@ -76,8 +76,8 @@ class MetricsListener:
     def stop(self) -> None:
         if self._server is not None:
             self._server.close()
-        if self._turn is not None:
-            self._turn.cancel()
+        if self._next_slice is not None:
+            self._next_slice.cancel()
         for connection in list(self.connections):
             connection.abort()
 
@@ -88,8 +88,8 @@ class MetricsListener:
         self._waiting.append(connection)
         if self.text is None:
             self._begin_to_load()
-        elif self._turn is None:
-            self._turn = self.loop.call_later(0, self._take_turn)
+        elif self._next_slice is None:
+            self._next_slice = self.loop.call_later(0, self._serve_slice)
 
     def _begin_to_load(self) -> None:
         if not self._loading:
@@ -105,11 +105,11 @@ class MetricsListener:
 
     def _loaded(self, text: Text) -> None:
         self.text = text
-        self._take_turn()
+        self._serve_slice()
 
-    def _take_turn(self) -> None:
+    def _serve_slice(self) -> None:
         """Serve one connection for a slice; then the others."""
-        self._turn = None
+        self._next_slice = None
         if not self._waiting:
             return
         began = self.loop.time()
@@ -122,7 +122,7 @@ class MetricsListener:
             connection.abort()
         if connection.wants_more:
             self._waiting.append(connection)
-        self._turn = self.loop.call_later(PAUSE_RATIO * (self.loop.time() - began), self._take_turn)
+        self._next_slice = self.loop.call_later(PAUSE_RATIO * (self.loop.time() - began), self._serve_slice)
 
 
 class _Connection(asyncio.Protocol):

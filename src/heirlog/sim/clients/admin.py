@@ -291,37 +291,41 @@ class Operator(Admin):
     def start(self) -> None:
         """Does nothing until a method is called."""
 
-    def ask(self, request: Message, told: Callable[[Any], None]) -> None:
+    def ask(self, request: Message, on_answer: Callable[[Any], None]) -> None:
         """Of any broker; once more where none answered, or the controller could not be reached."""
 
         def again() -> None:
-            self._later(lambda: self.ask(request, told))
+            self._later(lambda: self.ask(request, on_answer))
 
         def answered(response: Any) -> None:
             if getattr(response, "error_code", 0) in _ASKED_AGAIN:
                 again()
             else:
-                told(response)
+                on_answer(response)
 
         self.ask_any(request, answered, lambda _: again())
 
     def elect(
-        self, kind: int, partitions: Iterable[TopicPartition], told: Callable[[int], None], desired: int | None = None
+        self,
+        kind: int,
+        partitions: Iterable[TopicPartition],
+        on_answer: Callable[[int], None],
+        desired: int | None = None,
     ) -> None:
-        """told: the error code of the request, or of its first partition. Again where the controller is not reached.
+        """on_answer: the error code of the request or its first partition. Again where the controller is not reached.
 
         kind: UNCLEAN, ...; desired: the leader of every partition, for DESIGNATION.
         """
         wanted = list(partitions)
 
         def answered(elected: Mapping[TopicPartition, Elected]) -> None:
-            told(elected[wanted[0]].code)
+            on_answer(elected[wanted[0]].code)
 
         def failed(error: Exception) -> None:
             if isinstance(error, KafkaError) and error.code not in _ASKED_AGAIN:
-                told(error.code)
+                on_answer(error.code)
             else:
-                self._later(lambda: self.elect(kind, wanted, told, desired))
+                self._later(lambda: self.elect(kind, wanted, on_answer, desired))
 
         self.converse(election(kind, wanted, desired), answered, failed)
 

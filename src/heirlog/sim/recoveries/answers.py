@@ -39,8 +39,8 @@ def u2(stage: Stage) -> None:
     script.lose(b_by=KILL, a_by=KILL)
     script.return_lost(script.b, script.a)
     script.stays_leaderless(3000)
-    told = script.recovery()
-    script.expect(list(told.waits_for) == [script.b], f"it waits for broker {script.b} alone: {told!r}")
+    described = script.recovery()
+    script.expect(list(described.waits_for) == [script.b], f"it waits for broker {script.b} alone: {described!r}")
     script.up(script.b)
     script.until_led()
 

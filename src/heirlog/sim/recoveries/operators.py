@@ -41,16 +41,16 @@ def u10(stage: Stage) -> None:
         (NOT_A_BROKER, ErrorCode.INVALID_REQUEST),
         (int(script.a), ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE),
     ):
-        told = script.elect(DESIGNATION, desired)
-        script.expect(told == code, f"designating {desired} is {code.name}, not {told}")
+        result = script.elect(DESIGNATION, desired)
+        script.expect(result == code, f"designating {desired} is {code.name}, not {result}")
     script.expect(script.state == before, "nothing has changed")
     stage.checker.oracle.operator_elects = True
-    told = script.elect(DESIGNATION, int(script.c))
-    script.expect(told == ErrorCode.NONE, f"designating {script.c} works: {told}")
+    result = script.elect(DESIGNATION, int(script.c))
+    script.expect(result == ErrorCode.NONE, f"designating {script.c} works: {result}")
     script.until("c leads", lambda: script.state.leader == script.c)
     script.expect(script.basis is Basis.DESIGNATED, "it was designated")
-    told = script.elect(DESIGNATION, int(script.c))
-    script.expect(told == ErrorCode.ELECTION_NOT_NEEDED, f"a leader is there: {told}")
+    result = script.elect(DESIGNATION, int(script.c))
+    script.expect(result == ErrorCode.ELECTION_NOT_NEEDED, f"a leader is there: {result}")
 
 
 def u16(stage: Stage) -> None:

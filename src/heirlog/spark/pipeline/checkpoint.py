@@ -53,8 +53,8 @@ def refuse_strangers(pipeline: Pipeline) -> None:
     for what, verb in (("source", "reads"), ("sink", "writes to")):
         if known and known[what] != mine[what]:
             raise PipelineError(
-                f"the checkpoint {checkpoint} belongs to a pipeline that {verb} {_told(known[what])}, and this one "
-                f"{verb} {_told(mine[what])}: give it a `checkpoint` of its own"
+                f"the checkpoint {checkpoint} belongs to a pipeline that {verb} {_named(known[what])}, and this one "
+                f"{verb} {_named(mine[what])}: give it a `checkpoint` of its own"
             )
     done = last_commit(checkpoint)
     if done >= 0 and isinstance(sink, Table) and sink.format == "parquet" and not BatchTable(sink.path).identity():
@@ -92,7 +92,7 @@ def _seen_from(checkpoint: str, place: str) -> str:
     return place if "://" in place else os.path.relpath(place, checkpoint)
 
 
-def _told(place: dict[str, Any]) -> str:
+def _named(place: dict[str, Any]) -> str:
     ((kind, value),) = place.items()
     return f"{kind} {', '.join(value) if isinstance(value, list) else value or 'of Parquet'}"
 

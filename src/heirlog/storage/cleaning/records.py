@@ -46,7 +46,7 @@ _CRC_AT = 17
 _CRC_START = 21
 
 
-KEYLESS_TOLD = 1000
+KEYLESS_LISTED_MAX = 1000
 """Limit of reported records. Each is an entry of the produce response, and a batch of a few KB may hold millions."""
 
 
@@ -116,12 +116,12 @@ def _damaged(header: BatchHeader) -> InvalidBatch:
 
 
 def keyless(batch: Buffer, header: BatchHeader) -> list[int]:
-    """Indexes of the records in a whole batch that have no key: the first `KEYLESS_TOLD` of them.
+    """Indexes of the records in a whole batch that have no key: the first `KEYLESS_LISTED_MAX` of them.
 
     Raises InvalidBatch and DecompressionError.
     """
     found = (index for index, span in enumerate(spans(payload_of(batch, header), header)) if span.key is None)
-    return list(islice(found, KEYLESS_TOLD))
+    return list(islice(found, KEYLESS_LISTED_MAX))
 
 
 def with_records(

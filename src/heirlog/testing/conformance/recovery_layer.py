@@ -186,7 +186,7 @@ class RecoveryScenario:
 
     def _memory(self) -> OpenRecovery | None:
         """What the manager knows of partition 0; another object after each new beginning."""
-        return self._controller.recovery.book.recoveries.get((_TOPIC_ID, 0))
+        return self._controller.recovery.open_recoveries.recoveries.get((_TOPIC_ID, 0))
 
     def _is_waited_for(self, sent: Sent) -> bool:
         """Whether an earlier request is still in flight, which a restarted recovery need not send again."""
@@ -194,7 +194,9 @@ class RecoveryScenario:
         return asks and sent.request.broker_id in self._state().replicas
 
     def _is_recovering(self) -> bool:
-        return any(recovery.began_ms is not None for recovery in self._controller.recovery.book.recoveries.values())
+        return any(
+            recovery.began_ms is not None for recovery in self._controller.recovery.open_recoveries.recoveries.values()
+        )
 
     def _state(self) -> PartitionRegistration:
         return self._scenario.image.partitions[_TOPIC_ID][0]
@@ -257,7 +259,7 @@ class RecoveryScenario:
 
     def _on_recovery_lost(self, event: Members) -> Observed:
         """What no fault of ours is known to do: the manager's memory is gone."""
-        self._controller.recovery.book.recoveries.clear()
+        self._controller.recovery.open_recoveries.recoveries.clear()
         self._controller.recovery.sender.stop()
         return {}
 
@@ -332,15 +334,15 @@ class RecoveryScenario:
     def _on_log_info_response(self, event: Members) -> Observed:
         """Every request that waits at the broker gets it, once per partition."""
         broker = BrokerId(event["broker"])
-        told: set[int] = set()
+        asked: set[int] = set()
         while (sent := self._newest(broker)) is not None:
             partitions = [partition for topic in sent.request.topic_partitions for partition in topic.partitions]
-            if told.intersection(partitions):
+            if asked.intersection(partitions):
                 break
-            told |= set(partitions)
+            asked |= set(partitions)
             self._answer(sent, event)
-        known = self._controller.recovery.book.recoveries.values()
-        listened_to = bool(told) and any(broker in recovery.answers for recovery in known)
+        known = self._controller.recovery.open_recoveries.recoveries.values()
+        listened_to = bool(asked) and any(broker in recovery.answers for recovery in known)
         return {} if listened_to else {"ignored": True}
 
     def _newest(self, broker: int) -> Sent | None:

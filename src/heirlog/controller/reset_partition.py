@@ -19,7 +19,7 @@ LEADER_EPOCH_MARGIN: Final = 1 << 16
 """Elections of a partition that may be missing in all available copies and logs."""
 
 
-def without_seats(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
+def reset_partition(state: PartitionRegistration, found_epoch: int) -> PartitionRegistration:
     """found_epoch: the newest leader epoch in an available log. Raises ValueError if no higher epoch is left."""
     leader_epoch = max(state.leader_epoch, found_epoch) + LEADER_EPOCH_MARGIN
     if leader_epoch >= 2**31 - LEADER_EPOCH_MARGIN:
