@@ -44,6 +44,24 @@ def test_every_file_is_one_api_and_its_header_describes_it() -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
+def test_every_version_that_can_be_decoded_is_served(role: Role) -> None:
+    """A version that a spec file has and a descriptor lacks was forgotten there."""
+    served = {APIS[key].name: (route.min_version, route.max_version) for key, route in ROUTES[role].items()}
+    decoded = {APIS[key].name: (APIS[key].min_version, APIS[key].max_version) for key in ROUTES[role]}
+    assert served == decoded
+
+
+def test_every_header_says_what_the_newest_version_added() -> None:
+    silent = []
+    for module, api in DESCRIPTORS:
+        header = (SOURCE / "apis" / f"{module}.py").read_text("utf-8").split('"""')[1]
+        newest = APIS[api.key].max_version
+        if not re.search(rf"\bv(\d+-)?{newest}\b", header):
+            silent.append(f"apis/{module}.py does not say what v{newest} added")
+    assert silent == []
+
+
+@pytest.mark.parametrize("role", list(Role))
 def test_served_versions_can_be_decoded_and_advertised_ones_are_kafkas(role: Role) -> None:
     for key, route in ROUTES[role].items():
         known = APIS[key]

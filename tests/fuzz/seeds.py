@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fuzz import plausible
 from fuzz.targets import RECOVERY_FILES, RESPONSES, WALL_MS
-from protocol.oracle import kio_bytes, kio_class, random_entity
+from protocol.oracle import NOT_IN_KIO, kio_bytes, kio_class, random_entity
 from storage.cleaning.compacting import keyed
 from storage.logs import DIR, open_log
 from storage.memory_files import MemoryFiles
@@ -53,8 +53,7 @@ def _answers() -> Iterator[bytes]:
     for number, key in enumerate(RESPONSES):
         api = APIS[key]
         for version in range(api.min_version, api.max_version + 1):
-            if version > api.kafka_max_version:
-                # kio has no class for what Kafka does not have
+            if version > api.kafka_max_version or (api.name, version) in NOT_IN_KIO:
                 frame = b"".join(encode_response(key, version, 0, response_class(key)()))
                 yield bytes([number, version - api.min_version]) + frame[plausible.LENGTH_BYTES :]
                 continue

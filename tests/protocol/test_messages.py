@@ -35,6 +35,11 @@ each_case = pytest.mark.parametrize(
 )
 
 
+def test_the_list_of_versions_that_kio_lacks_is_what_kio_lacks() -> None:
+    lacks = {(api.name, version) for api, version in oracle.versions_of_kafka() if not oracle.kio_has(api, version)}
+    assert lacks == set(oracle.NOT_IN_KIO), "kio cannot check these: see docs/internals/adding-an-api.md, Add a version"
+
+
 @each_case
 def test_reads_and_writes_what_kio_writes_and_reads(api: ApiSchema, kind: str, version: int) -> None:
     rng = random.Random(f"{api.name} {kind} {version}")
