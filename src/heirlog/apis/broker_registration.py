@@ -50,5 +50,5 @@ def handle(
 API = Api(
     key=ApiKey.BROKER_REGISTRATION,
     controller=Served((0, 4), handle, needs=NODES_ONLY),
-    remarks=("0 and 1 are answered, but the metadata version in use needs the log directories that come with 2"),
+    remarks="0 and 1 are answered, but a registration needs the log directories, which only version 2 and later have",
 )

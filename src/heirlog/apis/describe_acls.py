@@ -44,5 +44,5 @@ API = Api(
     broker=Served((1, 3), handle, needs=DESCRIBE_CLUSTER),
     controller=Served((1, 3), handle, needs=DESCRIBE_CLUSTER),
     has_large_answer=True,
-    remarks="SECURITY_DISABLED without an authorizer, as the next two",
+    remarks="without an authorizer SECURITY_DISABLED, also for the next two",
 )

@@ -168,5 +168,5 @@ API = Api(
     broker=_SERVED,
     controller=_SERVED,
     has_large_answer=True,
-    remarks="topics, groups, the node itself and its loggers; documentation in our words",
+    remarks="topics, groups, the node itself and its loggers; the documentation texts are heirlog's own",
 )

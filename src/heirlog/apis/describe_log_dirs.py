@@ -27,5 +27,5 @@ API = Api(
     key=ApiKey.DESCRIBE_LOG_DIRS,
     broker=Served((1, 4), handle, needs=DESCRIBE_CLUSTER),
     has_large_answer=True,
-    remarks="replicas do not move between directories: none is a future one",
+    remarks="replicas do not move between directories, so no replica is a future replica",
 )

@@ -83,5 +83,7 @@ API = Api(
     key=ApiKey.DESCRIBE_RECOVERY,
     broker=Forwarded((0, 0), handle_on_broker),
     controller=Served((0, 0), handle, needs=DESCRIBE_CLUSTER),
-    remarks="ours, never advertised: what becomes of partitions without a leader",
+    remarks=(
+        "heirlog's own, never advertised: the state of partitions without a leader, and what each choice would lose"
+    ),
 )

@@ -43,7 +43,7 @@ API = Api(
     is_change=True,
     limit=Limit(MAX_PARTITIONS, "partitions in version 3", ErrorCode.REQUEST_LIMIT_REACHED),
     remarks=(
-        "0-2 as in Kafka. 3 is KIP-966's (longest log, designation) and never advertised: servers with the "
-        "feature `heirlog.recovery.version` support it"
+        "0-2 as in Kafka. 3 is the version of KIP-966 (longest log, designation). It is never advertised; servers "
+        "with the feature `heirlog.recovery.version` support it"
     ),
 )

@@ -86,8 +86,8 @@ API = Api(
     controller=Served((4, 18), handle_on_controller, needs=NODES_ONLY),
     has_large_answer=True,
     remarks=(
-        "controllers serve `__cluster_metadata` only. Fetch sessions as Kafka, eviction rules included "
-        "(`max.incremental.fetch.session.cache.slots`); a newer request of a session ends the long poll of "
-        "the older one, and partitions with news are answered in the order in which they had them"
+        "controllers serve `__cluster_metadata` only. Fetch sessions as in Kafka, including the eviction rules "
+        "(`max.incremental.fetch.session.cache.slots`). A newer request of a session ends the long poll of "
+        "the older one. Partitions are answered in the order in which their new records arrived"
     ),
 )

@@ -41,6 +41,7 @@ API = Api(
     refused=lambda request, code: refused(request, code, sentence(code)),
     limit=Limit(PARTITIONS_MAX, "partitions", ErrorCode.REQUEST_LIMIT_REACHED),
     remarks=(
-        "KIP-966's fields under a key of our own, never advertised; on the inter-broker listener, for controllers"
+        "the fields of KIP-966 under a key of heirlog, never advertised. Brokers serve it to controllers on the "
+        "inter-broker listener"
     ),
 )

@@ -144,7 +144,8 @@ API = Api(
     is_change=True,
     limit=Limit(MAX_RECORDS_PER_USER_OP, "metadata records", ErrorCode.POLICY_VIOLATION),
     remarks=(
-        "as AlterConfigs; loggers are changed by the node that is asked; a broker refuses what it could not "
-        "follow while it runs (pools of threads beyond half or double, no connections)"
+        "as AlterConfigs. The node that receives the request changes its own loggers. A broker refuses a change that "
+        "a running broker of Apache Kafka refuses (less than half or more than double the threads of a pool, zero "
+        "connections)"
     ),
 )

@@ -46,5 +46,5 @@ def handle(node: OnBroker[ListsOffsets], request: ListOffsetsRequest, context: C
 API = Api(
     key=ApiKey.LIST_OFFSETS,
     broker=Served((1, 11), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TOPIC),), guard=guard),
-    remarks="timestamps -1 to -6; nothing is tiered, so -5 and -6 find offset -1",
+    remarks="timestamps -1 to -6; without tiered storage, the answer to -5 and -6 is offset -1",
 )

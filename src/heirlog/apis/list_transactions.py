@@ -35,5 +35,5 @@ def handle(node: object, request: ListTransactionsRequest, context: Context) -> 
 API = Api(
     key=ApiKey.LIST_TRANSACTIONS,
     broker=Served((0, 2), handle, needs=(Need(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID),), guard=guard),
-    remarks="none: no transaction can begin",
+    remarks="always empty: no transaction can begin",
 )

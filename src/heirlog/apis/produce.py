@@ -68,7 +68,7 @@ API = Api(
         advertised=(0, 13),
     ),
     remarks=(
-        "advertised as 0-13, as by Kafka: librdkafka sends gzip, snappy and lz4 uncompressed to brokers whose range "
-        "begins later. 0-2 close the connection"
+        "advertised as 0-13, as by Kafka: librdkafka does not compress with gzip, snappy and lz4 for a broker whose "
+        "range begins above 0. Versions 0-2 close the connection"
     ),
 )
