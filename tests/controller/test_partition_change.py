@@ -26,7 +26,7 @@ def state(**more: Any) -> PartitionRegistration:
 
 def build(before: PartitionRegistration, alive: tuple[int, ...] = (1, 2, 3), **given: Any) -> BuiltChange:
     rules = {name: given.pop(name) for name in ("elr_enabled", "bumps_on_shrink") if name in given}
-    values: dict[str, Any] = {"elr_enabled": True, "keeps_all_lost": True, "min_isr": 2}
+    values: dict[str, Any] = {"elr_enabled": True, "manager_enabled": True, "configured_min_isr": 2}
     return PartitionChangeBuilder(
         topic_id=TOPIC,
         partition=0,

@@ -8,10 +8,12 @@ election then takes the first candidate of its row that exists:
     PREFERRED   the first replica | the current leader | the other valid replicas | the last known leader | no leader
     UNCLEAN     as ONLINE, then the first acceptable replica in assignment order
 
-The last known leader is elected only if there is no clean candidate to wait for: ISR and ELR are empty, LastKnownELR
-names exactly one broker, and that broker is acceptable. This is allowed even where unclean elections are forbidden.
-That replica was the last leader, so it has every record if its log survived. Nothing checks whether the log did
-survive; hence this basis is *lossy*.
+Recovery manager on (the default): the last known leader is never elected here. The builder passes an empty
+LastKnownELR, and the manager asks the replicas for their logs (recovery/decision.py).
+Recovery manager off: the last known leader is elected only if there is no clean candidate to wait for: ISR and ELR are
+empty, LastKnownELR names exactly one broker, and that broker is acceptable. This is allowed even where unclean
+elections are forbidden. That replica was the last leader, so it has every record if its log survived. Nothing checks
+whether the log did survive; hence this basis is *lossy*.
 
 What the builder does to the partition on each basis:
 
@@ -63,15 +65,16 @@ class Candidates:
     isr: Ids
     elr: Ids
     last_known: Ids
+    """Empty where the recovery manager is on: no leader is elected from it."""
     acceptable: Acceptable
 
     def basis(self, replica: BrokerId) -> Basis | None:
         """The clean basis on which the replica may lead, or None."""
         if self.isr:
-            ground = Basis.ISR if replica in self.isr else None
+            basis = Basis.ISR if replica in self.isr else None
         else:
-            ground = Basis.ELR if replica in self.elr else None
-        return ground if ground is not None and self.acceptable(replica) else None
+            basis = Basis.ELR if replica in self.elr else None
+        return basis if basis is not None and self.acceptable(replica) else None
 
 
 def elect(kind: Election, candidates: Candidates) -> ElectionResult:
@@ -108,13 +111,13 @@ def _preferred(candidates: Candidates) -> ElectionResult | None:
 
 
 def _online(candidates: Candidates) -> ElectionResult | None:
-    ground = candidates.basis(candidates.leader)
-    if ground is Basis.ISR:
+    basis = candidates.basis(candidates.leader)
+    if basis is Basis.ISR:
         return ElectionResult(candidates.leader, None)
-    if ground is not None:
-        return ElectionResult(candidates.leader, ground)
+    if basis is not None:
+        return ElectionResult(candidates.leader, basis)
     for replica in candidates.replicas:
-        ground = candidates.basis(replica)
-        if ground is not None:
-            return ElectionResult(replica, ground)
+        basis = candidates.basis(replica)
+        if basis is not None:
+            return ElectionResult(replica, basis)
     return None

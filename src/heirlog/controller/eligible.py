@@ -6,16 +6,23 @@ back at M. Until then it may become leader without loss.
 
     |ISR| >= M    the ELR is empty: the next committed record may be missing on every replica outside the ISR
     |ISR| <  M    a replica that leaves the ISR enters the ELR. It stays until it
-                  joins the ISR | stops uncleanly | loses its directory | leaves the assignment | is elected
+                  joins the ISR | stops uncleanly | loses its directory | leaves the assignment
+                  or another rule empties or shortens the list:
+                      it is elected, or a lossy election elects another replica    partition_change.py
+                      min.insync.replicas changes (ClearElr record)                cleared_elr.py
+                      the feature is downgraded                                    update_features.py
+                      its broker is unregistered                                   leadership.py
+                      the metadata is older than the replicas' logs                reset_partition.py
 
 Two traps. A fenced member stays: its log is as complete as before, it only cannot lead *now*. A replica that stopped
 uncleanly leaves: records that were not flushed may be gone, and no later answer can prove that they are not.
 
 LastKnownELR is what remains when the ELR is empty too. It has two forms:
 
-    recovery manager off    one last known leader, as in Apache Kafka. A record that removes the leader while the list
-                            is empty writes that leader. A record that names a leader while the list is not empty
-                            empties it. So later losses do not change the list, and a growing ISR does not clear it
+    recovery manager off    one last known leader, as in Apache Kafka. Two changes of the leader change it:
+                                leader := -1, list empty    list = [the former leader]
+                                leader := a broker          list = []
+                            Later losses do not change it, and a growing ISR does not clear it
     recovery manager on     all lost replicas: members of ISR and ELR whose data may be gone, in the order in which they
                             were lost (a leader lost by the same record before the others). Emptied when the ISR reaches
                             M or a leader is elected on a lossy basis; a fenced leader is not added

@@ -68,7 +68,7 @@ class Leadership:
         self._image = image
         self._static = static
         # resolved once per topic or assignment, not per partition: a broker with 10,000 partitions is fenced in one go
-        self._min_isr: dict[Uuid, int] = {}
+        self._configured_min_isr: dict[Uuid, int] = {}
         self._allows_unclean: dict[Uuid, bool] = {}
         self._rules: dict[Uuid, PartitionRules] = {}
         self._elr_enabled = image.elr_enabled if elr_enabled is None else elr_enabled
@@ -78,12 +78,16 @@ class Leadership:
         self._active = frozenset(broker.id for broker in image.brokers.values() if broker.is_active)
         self._acceptable: dict[tuple[Ids, tuple[Uuid, ...]], Ids] = {}
 
-    def min_isr(self, topic_id: Uuid) -> int:
-        found = self._min_isr.get(topic_id)
+    def configured_min_isr(self, topic_id: Uuid) -> int:
+        found = self._configured_min_isr.get(topic_id)
         if found is None:
             found = configured_min_isr(self._image, self._static, self._image.topics[topic_id].name)
-            self._min_isr[topic_id] = found
+            self._configured_min_isr[topic_id] = found
         return found
+
+    def min_isr(self, topic_id: Uuid, replicas: Ids) -> int:
+        """The effective min ISR of a partition of the topic that is assigned to `replicas`."""
+        return min(self.configured_min_isr(topic_id), len(replicas))
 
     def allows_unclean(self, topic_id: Uuid) -> bool:
         found = self._allows_unclean.get(topic_id)
@@ -164,9 +168,9 @@ class Leadership:
         if found is None:
             found = self._rules[topic_id] = PartitionRules(
                 usual_election=self.usual_election(topic_id),
-                min_isr=self.min_isr(topic_id),
+                configured_min_isr=self.configured_min_isr(topic_id),
                 elr_enabled=self._elr_enabled,
-                keeps_all_lost=self.manager_enabled,
+                manager_enabled=self.manager_enabled,
                 bumps_on_shrink=self._bumps_on_shrink,
                 default_directory=self.default_directory,
                 home=self.home,

@@ -26,8 +26,10 @@ names a leader.
 A reassignment completes if its final ISR (the target ISR without removed replicas) contains every final replica, at
 least min ISR of them, and one that can lead. Without the last two conditions the partition could end up unable to
 commit, or without a leader. With the recovery manager on, it waits only for the adding replicas, unless fewer are added
-than removed (KAFKA-19975); otherwise a slow or dead replica that stays would block it for ever. A cancellation sets the
-original replicas as targets and adds and removes none, so there is nothing to complete.
+than removed: the rule of Kafka 4.3 (KAFKA-19975), without which a slow or dead replica that stays blocks the
+reassignment for ever. With the manager off, heirlog keeps to Kafka 4.2 in everything, so it waits for all final
+replicas. A cancellation sets the original replicas as targets and adds and removes none, so there is nothing to
+complete.
 
 Source: KIP-966; KIP-455; KAFKA-19975.
 """
@@ -67,11 +69,12 @@ class PartitionRules:
     """The rules of the image for every change of a topic's partitions."""
 
     usual_election: Election
-    min_isr: int
-    """`min.insync.replicas` as configured; the builder caps it by the assignment."""
+    configured_min_isr: int
+    """`min.insync.replicas`, not yet limited to the size of the assignment."""
     elr_enabled: bool
-    keeps_all_lost: bool = False
-    """The recovery manager is on: LastKnownELR names all lost replicas, and no leader is elected from it alone."""
+    manager_enabled: bool = False
+    """The recovery manager is on: LastKnownELR names all lost replicas, no leader is elected from it alone, and a
+    reassignment completes by the rule of Kafka 4.3."""
     bumps_on_shrink: bool = False
     """metadata.version below 3.6-IV0: a replica that leaves the ISR bumps the leader epoch (KAFKA-15021)."""
     default_directory: Callable[[BrokerId], Uuid] = _unassigned
@@ -183,19 +186,21 @@ class _Build:
 
     @property
     def min_isr(self) -> int:
-        return min(self.rules.min_isr, len(self.replicas))
+        """The effective one."""
+        return min(self.rules.configured_min_isr, len(self.replicas))
 
     def _complete_reassignment(self) -> None:
         if not self.adding and not self.removing:
             return
         final = tuple(replica for replica in self.replicas if replica not in self.removing)
         final_isr = tuple(replica for replica in self.isr if replica not in self.removing)
-        eager = self.rules.keeps_all_lost and len(self.adding) >= len(self.removing)
-        required = self.adding if eager else final
+        # where the manager is off, every rule is that of Kafka 4.2, which waits for all final replicas
+        waits_for_adding_only = self.rules.manager_enabled and len(self.adding) >= len(self.removing)
+        required = self.adding if waits_for_adding_only else final
         if (
             not final_isr
             or any(replica not in final_isr for replica in required)
-            or len(final_isr) < min(self.rules.min_isr, len(final))
+            or len(final_isr) < min(self.rules.configured_min_isr, len(final))
             or not any(self.change.acceptable(replica) for replica in final_isr)
         ):
             return
@@ -241,7 +246,7 @@ class _Build:
 
     def _last_known_leader(self) -> Ids:
         """The LastKnownELR from which the last known leader may be elected."""
-        if not self.rules.elr_enabled or self.rules.keeps_all_lost:
+        if not self.rules.elr_enabled or self.rules.manager_enabled:
             return ()
         return last_known_after(self.remembered, None, self.replicas)
 
@@ -249,7 +254,7 @@ class _Build:
         change, before = self.change, self.before
         if not self.rules.elr_enabled:
             return before.last_known_elr
-        if self.rules.keeps_all_lost:
+        if self.rules.manager_enabled:
             if elected.basis is not None and elected.basis.is_lossy:
                 return ()
             return all_lost_after(self.remembered, self.isr, self.elr, self.replicas, self.min_isr, change.cause.lost)

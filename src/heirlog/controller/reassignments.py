@@ -137,7 +137,7 @@ class _Handling:
         after = state if built.record is None else merged(self._image, state, built.record)
         # without ELR an empty ISR is not written: the ISR may still name replicas that leave
         members = [member for member in after.isr if member in original]
-        required = min(self._leadership.min_isr(topic_id), len(original))
+        required = self._leadership.min_isr(topic_id, original)
         if len(members) >= required:
             return built
         if not state.has_leader and _gives_nothing_up(state):

@@ -223,7 +223,7 @@ class RecoveryManager:
         case = Case(
             state=state,
             strategy=self.strategy(key, leadership),
-            min_isr=min(leadership.min_isr(key[0]), len(state.replicas)),
+            min_isr=leadership.min_isr(key[0], state.replicas),
             acceptable=acceptable,
             answers={},
             now_ms=now_ms,

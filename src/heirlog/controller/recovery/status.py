@@ -184,7 +184,7 @@ class _Describing:
         if recovery is not None and recovery.leader_epoch != state.leader_epoch:
             recovery = None
         verdict = self._manager.judge(key, state, self._leadership)
-        min_isr = min(self._leadership.min_isr(topic_id), len(state.replicas))
+        min_isr = self._leadership.min_isr(topic_id, state.replicas)
         quorum = quorum_of(state, min_isr)
         began_ms = None if recovery is None else recovery.began_ms
         return Partition(

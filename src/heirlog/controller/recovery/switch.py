@@ -39,7 +39,7 @@ def switched(image: Image, static: StaticConfig, on: bool) -> Changes:
     leadership, changes = Leadership(image, static, manager_enabled=on), Changes()
     for topic_id in sorted(image.partitions):
         for partition, state in sorted(image.partitions[topic_id].items()):
-            min_isr = min(leadership.min_isr(topic_id), len(state.replicas))
+            min_isr = leadership.min_isr(topic_id, state.replicas)
             listed = _who_may_be_lost(state, min_isr) if on else _last_leader(state)
             if listed != state.last_known_elr or not state.has_leader:
                 changes.add(leadership.change(topic_id, partition, TargetState(last_known=listed)))
@@ -51,7 +51,7 @@ def begun(image: Image, static: StaticConfig) -> Changes:
     leadership, changes = Leadership(image, static, manager_enabled=True, elr_enabled=True), Changes()
     for topic_id in sorted(image.partitions):
         for partition, state in sorted(image.partitions[topic_id].items()):
-            listed = _who_may_be_lost(state, min(leadership.min_isr(topic_id), len(state.replicas)))
+            listed = _who_may_be_lost(state, leadership.min_isr(topic_id, state.replicas))
             if state.adding and listed:
                 changes.add(leadership.change(topic_id, partition, TargetState(last_known=listed)))
     return changes

@@ -120,7 +120,7 @@ def _player(scenario: Scenario) -> Player:
             return ControllerScenario(setup, manager=manager)
         case "partition_builder":
             # one change, and no manager that would elect a leader after it
-            return ControllerScenario(setup, manager=False, keeps_all_lost=manager)
+            return ControllerScenario(setup, manager=False, manager_in_builder=manager)
         case "controller_kip":
             return KipScenario(setup)
         case "broker":

@@ -101,10 +101,10 @@ class Epochs:
 class ControllerScenario:
     """One scenario at work. `play` returns what is observed after one event."""
 
-    def __init__(self, setup: Members, *, manager: bool, keeps_all_lost: bool | None = None) -> None:
-        """keeps_all_lost: the form of LastKnownELR where one change is built; None: that of the manager's cluster."""
+    def __init__(self, setup: Members, *, manager: bool, manager_in_builder: bool | None = None) -> None:
+        """manager_in_builder: whether it is on where one change is built; None: as in the cluster."""
         config = setup.get("config", {})
-        self._keeps_all_lost = manager if keeps_all_lost is None else keeps_all_lost
+        self._manager_in_builder = manager if manager_in_builder is None else manager_in_builder
         self.static = static_config(config.get("static", {}), manager)
         self.env = StillEnv()
         self.quorum = Quorum()
@@ -309,9 +309,9 @@ class ControllerScenario:
             before=state,
             rules=PartitionRules(
                 usual_election=Election[kind],
-                min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
+                configured_min_isr=event.get("minIsr", configured_min_isr(self.image, self.static, "foo")),
                 elr_enabled=self.image.elr_enabled,
-                keeps_all_lost=not event.get("useLastKnownLeader", not self._keeps_all_lost),
+                manager_enabled=not event.get("useLastKnownLeader", not self._manager_in_builder),
                 bumps_on_shrink=self.image.metadata_version < NO_BUMP_ON_SHRINK,
             ),
             acceptable=lambda broker: broker in acceptable,
