@@ -75,5 +75,7 @@ def handle(node: Node, request: EnvelopeRequest, context: Context) -> Reply[Enve
 
 
 API = Api(
-    key=ApiKey.ENVELOPE, controller=Served((0, 0), handle, needs=NODES_ONLY), remarks="carries what the brokers forward"
+    key=ApiKey.ENVELOPE,
+    controller=Served((0, 0), handle, needs=NODES_ONLY),
+    remarks="contains the request that a broker forwards",
 )
