@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sim.test_lineage import COMMITTED, Log, log
+from sim.test_partition_model import COMMITTED, Log, log
 
 from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.protocol.types import BrokerEpoch, BrokerId, LeaderEpoch
@@ -19,7 +19,7 @@ from heirlog.sim.election_checker import (
     judge_election,
     last_written_epoch,
 )
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 
 WHOLE = log(40, *COMMITTED)
 SHORT = log(20, (0, 0), (2, 10))
@@ -47,7 +47,7 @@ def check(
     impatient_ms: int = 0,
     waits_for_all: bool = False,
 ) -> str | None:
-    known = Lineage("t-0")
+    known = PartitionModel("t-0")
     known.expose(40, COMMITTED)
     witnesses = {broker: KnownReplica(its, broker not in down) for broker, its in held.items()}
     finding = judge_election(known, one, witnesses, quorum, impatient_ms, waits_for_all)

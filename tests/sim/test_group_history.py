@@ -17,7 +17,7 @@ from heirlog.sim.group_history import (
 from heirlog.sim.history import KnownLoss
 
 
-def book(
+def group_history(
     commits: dict[str, tuple[int, int | None]] | None = None, read: tuple[str | None, int] | None = None
 ) -> GroupHistory:
     """commits: per token (sent, answered), offsets 1, 2, ... in order; read: token, when it was asked for."""
@@ -35,41 +35,41 @@ def checks(one: GroupHistory, *losses: KnownLoss) -> list[str]:
 
 
 def test_the_last_answered_commit_is_read() -> None:
-    assert checks(book({"a": (1, 2), "b": (3, 4)}, read=("b", 5))) == []
+    assert checks(group_history({"a": (1, 2), "b": (3, 4)}, read=("b", 5))) == []
 
 
 @pytest.mark.parametrize("token", ["a", None])
 def test_a_former_commit_or_nothing_is_a_lost_commit(token: str | None) -> None:
-    assert checks(book({"a": (1, 2), "b": (3, 4)}, read=(token, 5))) == [LOST_COMMIT]
+    assert checks(group_history({"a": (1, 2), "b": (3, 4)}, read=(token, 5))) == [LOST_COMMIT]
 
 
 def test_commits_that_overlap_may_come_in_either_order() -> None:
-    assert checks(book({"a": (1, 4), "b": (2, 3)}, read=("a", 5))) == []
+    assert checks(group_history({"a": (1, 4), "b": (2, 3)}, read=("a", 5))) == []
 
 
 def test_a_commit_that_was_answered_after_the_question_need_not_be_seen() -> None:
-    assert checks(book({"a": (1, 2), "b": (3, 6)}, read=("a", 5))) == []
+    assert checks(group_history({"a": (1, 2), "b": (3, 6)}, read=("a", 5))) == []
 
 
 def test_a_commit_without_an_answer_may_come_late_or_never() -> None:
-    assert checks(book({"a": (1, None), "b": (3, 4)}, read=("a", 5))) == []
-    assert checks(book({"a": (1, None), "b": (3, 4)}, read=("b", 5))) == []
+    assert checks(group_history({"a": (1, None), "b": (3, 4)}, read=("a", 5))) == []
+    assert checks(group_history({"a": (1, None), "b": (3, 4)}, read=("b", 5))) == []
 
 
 def test_a_commit_that_was_refused_is_not_stored() -> None:
-    refused = book({"a": (1, 2), "b": (3, None)}, read=("b", 5))
+    refused = group_history({"a": (1, 2), "b": (3, None)}, read=("b", 5))
     refused.commits["b"].refused = True
     assert checks(refused) == [LOST_COMMIT]
 
 
 def test_what_nobody_committed_is_not_read() -> None:
-    made_up = book({"a": (1, 2)})
+    made_up = group_history({"a": (1, 2)})
     made_up.reads.append(Read(0, "z", 7, 5, confirmed=True))
     assert checks(made_up) == [LOST_COMMIT]
 
 
 def test_a_lossy_election_of_the_offsets_topic_takes_what_was_committed_before() -> None:
-    lost = book({"a": (1, 2), "b": (3, 4)}, read=("a", 9))
+    lost = group_history({"a": (1, 2), "b": (3, 4)}, read=("a", 9))
     assert checks(lost, KnownLoss("__consumer_offsets-0.x", 0, 5, time_ms=3)) == []
     assert checks(lost, KnownLoss("__consumer_offsets-0.x", 0, 5, time_ms=2)) == [LOST_COMMIT]
     assert checks(lost, KnownLoss("t-0.x", 0, 5, time_ms=3)) == [LOST_COMMIT]
@@ -102,6 +102,6 @@ def test_what_a_former_coordinator_says_from_memory_counts_only_once_a_commit_co
     assert checks(stale) == []
     stale.owned[1].confirmed = True
     assert checks(stale) == [GENERATION]
-    read = book({"a": (1, 2), "b": (3, 4)}, read=("a", 5))
+    read = group_history({"a": (1, 2), "b": (3, 4)}, read=("a", 5))
     read.reads[0].confirmed = False
     assert checks(read) == []

@@ -116,7 +116,7 @@ def test_t2_fires_on_a_fenced_member() -> None:
 @pytest.mark.parametrize("isr", [CommittedPartitionState(_ids(1, 2)), PendingExpandIsr(_ids(1, 2), BrokerId(3))])
 def test_t3_passes_on_a_leader_that_counts_everybody(isr: Isr) -> None:
     state = SOUND._replace(isr=_ids(2, 1), elr=())
-    assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is None
+    assert invariants.t3_leader_counts_isr_and_elr(1, isr, state, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_t3_passes_on_a_leader_that_counts_everybody(isr: Isr) -> None:
 )
 def test_t3_fires_on_a_leader_with_an_isr_of_its_own(isr: Isr) -> None:
     state = SOUND._replace(isr=_ids(1, 2), elr=())
-    assert invariants.t3_leader_counts_everybody(1, isr, state, 2) is not None
+    assert invariants.t3_leader_counts_isr_and_elr(1, isr, state, 2) is not None
 
 
 def test_t3_lets_a_leader_forget_the_elr_while_nothing_commits() -> None:
     pending = PendingExpandIsr(_ids(1), BrokerId(3))
-    assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 2) is None
-    assert invariants.t3_leader_counts_everybody(1, pending, SOUND, 1) is not None
+    assert invariants.t3_leader_counts_isr_and_elr(1, pending, SOUND, 2) is None
+    assert invariants.t3_leader_counts_isr_and_elr(1, pending, SOUND, 1) is not None
 
 
 def test_t4_fires_on_a_member_that_lacks_a_committed_record() -> None:
@@ -176,18 +176,18 @@ def test_t8b_fires_where_too_few_have_lost_data() -> None:
 
 def test_t10_fires_on_a_member_that_no_list_names_any_more() -> None:
     before = SOUND._replace(isr=(), elr=_ids(2), last_known_elr=_ids(1))
-    assert invariants.t10_nobody_is_forgotten(before, before._replace(elr=(), last_known_elr=_ids(1, 2)), 2) is None
-    assert invariants.t10_nobody_is_forgotten(before, before._replace(isr=_ids(2), elr=()), 2) is None
-    assert invariants.t10_nobody_is_forgotten(before, before._replace(last_known_elr=()), 2) is not None
-    assert invariants.t10_nobody_is_forgotten(before, before._replace(elr=()), 2) is not None
+    assert invariants.t10_members_stay_listed(before, before._replace(elr=(), last_known_elr=_ids(1, 2)), 2) is None
+    assert invariants.t10_members_stay_listed(before, before._replace(isr=_ids(2), elr=()), 2) is None
+    assert invariants.t10_members_stay_listed(before, before._replace(last_known_elr=()), 2) is not None
+    assert invariants.t10_members_stay_listed(before, before._replace(elr=()), 2) is not None
 
 
 def test_t10_asks_nothing_once_the_isr_is_back_and_of_those_who_left_the_assignment() -> None:
     before = SOUND._replace(isr=(), elr=_ids(2), last_known_elr=_ids(1))
     back = before._replace(isr=_ids(2, 3), elr=(), last_known_elr=())
-    assert invariants.t10_nobody_is_forgotten(before, back, 2) is None
+    assert invariants.t10_members_stay_listed(before, back, 2) is None
     moved = before._replace(replicas=_ids(2, 3), last_known_elr=())
-    assert invariants.t10_nobody_is_forgotten(before, moved, 2) is None
+    assert invariants.t10_members_stay_listed(before, moved, 2) is None
 
 
 def test_t11_fires_on_an_unclean_return_into_a_seat() -> None:
@@ -230,11 +230,11 @@ def test_compaction_may_reach_the_high_watermark_and_not_pass_it() -> None:
 
 
 def test_a_disk_holds_the_replicas_of_its_broker_and_no_others() -> None:
-    mine, deleted, made_again = ("t", 0, b"a"), ("r", 0, b"a"), ("r", 0, b"b")
+    mine, deleted, script_recreates_topic = ("t", 0, b"a"), ("r", 0, b"a"), ("r", 0, b"b")
     assert invariants.t14_disks_hold_what_is_assigned(1, [mine], [mine]) is None
     stays = invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine])
     assert stays == "broker 1 still has logs of partitions that are not its own, or no more: [('r', 0)]"
-    assert invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine, made_again]) is not None
+    assert invariants.t14_disks_hold_what_is_assigned(1, [mine, deleted], [mine, script_recreates_topic]) is not None
     assert invariants.t14_disks_hold_what_is_assigned(1, [], [mine]) == "broker 1 has no log for [('t', 0)]"
 
 

@@ -12,20 +12,20 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.cluster import says_clean
 from heirlog.sim.oracle import Violation
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 
 STOP_LIMIT_MS = 30_000
 
 
-def begun(**plan: Any) -> Stage:
-    stage = Stage(1, RunPlan(partitions=1, **plan))
-    stage.begin()
-    return stage
+def begun(**plan: Any) -> Simulation:
+    simulation = Simulation(1, RunPlan(partitions=1, **plan))
+    simulation.begin()
+    return simulation
 
 
-def commit(stage: Stage, *records: Any) -> None:
+def commit(simulation: Simulation, *records: Any) -> None:
     """As one batch that the controllers have committed."""
-    truth, judge = stage.checker.committed, stage.checker._records
+    truth, judge = simulation.checker.committed, simulation.checker._records
     for offset, record in enumerate(records, truth.end):
         truth._apply(record, offset, 1)
     judge.batch_ends()
@@ -35,13 +35,13 @@ def change(topic_id: Uuid, **fields: Any) -> PartitionChangeRecord:
     return PartitionChangeRecord(topic_id=topic_id, partition_id=0, **fields)
 
 
-def without_a_leader(stage: Stage) -> Uuid:
+def without_a_leader(simulation: Simulation) -> Uuid:
     """ISR empty, 2 in the ELR, 3 on LastKnownELR."""
-    topic_id = stage.checker.committed.image.topic_ids[TOPIC]
-    stage.checker.oracle.operator_elects = True
-    commit(stage, change(topic_id, isr=[2, 3], leader=2))
-    commit(stage, change(topic_id, isr=[2], eligible_leader_replicas=[3]))
-    commit(stage, change(topic_id, isr=[], eligible_leader_replicas=[2], last_known_elr=[3], leader=-1))
+    topic_id = simulation.checker.committed.image.topic_ids[TOPIC]
+    simulation.checker.oracle.operator_elects = True
+    commit(simulation, change(topic_id, isr=[2, 3], leader=2))
+    commit(simulation, change(topic_id, isr=[2], eligible_leader_replicas=[3]))
+    commit(simulation, change(topic_id, isr=[], eligible_leader_replicas=[2], last_known_elr=[3], leader=-1))
     return topic_id
 
 
@@ -51,53 +51,53 @@ def min_isr(topic: str) -> list[Any]:
 
 
 def test_a_lossy_election_in_the_batch_of_a_clear_elr_may_forget_members() -> None:
-    stage = begun()
-    topic_id = without_a_leader(stage)
+    simulation = begun()
+    topic_id = without_a_leader(simulation)
     named = change(topic_id, last_known_elr=[3, 2])
     elected = change(topic_id, isr=[2], last_known_elr=[], leader=2)
-    commit(stage, *min_isr(TOPIC), named, elected)
+    commit(simulation, *min_isr(TOPIC), named, elected)
 
 
 @pytest.mark.parametrize("elects", [True, False])
 def test_a_clear_elr_must_not_forget_members_whatever_follows_it(elects: bool) -> None:
-    stage = begun()
-    topic_id = without_a_leader(stage)
+    simulation = begun()
+    topic_id = without_a_leader(simulation)
     elected = [change(topic_id, isr=[2], last_known_elr=[], leader=2)] if elects else []
     with pytest.raises(Violation, match="T10"):
-        commit(stage, *min_isr(TOPIC), change(topic_id, last_known_elr=[3]), *elected)
+        commit(simulation, *min_isr(TOPIC), change(topic_id, last_known_elr=[3]), *elected)
 
 
 def test_a_broker_that_could_not_close_a_directory_has_not_stopped_cleanly() -> None:
-    stage = begun(config={"log.dirs": "/data/a,/data/b"})
-    cluster, oracle = stage.cluster, stage.checker.oracle
-    for producer in stage.producers:
+    simulation = begun(config={"log.dirs": "/data/a,/data/b"})
+    cluster, oracle = simulation.cluster, simulation.checker.oracle
+    for producer in simulation.producers:
         producer.stop()
     cluster.run_for(2000)
     node = cluster.machine("broker-2").running
     assert node is not None
-    hurt, *_ = [directory for directory in node.directories if directory.logs]
-    cluster.machines.disk("broker-2").break_at(next(iter(hurt.logs.values())).dir_path, "dead")
+    directory_failed_on, *_ = [directory for directory in node.directories if directory.logs]
+    cluster.machines.disk("broker-2").break_at(next(iter(directory_failed_on.logs.values())).dir_path, "dead")
     cluster.stop("broker-2")
     assert cluster.run_until(lambda: not cluster.is_up("broker-2"), STOP_LIMIT_MS)
-    assert stage.world.counters["log.log-directory-offline"] == 0, "it failed as it was closed"
-    assert not oracle.is_whole(BrokerId(2))
+    assert simulation.world.counters["log.log-directory-offline"] == 0, "it failed as it was closed"
+    assert not oracle.is_intact(BrokerId(2))
 
 
 def test_brokers_that_have_just_been_started_are_not_registered_yet() -> None:
-    stage = begun()
-    assert stage._all_registered()
-    for name in stage.cluster.broker_names:
-        stage.cluster.kill(name)
-        stage.cluster.start(name)
-    assert stage.all_unfenced(), "the controller takes the old incarnations for the new ones"
-    assert not stage._all_registered()
-    assert stage.cluster.run_until(stage._all_registered, STOP_LIMIT_MS)
+    simulation = begun()
+    assert simulation._all_registered()
+    for name in simulation.cluster.broker_names:
+        simulation.cluster.kill(name)
+        simulation.cluster.start(name)
+    assert simulation.all_unfenced(), "the controller takes the old incarnations for the new ones"
+    assert not simulation._all_registered()
+    assert simulation.cluster.run_until(simulation._all_registered, STOP_LIMIT_MS)
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_broker_killed_after_its_clean_shutdown_file_was_durable_has_stopped_cleanly(at_once: bool) -> None:
-    stage = begun()
-    cluster, oracle = stage.cluster, stage.checker.oracle
+    simulation = begun()
+    cluster, oracle = simulation.cluster, simulation.checker.oracle
     machine = cluster.broker(BrokerId(2))
     assert machine.running is not None
     incarnation = machine.running.broker.lifecycle.incarnation_id

@@ -7,7 +7,7 @@ import pytest
 from heirlog.metadata.state import PartitionRegistration
 from heirlog.protocol.types import NO_LEADER, BrokerId, LeaderEpoch, PartitionEpoch
 from heirlog.sim.leader_checker import CommittedChange, LeaderRules, judge
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 
 
 def ids(*members: int) -> tuple[BrokerId, ...]:
@@ -33,9 +33,9 @@ def event(
 
 def checks(*events: CommittedChange, manager: bool = True, whole: tuple[int, ...] = ()) -> list[str]:
     """The rules that a partition's records break, in turn; `whole`: brokers whose disks have lost nothing."""
-    lineage = Lineage("t-0", min_isr=2)
+    model = PartitionModel("t-0", min_isr=2)
     rules = LeaderRules(manager, lambda broker: broker in whole)
-    return [finding.check for one in events if (finding := judge(lineage, one, rules)) is not None]
+    return [finding.check for one in events if (finding := judge(model, one, rules)) is not None]
 
 
 def test_a_loss_after_min_isr_members_have_lost_data_is_justified() -> None:

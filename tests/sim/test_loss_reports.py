@@ -14,7 +14,7 @@ from heirlog.protocol.types import Uuid
 from heirlog.sim.clients.admin import UNCLEAN
 from heirlog.sim.recoveries.plans import plan
 from heirlog.sim.script import KILL, POWER_CUT, Script
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 from heirlog.sim.world import World
 from heirlog.storage.log import Log
 
@@ -27,13 +27,13 @@ class Watched:
     """A run, and every election of it that was not clean."""
 
     def __init__(self, seed: int, strategy: str = "Balanced") -> None:
-        self.stage = Stage(seed, plan(World(seed).stream("plan"), strategy=strategy))
-        self.stage.begin()
-        self.stage.checker.oracle.operator_elects = True
-        self.script = Script(self.stage, "reports")
+        self.simulation = Simulation(seed, plan(World(seed).stream("plan"), strategy=strategy))
+        self.simulation.begin()
+        self.simulation.checker.oracle.operator_elects = True
+        self.script = Script(self.simulation, "reports")
 
     def elections(self) -> set[Election]:
-        image = self.stage.checker.committed.image
+        image = self.simulation.checker.committed.image
         return {
             (topic_id, index, election.leader_epoch)
             for topic_id, partitions in image.partitions.items()
@@ -44,16 +44,16 @@ class Watched:
 
     def reported(self) -> Counter[Election]:
         """In the log of the topic's leader; nothing while it has none."""
-        image = self.stage.checker.committed.image
+        image = self.simulation.checker.committed.image
         state = image.partition_named(RECOVERIES_TOPIC, 0)
-        node = None if state is None or not state.has_leader else self.stage.cluster.broker(state.leader).running
+        node = None if state is None or not state.has_leader else self.simulation.cluster.broker(state.leader).running
         partition = None if node is None else node.broker.replicas.partitions_named(RECOVERIES_TOPIC).get(0)
         return Counter() if partition is None else reports_in(partition.log)
 
     def until_all_are_reported(self) -> None:
-        self.stage.heal()
+        self.simulation.heal()
         self.script.until("all are reported", lambda: set(self.reported()) >= self.elections(), LIMIT_MS)
-        self.stage.cluster.run_for(3000)
+        self.simulation.cluster.run_for(3000)
         found = self.reported()
         assert set(found) == self.elections() and set(found.values()) == {1}
 
@@ -73,7 +73,7 @@ def reports_in(log: Log) -> Counter[Election]:
 
 
 def controller(run: Watched) -> None:
-    run.stage.cluster.kill(run.stage.cluster.controller.name)
+    run.simulation.cluster.kill(run.simulation.cluster.controller.name)
 
 
 def everybody(run: Watched) -> None:
@@ -103,7 +103,7 @@ def test_a_leader_of_the_reports_that_dies_leaves_the_rest_to_the_next_one() -> 
     assert script.elect(UNCLEAN) == 0
     script.up(script.a, script.b)
     script.until("there is a report", lambda: bool(run.reported()))
-    state = run.stage.checker.committed.image.partition_named(RECOVERIES_TOPIC, 0)
+    state = run.simulation.checker.committed.image.partition_named(RECOVERIES_TOPIC, 0)
     assert state is not None
     script.down(state.leader, POWER_CUT)
     run.until_all_are_reported()

@@ -14,7 +14,7 @@ from heirlog.sim import scenarios
 from heirlog.sim.recoveries.catalogue import RECOVERIES
 from heirlog.sim.run import RunReport, run_seed
 from heirlog.sim.scenarios import SCENARIOS
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = ("U15",)
@@ -157,10 +157,10 @@ def test_messages_survive_the_wire(scenario: str) -> None:
 
 
 def test_a_failing_seed_says_what_how_and_how_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(stage: Stage) -> None:
+    def broken(simulation: Simulation) -> None:
         raise ZeroDivisionError("made to fail")
 
-    monkeypatch.setattr(Stage, "judge", broken)
+    monkeypatch.setattr(Simulation, "judge", broken)
     text = str(run_seed(1, scenario="last-replica-standing"))
     assert "FAILED crash: ZeroDivisionError: made to fail" in text
     assert "power-cut broker-" in text

@@ -6,7 +6,7 @@ from random import Random
 
 from heirlog.sim.disk import BREAKAGES
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
 STEP_LIMIT_MS = 30_000
 DIRECTORIES = ("/data/a", "/data/b", "/data/c")
@@ -31,52 +31,52 @@ def broken_disks_plan(random: Random) -> RunPlan:
     )
 
 
-def broken_disks(stage: Stage) -> None:
+def broken_disks(simulation: Simulation) -> None:
     """One or two brokers at a time; sometimes they stop, die or lose power with the broken disk."""
-    random, cluster = stage.random, stage.cluster
+    random, cluster = simulation.random, simulation.cluster
     cluster.run_for(random.randrange(500, 1500))
     for _ in range(4):
         names = list(cluster.broker_names)
         random.shuffle(names)
-        hurt = names[: random.randrange(1, 3)]
-        for name in hurt:
-            _break_disk(stage, name)
+        directory_failed_on = names[: random.randrange(1, 3)]
+        for name in directory_failed_on:
+            _break_disk(simulation, name)
             cluster.run_for(random.randrange(0, 2500))
-            _and_then(stage, name)
+            _and_then(simulation, name)
         cluster.run_for(random.randrange(200, 3000))
-        for name in hurt:
-            _mend(stage, name)
+        for name in directory_failed_on:
+            _mend(simulation, name)
         cluster.run_for(random.randrange(500, 3000))
     for name in cluster.broker_names:
-        _mend(stage, name)
+        _mend(simulation, name)
 
 
-def _break_disk(stage: Stage, name: str) -> None:
-    random = stage.random
-    disk = stage.cluster.machines.disk(name)
+def _break_disk(simulation: Simulation, name: str) -> None:
+    random = simulation.random
+    disk = simulation.cluster.machines.disk(name)
     path = DIRECTORIES[random.randrange(0, len(DIRECTORIES))]
     if random.randrange(0, 2):
-        replicas = _replicas_below(stage, name, path)
+        replicas = _replicas_below(simulation, name, path)
         if replicas:
             path = replicas[random.randrange(0, len(replicas))]
     how = BREAKAGES[random.randrange(0, len(BREAKAGES))]
-    stage.cluster.say(f"break {name} {path} {how}")
+    simulation.cluster.say(f"break {name} {path} {how}")
     disk.break_at(path, how)
     if not random.randrange(0, 4):
-        stage.cluster.say(f"clock of {name} set back an hour")
-        stage.world.host(name).wall_offset_ms -= _HOUR_MS
+        simulation.cluster.say(f"clock of {name} set back an hour")
+        simulation.world.host(name).wall_offset_ms -= _HOUR_MS
 
 
-def _replicas_below(stage: Stage, name: str, path: str) -> list[str]:
-    node = stage.cluster.machine(name).running
+def _replicas_below(simulation: Simulation, name: str, path: str) -> list[str]:
+    node = simulation.cluster.machine(name).running
     if node is None:
         return []
     return sorted(log.dir_path for d in node.directories if d.path == path for log in d.logs.values())
 
 
-def _and_then(stage: Stage, name: str) -> None:
-    cluster = stage.cluster
-    match stage.random.randrange(0, 6):
+def _and_then(simulation: Simulation, name: str) -> None:
+    cluster = simulation.cluster
+    match simulation.random.randrange(0, 6):
         case 0:
             cluster.stop(name)
         case 1:
@@ -89,9 +89,9 @@ def _and_then(stage: Stage, name: str) -> None:
             cluster.start(name)
 
 
-def _mend(stage: Stage, name: str) -> None:
+def _mend(simulation: Simulation, name: str) -> None:
     """The disk is repaired, and the broker started again: what has failed once stays offline until then."""
-    cluster, random = stage.cluster, stage.random
+    cluster, random = simulation.cluster, simulation.random
     cluster.say(f"repair {name}")
     cluster.machines.disk(name).repair()
     if cluster.is_up(name):

@@ -4,8 +4,8 @@
     event of a broker      -> its partitions that changed -> T1, T3 - T5, T7, T8a, T12, R2, the true high watermark
     every `SWEEP_EVENTS`   -> everything, whether it changed or not; what is committed, batch by batch (T6)
 
-What it remembers per partition is a *lineage* (`heirlog.sim.lineage`). A lossy-basis election (the winner was in
-neither ISR nor ELR) ends one. The new one begins at the winner's log end, which is known once the winner has taken
+What it remembers per partition is in `heirlog.sim.partition_model`: one *lineage* at a time. A lossy-basis election
+(the winner was in neither ISR nor ELR) ends one. The new one begins at the winner's log end, which is known once the winner has taken
 over; until then nothing is judged that needs a watermark.
 
 The first broken rule ends the run: what follows from it would only hide it.
@@ -29,8 +29,8 @@ from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.committed_metadata import CommittedMetadata
 from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.history import History, KnownLoss
-from heirlog.sim.lineage import Lineage
 from heirlog.sim.oracle import Key, Oracle
+from heirlog.sim.partition_model import PartitionModel
 from heirlog.sim.produce_checker import ProduceChecker
 from heirlog.sim.record_checker import RecordChecker
 from heirlog.sim.replica_comparison import ReplicaComparison
@@ -120,8 +120,8 @@ class Checker:
     def losses(self) -> list[KnownLoss]:
         return self.oracle.losses
 
-    def lineages(self) -> list[tuple[Key, Lineage]]:
-        return self.oracle.lineages()
+    def models(self) -> list[tuple[Key, PartitionModel]]:
+        return self.oracle.models()
 
     def seeded(self, log: MetadataLog) -> None:
         """A lost controller will begin again from this log, which an operator has made of a broker's copy."""
@@ -168,7 +168,7 @@ class Checker:
 
     def _on_log(self, line: LogLine) -> None:
         if line.event in ("log-directory-offline", "log-directory-not-closed-cleanly"):
-            self.oracle.hurt.add(line.node)
+            self.oracle.directory_failed_on.add(line.node)
         if line.event == "log-truncated":
             self.disk_checker.truncated(line)
         if line.event != "log-compacted":
@@ -204,7 +204,7 @@ class Checker:
 
     def _look_at_broker(self, machine: Machine, node: Node, everything: bool) -> None:
         broker = node.broker
-        self.oracle.saw(machine, node)
+        self.oracle.record_process(machine, node)
         self.disk_checker.applied(machine, node)
         if node.image.offset >= self.committed.end:
             self.oracle.must_not(
@@ -222,36 +222,36 @@ class Checker:
             now = seen[key] = _Seen.of(process, partition)
             self._partition_changed(machine, node, key, before, now)
             if everything:
-                sentence = self._contents_of(key).compare(machine.node_id, partition, self.oracle.lineage(key))
-                self.oracle.must_not("T6", sentence, self.oracle.lineage(key).name)
+                sentence = self._contents_of(key).compare(machine.node_id, partition, self.oracle.model(key))
+                self.oracle.must_not("T6", sentence, self.oracle.model(key).name)
 
     def _partition_changed(self, machine: Machine, node: Node, key: Key, before: _Seen | None, now: _Seen) -> None:
-        lineage, partition = self.oracle.lineage(key), now.partition
+        model, partition = self.oracle.model(key), now.partition
         me = BrokerId(machine.node_id)
-        self._check_domain(me, node, key, partition, lineage.name)
+        self._check_domain(me, node, key, partition, model.name)
         state = self.committed.image.partition(*key)
         if state is None or partition.offline:
             return
         if before is not None and now.end < before.end:
-            self._check_cut(machine, before, now, lineage)
+            self._check_cut(machine, before, now, model)
         if partition.role is ReplicaRole.LEADER:
-            self._leader_changed(me, key, state, partition, lineage)
+            self._leader_changed(me, key, state, partition, model)
             if before is None or before.isr is not now.isr:
-                self._check_isr(me, key, state, partition, lineage.name)
-        self.oracle.check_member(me, node, state, partition, lineage)
+                self._check_isr(me, key, state, partition, model.name)
+        self.oracle.check_member(me, node, state, partition, model)
 
-    def _check_cut(self, machine: Machine, before: _Seen, now: _Seen, lineage: Lineage) -> None:
+    def _check_cut(self, machine: Machine, before: _Seen, now: _Seen, model: PartitionModel) -> None:
         """T8a: the end of the log went back. Was anything of the lineage above it?"""
-        if lineage.begins_at_epoch is not None or before.end == 0:
+        if model.begins_at_epoch is not None or before.end == 0:
             return
         if now.partition is not before.partition and (
-            machine.node_id in lineage.left or not self.oracle.started_whole(machine, before.process)
+            machine.node_id in model.left or not self.oracle.started_intact(machine, before.process)
         ):
             return
-        held_end = min(before.end, lineage.true.offset)
-        if lineage.epoch_at(held_end - 1) == before.last_epoch:
+        held_end = min(before.end, model.true.offset)
+        if model.epoch_at(held_end - 1) == before.last_epoch:
             sentence = invariants.t8a_committed_records_stay(machine.node_id, held_end, now.end)
-            self.oracle.must_not("T8a", sentence, lineage.name)
+            self.oracle.must_not("T8a", sentence, model.name)
 
     def _check_isr(self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, name: str) -> None:
         """T3 for a leader that knows what is committed; T12 for one that asks for another member."""
@@ -261,7 +261,7 @@ class Checker:
             self.oracle.must_not("T12", invariants.t12_joiner_has_reached_the_epoch(me, isr.added, end, start), name)
         if state.leader == me and state.partition_epoch == partition.partition_epoch:
             min_isr = min_isr_of(self.committed.image, self.oracle.static, key[0], state)
-            self.oracle.must_not("T3", invariants.t3_leader_counts_everybody(me, isr, state, min_isr), name)
+            self.oracle.must_not("T3", invariants.t3_leader_counts_isr_and_elr(me, isr, state, min_isr), name)
 
     def _check_domain(self, me: BrokerId, node: Node, key: Key, partition: Partition, name: str) -> None:
         fetched = key in node.broker.fetchers.fetched_partitions
@@ -272,43 +272,43 @@ class Checker:
         self.oracle.must_not("T1", invariants.t1_fenced_broker_does_not_lead(me, fenced, partition), name)
 
     def _leader_changed(
-        self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, lineage: Lineage
+        self, me: BrokerId, key: Key, state: PartitionRegistration, partition: Partition, model: PartitionModel
     ) -> None:
         epoch = partition.leader_epoch
-        self.oracle.must_not("R2", invariants.r2_leads_as_elected(me, epoch, lineage.elected.get(epoch)), lineage.name)
-        lineage.epoch_starts.setdefault(epoch, partition.leader_epoch_start_offset)
-        begins = lineage.begins_at_epoch
+        self.oracle.must_not("R2", invariants.r2_leads_as_elected(me, epoch, model.elected.get(epoch)), model.name)
+        model.epoch_starts.setdefault(epoch, partition.leader_epoch_start_offset)
+        begins = model.begins_at_epoch
         if begins is not None:
             if epoch < begins:
                 return  # of the lineage before
-            self._begin_lineage(key, partition, lineage, begins)
-        elif epoch < lineage.began_at_epoch:
+            self._begin_lineage(key, partition, model, begins)
+        elif epoch < model.began_at_epoch:
             return
-        if partition.high_watermark > lineage.true.offset:
-            lineage.expose(partition.high_watermark, partition.log.epochs.entries)
-            self._check_all_members(state, partition, lineage)
+        if partition.high_watermark > model.true.offset:
+            model.expose(partition.high_watermark, partition.log.epochs.entries)
+            self._check_all_members(state, partition, model)
         if state.leader == me and state.leader_epoch == epoch:
-            end = self.history.acknowledged_end.get(lineage.name, 0)
+            end = self.history.acknowledged_end.get(model.name, 0)
             self.oracle.must_not(
-                "T5", invariants.t5_leader_holds_what_was_acknowledged(me, end, partition.log), lineage.name
+                "T5", invariants.t5_leader_holds_what_was_acknowledged(me, end, partition.log), model.name
             )
 
-    def _begin_lineage(self, key: Key, partition: Partition, lineage: Lineage, epoch: int) -> None:
-        start = lineage.begin(partition.leader_epoch_start_offset, partition.log)
+    def _begin_lineage(self, key: Key, partition: Partition, model: PartitionModel, epoch: int) -> None:
+        start = model.begin(partition.leader_epoch_start_offset, partition.log)
         self._contents_of(key).lineage_begins(start)
         now_ms = self.history.now_ms()
-        self.history.lineage_began(lineage.name, start, now_ms)
-        self.losses.append(KnownLoss(lineage.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
+        self.history.lineage_began(model.name, start, now_ms)
+        self.losses.append(KnownLoss(model.name, start, epoch, now_ms, tuple(partition.log.epochs.entries)))
         self.world.counters["lossy_lineage"] += 1
 
-    def _check_all_members(self, state: PartitionRegistration, partition: Partition, lineage: Lineage) -> None:
+    def _check_all_members(self, state: PartitionRegistration, partition: Partition, model: PartitionModel) -> None:
         key = (partition.topic_id, partition.index)
         for member in sorted({*state.isr, *state.elr}):
             machine = self.cluster.broker(member)
             node = machine.running
             found = node.broker.replicas.partition(key) if node is not None else None
             if node is not None and found is not None and found is not partition:
-                self.oracle.check_member(member, node, state, found, lineage)
+                self.oracle.check_member(member, node, state, found, model)
 
     def _contents_of(self, key: Key) -> ReplicaComparison:
         found = self._contents.get(key)

@@ -45,12 +45,12 @@ class ClusterNemesis:
         self._random = random
         self._swarm = swarm
         self._busy = swarm.busy
-        self.struck: Counter[str] = Counter()
+        self.injected: Counter[str] = Counter()
 
-    def strike(self, kind: str) -> None:
+    def inject(self, kind: str) -> None:
         if self._busy:
             return
-        self.struck[f"fault.{kind}"] += 1
+        self.injected[f"fault.{kind}"] += 1
         if kind == "blackout":
             self._cut_all()
         elif kind == "wrong-order":

@@ -133,7 +133,9 @@ class SimConnection:
         label = f"{client.host.name}>{name}"
         server = self.server
         if server is None:
-            self._network.put(self.forth, Item(None, label, lambda: self._knock(header, label, hand_over)), self)
+            self._network.put(
+                self.forth, Item(None, label, lambda: self._request_connection(header, label, hand_over)), self
+            )
         else:
             self._network.put(self.forth, Item(server, label, lambda: self._request_arrives(header, hand_over())), self)
 
@@ -176,7 +178,7 @@ class SimConnection:
 
     # the server's end
 
-    def _knock(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
+    def _request_connection(self, header: RequestHeader, label: str, hand_over: Callable[[], Any]) -> None:
         """The first requests of a connection arrive: check whether a process listens."""
         if self.server is None:
             found = self._network.listening(self.endpoint)

@@ -124,7 +124,7 @@ class DiskChecker:
     def started(self, machine: Machine, process: Process) -> None:
         """Before the first event of the new incarnation."""
         disk = self._seen.cluster.machines.disk(machine.name)
-        if not machine.config.is_broker or disk.is_broken or machine.name in self._seen.hurt:
+        if not machine.config.is_broker or disk.is_broken or machine.name in self._seen.directory_failed_on:
             return
         held = self._of(machine.name)
         self._compare(machine, held, "before it")
@@ -143,7 +143,7 @@ class DiskChecker:
             self._compare(machine, held, "by then")
 
     def _compare(self, machine: Machine, held: _Held, when: str) -> None:
-        if held.stopped is None or machine.name in self._seen.hurt:
+        if held.stopped is None or machine.name in self._seen.directory_failed_on:
             return
         now = _digest(self._seen.cluster.machines.disk(machine.name))
         sentence = t18_start_changed_nothing(machine.node_id, held.starts, held.stopped, now)

@@ -22,7 +22,7 @@ from heirlog.metadata.basis import Basis, ElectionBasis, ReplicaAnswer
 from heirlog.metadata.loss_report import loss_of
 from heirlog.sim.history import Finding
 from heirlog.sim.invariants import LogView, t15_winner_holds_the_most
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 
 CHOICE = "recovery-choice"
 QUORUM = "recovery-quorum"
@@ -43,7 +43,7 @@ class KnownReplica:
 
 
 def judge_election(
-    lineage: Lineage,
+    model: PartitionModel,
     election: ElectionBasis,
     witnesses: Mapping[int, KnownReplica],
     quorum: Collection[int],
@@ -74,16 +74,16 @@ def judge_election(
         elif election.basis is Basis.RECOVERED and impatient_ms > 0:
             sentence = f"broker {answer.broker} could have been asked, and was left out {impatient_ms} ms too early"
             return Finding(WAITING, sentence)
-    kept_end = lineage.common_end(winner.log)
+    kept_end = model.common_end(winner.log)
     if waits_for_all and impatient_ms > 0:
         answered = {answer.broker for answer in election.replicas if answer.answered}
         held = {
-            broker: lineage.common_end(witness.log) for broker, witness in witnesses.items() if broker not in answered
+            broker: model.common_end(witness.log) for broker, witness in witnesses.items() if broker not in answered
         }
         sentence = t15_winner_holds_the_most(election.leader, kept_end, held)
         if sentence is not None:
             return Finding(T15, sentence)
-    return _judge_loss(lineage, election, witnesses, kept_end)
+    return _judge_loss(model, election, witnesses, kept_end)
 
 
 def _lost_what_it_answered(election: ElectionBasis, winner: KnownReplica) -> bool:
@@ -106,12 +106,12 @@ def _answer_is_true(answer: ReplicaAnswer, log: LogView) -> str | None:
 
 
 def _judge_loss(
-    lineage: Lineage, election: ElectionBasis, witnesses: Mapping[int, KnownReplica], kept_end: int
+    model: PartitionModel, election: ElectionBasis, witnesses: Mapping[int, KnownReplica], kept_end: int
 ) -> Finding | None:
     loss = loss_of(election.leader, election.replicas)
     answered = {answer.broker for answer in election.replicas if answer.answered}
     for broker, witness in sorted(witnesses.items()):
-        held_end = lineage.common_end(witness.log)
+        held_end = model.common_end(witness.log)
         if held_end <= kept_end:
             continue
         lacks = (

@@ -87,56 +87,56 @@ def lossy_moments(losses: Iterable[KnownLoss]) -> int:
     return max((loss.time_ms for loss in losses if loss.partition.startswith(OFFSETS_TOPIC)), default=-1)
 
 
-def two_owners(book: GroupHistory) -> list[Finding]:
+def two_owners(history: GroupHistory) -> list[Finding]:
     found = []
     owner: dict[tuple[int, int], str] = {}
-    for one in book.owned:
+    for one in history.owned:
         for partition in one.partitions:
             before = owner.setdefault((one.generation, partition), one.member)
             if before != one.member:
                 sentence = (
-                    f"{book.group}: in generation {one.generation} partition {partition} was given to {before} and to "
+                    f"{history.group}: in generation {one.generation} partition {partition} was given to {before} and to "
                     f"{one.member}"
                 )
                 found.append(Finding(TWO_OWNERS, sentence))
     return found
 
 
-def generation_went_back(book: GroupHistory, lost_ms: int) -> list[Finding]:
+def generation_went_back(history: GroupHistory, lost_ms: int) -> list[Finding]:
     """A request after the answer with a generation must not get an earlier one. lost_ms: see `lossy_moments`."""
     found = []
-    for one in book.owned:
+    for one in history.owned:
         if not one.confirmed:
             continue
-        for other in book.owned:
+        for other in history.owned:
             if other.sent_ms > lost_ms and other.answered < one.sent and other.generation > one.generation:
                 sentence = (
-                    f"{book.group}: {one.member} got generation {one.generation} after {other.member} had got "
+                    f"{history.group}: {one.member} got generation {one.generation} after {other.member} had got "
                     f"{other.generation}"
                 )
                 found.append(Finding(GENERATION, sentence))
     return found
 
 
-def lost_commit(book: GroupHistory, lost_ms: int) -> list[Finding]:
+def lost_commit(history: GroupHistory, lost_ms: int) -> list[Finding]:
     """lost_ms: see `lossy_moments`."""
     found = []
-    for read in book.reads:
+    for read in history.reads:
         if not read.confirmed:
             continue
-        sentence = _misread(book, read, lost_ms)
+        sentence = _misread(history, read, lost_ms)
         if sentence is not None:
-            found.append(Finding(LOST_COMMIT, f"{book.group}, partition {read.partition}: {sentence}"))
+            found.append(Finding(LOST_COMMIT, f"{history.group}, partition {read.partition}: {sentence}"))
     return found
 
 
-def _misread(book: GroupHistory, read: Read, lost_ms: int) -> str | None:
-    seen = None if read.token is None else book.commits.get(read.token)
+def _misread(history: GroupHistory, read: Read, lost_ms: int) -> str | None:
+    seen = None if read.token is None else history.commits.get(read.token)
     if read.token is not None and (seen is None or (seen.partition, seen.offset) != (read.partition, read.offset)):
         return f"offset {read.offset} ({read.token}) was read and never committed"
     if seen is not None and seen.refused:
         return f"offset {read.offset} ({read.token}) was refused and stored all the same"
-    settled = _settled_between(book.commits.values(), read, seen, lost_ms)
+    settled = _settled_between(history.commits.values(), read, seen, lost_ms)
     if settled is None:
         return None
     return f"offset {settled.offset} was committed and answered, and then {read.offset if seen else 'nothing'} was read"
@@ -155,11 +155,15 @@ def _settled_between(commits: Collection[Commit], read: Read, seen: Commit | Non
     return None
 
 
-def findings(book: GroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
+def findings(history: GroupHistory, losses: Collection[KnownLoss]) -> list[Finding]:
     lost_ms = lossy_moments(losses)
-    return [*two_owners_after(book, lost_ms), *generation_went_back(book, lost_ms), *lost_commit(book, lost_ms)]
+    return [
+        *two_owners_after(history, lost_ms),
+        *generation_went_back(history, lost_ms),
+        *lost_commit(history, lost_ms),
+    ]
 
 
-def two_owners_after(book: GroupHistory, lost_ms: int) -> list[Finding]:
+def two_owners_after(history: GroupHistory, lost_ms: int) -> list[Finding]:
     """Generations that a lossy election took with it may be given again."""
-    return two_owners(GroupHistory(book.group, owned=[one for one in book.owned if one.sent_ms > lost_ms]))
+    return two_owners(GroupHistory(history.group, owned=[one for one in history.owned if one.sent_ms > lost_ms]))

@@ -131,7 +131,7 @@ def t2_isr_and_elr_are_consistent(state: PartitionRegistration, min_isr: int, fe
     return None
 
 
-def t3_leader_counts_everybody(broker: int, isr: Isr, state: PartitionRegistration, min_isr: int) -> str | None:
+def t3_leader_counts_isr_and_elr(broker: int, isr: Isr, state: PartitionRegistration, min_isr: int) -> str | None:
     """For a leader that knows the committed state.
 
     Its maximal ISR has every replica that may be elected, while records commit. If it has no change in flight, its ISR
@@ -220,7 +220,7 @@ def t8b_enough_members_were_lost(leader: int, lost: Collection[int], needed: int
     return None
 
 
-def t10_nobody_is_forgotten(before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> str | None:
+def t10_members_stay_listed(before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> str | None:
     """With the recovery manager on, for a change without a lossy election: no replica is forgotten.
 
     While the ISR is below min ISR, every replica that may hold committed records stays in one of the three lists,

@@ -19,9 +19,9 @@ from heirlog.sim.history import Finding
 from heirlog.sim.invariants import (
     r2_one_result_per_epoch,
     t8b_enough_members_were_lost,
-    t10_nobody_is_forgotten,
+    t10_members_stay_listed,
 )
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class LeaderRules:
 
     manager: bool
     """The recovery manager is on as of the record that is judged."""
-    is_whole: Callable[[BrokerId], bool]
+    is_intact: Callable[[BrokerId], bool]
     """Its disk has lost nothing since it was registered."""
 
 
@@ -67,38 +67,38 @@ def is_lossy(before: PartitionRegistration, after: PartitionRegistration) -> boo
     return after.leader not in before.isr and after.leader not in before.elr
 
 
-def judge(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> Finding | None:
+def judge(model: PartitionModel, event: CommittedChange, rules: LeaderRules) -> Finding | None:
     """The first rule that the record breaks; takes what it says into the lineage's books."""
     before, after = event.before, event.after
     sentence = r2_one_result_per_epoch(before, after)
     if sentence is not None:
         return Finding("R2", sentence)
     if after.leader_epoch > before.leader_epoch:
-        lineage.elected[after.leader_epoch] = after.leader
+        model.elected[after.leader_epoch] = after.leader
     # the record that takes the last member out may elect, too
-    _book_losses(lineage, event, rules)
-    finding = _judge_with_elr(lineage, event, rules) if event.elr_enabled else None
+    _record_losses(model, event, rules)
+    finding = _judge_with_elr(model, event, rules) if event.elr_enabled else None
     if len(after.isr) >= event.min_isr:
-        lineage.lost.clear()
-        lineage.taken_out = False
-        lineage.min_isr = event.min_isr
+        model.lost.clear()
+        model.taken_out = False
+        model.min_isr = event.min_isr
     return finding
 
 
-def _judge_with_elr(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> Finding | None:
+def _judge_with_elr(model: PartitionModel, event: CommittedChange, rules: LeaderRules) -> Finding | None:
     before, after = event.before, event.after
     if event.is_lossy and event.forbidden_loss:
-        sentence = t8b_enough_members_were_lost(after.leader, lineage.lost, lineage.min_isr, lineage.taken_out)
+        sentence = t8b_enough_members_were_lost(after.leader, model.lost, model.min_isr, model.taken_out)
         if sentence is not None:
             return Finding("T8b", sentence)
     if rules.manager and not event.clears_elr and not event.is_lossy:
-        sentence = t10_nobody_is_forgotten(before, after, event.min_isr)
+        sentence = t10_members_stay_listed(before, after, event.min_isr)
         if sentence is not None:
             return Finding("T10", sentence)
     return None
 
 
-def _book_losses(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -> None:
+def _record_losses(model: PartitionModel, event: CommittedChange, rules: LeaderRules) -> None:
     """Who has left both lists, and why.
 
     While the feature is off, a member that leaves an ISR below min ISR enters no ELR: the downgrade has taken it out.
@@ -109,6 +109,6 @@ def _book_losses(lineage: Lineage, event: CommittedChange, rules: LeaderRules) -
     gone = [m for m in (*before.isr, *before.elr) if m not in after.isr and m not in after.elr]
     for member in gone:
         if not event.elr_enabled or event.clears_elr or member not in after.replicas:
-            lineage.taken_out = True
-        elif not rules.is_whole(member):
-            lineage.lost[member] = None
+            model.taken_out = True
+        elif not rules.is_intact(member):
+            model.lost[member] = None

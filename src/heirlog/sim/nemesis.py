@@ -4,7 +4,7 @@ A mix is a set of kinds, each with a weight: one seed has many pauses and no kil
 time. Too much of everything at once would leave nothing running that could go wrong, so a *budget* holds: at most
 `down_max` brokers are down or cut off at the same time, and every fault ends on its own.
 
-    quiet --every few hundred ms--> draw a kind, draw a victim, hurt it, and schedule its end
+    quiet --every few hundred ms--> draw a kind, draw a node, start the fault, and schedule its end
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Nemesis:
         self._stopped = False
         self.busy: dict[str, str] = {}
         """Which node a fault has hold of: one at a time each."""
-        self._bag = [kind for kind, weight in mix.weights.items() for _ in range(weight)]
+        self._weighted_kinds = [kind for kind, weight in mix.weights.items() for _ in range(weight)]
         self.others: dict[str, Callable[[str], None]] = {}
         """Kinds that are not drawn from this module, with what strikes them."""
 
@@ -137,36 +137,36 @@ class Nemesis:
 
     def _again(self) -> None:
         wait_ms = self._random.randrange(self._mix.every_ms // 2, self._mix.every_ms * 3 // 2)
-        self._target.after(wait_ms, "fault", self._strike)
+        self._target.after(wait_ms, "fault", self._inject_fault)
 
-    def _strike(self) -> None:
+    def _inject_fault(self) -> None:
         if self._stopped:
             return
-        kind = self._bag[self._random.randrange(0, len(self._bag))]
+        kind = self._weighted_kinds[self._random.randrange(0, len(self._weighted_kinds))]
         if kind in self.others:
             self.others[kind](kind)
         elif kind.startswith("controller"):
-            self._hurt_controller(kind)
+            self._fault_controller(kind)
         elif kind in ("drift", "wall-clock"):
-            self._hurt_clock(kind)
+            self._fault_clock(kind)
         else:
-            self._hurt_broker(kind)
+            self._fault_broker(kind)
         self._again()
 
-    def _hurt_controller(self, kind: str) -> None:
+    def _fault_controller(self, kind: str) -> None:
         names = [name for name in self._target.controller_names if name not in self.busy and self._target.is_up(name)]
         if names:
             name = names[self._random.randrange(0, len(names))]
             self._take_down(name, power_cut=kind == "controller-power-cut", low_ms=100, high_ms=1500)
 
-    def _hurt_broker(self, kind: str) -> None:
+    def _fault_broker(self, kind: str) -> None:
         if kind == "rolling":
             if not self.busy:
                 self._roll(list(self._target.broker_names))
             return
         if kind == "ladder":
             if not self.busy:
-                self._ladder()
+                self._stop_in_sequence()
             return
         free = [name for name in self._target.broker_names if name not in self.busy and self._target.is_up(name)]
         if not free or len(self.busy) >= self._mix.down_max:
@@ -190,8 +190,8 @@ class Nemesis:
         else:
             self._partition(name, one_way=kind == "one-way")
 
-    def _hurt_clock(self, kind: str) -> None:
-        """Of any node, a controller too; it goes on for long, while others are hurt in other ways."""
+    def _fault_clock(self, kind: str) -> None:
+        """Of any node, a controller too; it lasts long, while other nodes have other faults."""
         names = [*self._target.broker_names, *self._target.controller_names]
         name = names[self._random.randrange(0, len(names))]
         if kind == "drift":
@@ -273,7 +273,7 @@ class Nemesis:
                 names[0], down_ms, lambda: self._target.after(800, "roll", lambda: self._roll(names[1:]))
             )
 
-    def _ladder(self) -> None:
+    def _stop_in_sequence(self) -> None:
         """KIP-966's motivation with chance in it: down one after the other, each clean, killed or cut, then back up."""
         names = list(self._target.broker_names)
         for index in range(len(names) - 1, 0, -1):
@@ -285,14 +285,14 @@ class Nemesis:
         at_ms = 0
         for name in names:
             self.busy[name] = name
-            self._target.after(at_ms, "ladder down", self._rung_down(name))
+            self._target.after(at_ms, "ladder down", self._stop_next(name))
             at_ms += self._random.randrange(200, 2500)
         at_ms += 1500
         for name in order:
-            self._target.after(at_ms, "ladder up", self._rung_up(name))
+            self._target.after(at_ms, "ladder up", self._start_next(name))
             at_ms += self._random.randrange(100, 2500)
 
-    def _rung_down(self, name: str) -> Callable[[], None]:
+    def _stop_next(self, name: str) -> Callable[[], None]:
         way = self._random.randrange(0, 4)
 
         def down() -> None:
@@ -305,7 +305,7 @@ class Nemesis:
 
         return down
 
-    def _rung_up(self, name: str) -> Callable[[], None]:
+    def _start_next(self, name: str) -> Callable[[], None]:
         def up() -> None:
             if self._stopped:
                 return

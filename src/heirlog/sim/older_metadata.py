@@ -27,7 +27,7 @@ from heirlog.sim.disk import SimFiles
 from heirlog.sim.operator_seeds import copies, seed_controller
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 from heirlog.sim.world import Exit
 
 
@@ -40,7 +40,7 @@ def older_metadata_plan(random: Random) -> RunPlan:
         interval_ms=random.randrange(80, 250),
         compacted=not random.randrange(0, 3),
         keeps_everything=True,
-        remade=bool(random.randrange(0, 2)),
+        recreated=bool(random.randrange(0, 2)),
         config=_directories(random),
     )
 
@@ -57,9 +57,9 @@ def _directories(random: Random) -> dict[str, str]:
     return {} if random.randrange(0, 3) else {"log.dirs": "/data/a,/data/b"}
 
 
-def older_metadata(stage: Stage) -> None:
-    script = Script(stage, "older-metadata")
-    cluster, random, controller = stage.cluster, stage.random, stage.cluster.controller.name
+def older_metadata(simulation: Simulation) -> None:
+    script = Script(simulation, "older-metadata")
+    cluster, random, controller = simulation.cluster, simulation.random, simulation.cluster.controller.name
     script.run_for(1500, 4000)
     brokers = [BrokerId(cluster.machine(name).node_id) for name in cluster.broker_names]
     lagging = _lags(script, brokers)
@@ -71,11 +71,11 @@ def older_metadata(stage: Stage) -> None:
             way = (STOP, KILL)[random.randrange(0, 2)]
             script.down(broker, POWER_CUT if power_cut and number == 0 else way)
             script.run_for(0, (1, 3000)[random.randrange(0, 2)])
-    stage.checker.suspended = True
+    simulation.checker.suspended = True
     cluster.kill(controller)
     if lagging is not None:
         _heal(script, lagging, [controller])
-    newest, older = cluster.machines.back_up(controller), stage.backup
+    newest, older = cluster.machines.back_up(controller), simulation.backup
     if random.randrange(0, 3) and older is not None:
         cluster.restore(controller, older)
     else:
@@ -90,14 +90,14 @@ def older_metadata(stage: Stage) -> None:
         )
         script.run_for(0, 1500)
     cluster.kill(controller)
-    stage.world.counters["metadata.refused"] += 1
+    simulation.world.counters["metadata.refused"] += 1
     if random.randrange(0, 3):
-        _lose_copies(stage, may_lose_a_disk=not power_cut)
-        seed_controller(cluster, stage.checker.seeded)
-        stage.world.counters["controller.seeded"] += 1
+        _lose_copies(simulation, may_lose_a_disk=not power_cut)
+        seed_controller(cluster, simulation.checker.seeded)
+        simulation.world.counters["controller.seeded"] += 1
     else:
         cluster.restore(controller, newest)
-    stage.checker.suspended = False
+    simulation.checker.suspended = False
     if lagging is not None:
         _heal(script, lagging, cluster.broker_names)
     cluster.start(controller)
@@ -120,9 +120,9 @@ def accepted_plan(random: Random) -> RunPlan:
     )
 
 
-def accepted_metadata(stage: Stage) -> None:
-    script = Script(stage, "accepted-metadata")
-    cluster, random, controller = stage.cluster, stage.random, stage.cluster.controller.name
+def accepted_metadata(simulation: Simulation) -> None:
+    script = Script(simulation, "accepted-metadata")
+    cluster, random, controller = simulation.cluster, simulation.random, simulation.cluster.controller.name
     script.run_for(1000, 2500)
     older = cluster.machines.back_up(controller)
     brokers = [BrokerId(cluster.machine(name).node_id) for name in cluster.broker_names]
@@ -144,7 +144,7 @@ def accepted_metadata(stage: Stage) -> None:
     for broker in brokers:
         script.down(broker, (STOP, KILL)[random.randrange(0, 2)])
         script.run_for(0, (1, 3000)[random.randrange(0, 2)])
-    stage.checker.suspended = True
+    simulation.checker.suspended = True
     cluster.kill(controller)
     if cut_off is not None:
         _heal(script, f"broker-{cut_off}", others)
@@ -160,20 +160,20 @@ def accepted_metadata(stage: Stage) -> None:
         script.run_for(0, (500, 8000)[random.randrange(0, 2)])
         script.up(broker)
         if broker == first:
-            script.until("a broker has accepted the older metadata", lambda: _has_accepted(stage, first))
-            stage.checker.suspended = False
+            script.until("a broker has accepted the older metadata", lambda: _has_accepted(simulation, first))
+            simulation.checker.suspended = False
     script.until_led()
-    stage.world.counters["metadata.accepted"] += 1
+    simulation.world.counters["metadata.accepted"] += 1
 
 
-def _has_accepted(stage: Stage, broker: BrokerId) -> bool:
+def _has_accepted(simulation: Simulation, broker: BrokerId) -> bool:
     """It is registered. From then on the restored log is what is judged: by it no replica has what is committed."""
-    node, controller = stage.cluster.broker(broker).running, stage.cluster.controller.running
+    node, controller = simulation.cluster.broker(broker).running, simulation.cluster.controller.running
     if node is None or controller is None or not node.broker.lifecycle.was_registered:
         return False
     log = controller.quorum.log
     assert log is not None
-    stage.checker.seeded(log)
+    simulation.checker.seeded(log)
     return True
 
 
@@ -205,15 +205,15 @@ def _heal(script: Script, lagging: str, others: Sequence[str]) -> None:
         script.cluster.heal(name, lagging)
 
 
-def _lose_copies(stage: Stage, *, may_lose_a_disk: bool) -> None:
+def _lose_copies(simulation: Simulation, *, may_lose_a_disk: bool) -> None:
     """Of the brokers' copies of the metadata, up to all but the oldest, the newest first."""
-    cluster, random = stage.cluster, stage.random
+    cluster, random = simulation.cluster, simulation.random
     env = cluster.machines.boot(cluster.controller.name)
     found = [name for name, _ in copies(cluster, env.process)]
     for name in found[: random.randrange(0, len(found))]:
         if may_lose_a_disk and not random.randrange(0, 3):
             may_lose_a_disk = False
-            stage.replace_disk(name)
+            simulation.replace_disk(name)
             continue
         cluster.say(f"the metadata of {name} are lost")
         files = SimFiles(cluster.machines.disk(name), env.process)

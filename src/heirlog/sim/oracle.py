@@ -18,7 +18,7 @@ from heirlog.protocol.types import BrokerId, Uuid
 from heirlog.sim.cluster import Machine, SimCluster
 from heirlog.sim.history import History, KnownLoss, partition_name
 from heirlog.sim.invariants import t4_member_holds_what_is_committed
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 from heirlog.sim.world import Process
 
 Key = tuple[Uuid, int]
@@ -48,12 +48,12 @@ class Oracle:
         """From now on an operator may hold elections on a lossy basis, so these are not failures."""
         self.placed_by_hand: set[str] = set()
         """Topics whose creator said which brokers get their replicas."""
-        self.hurt: set[str] = set()
+        self.directory_failed_on: set[str] = set()
         """Machines on which a log directory has failed, while it was in use or as it was closed: then one directory has
         no clean-shutdown file, and the broker's next registration is unclean for all of them (docs/internals/design.md,
         the clean-shutdown file).
         """
-        self._lineages: dict[Key, Lineage] = {}
+        self._models: dict[Key, PartitionModel] = {}
         self._process_of: dict[Uuid, Process] = {}
         """Who ran as which incarnation."""
 
@@ -66,15 +66,15 @@ class Oracle:
 
     # partitions
 
-    def lineages(self) -> list[tuple[Key, Lineage]]:
-        return sorted(self._lineages.items())
+    def models(self) -> list[tuple[Key, PartitionModel]]:
+        return sorted(self._models.items())
 
-    def lineage(self, key: Key) -> Lineage:
-        found = self._lineages.get(key)
+    def model(self, key: Key) -> PartitionModel:
+        found = self._models.get(key)
         if found is None:
             topic = self.image.topics.get(key[0])
             name = partition_name(topic.name if topic else "deleted", key[1], key[0])
-            found = self._lineages[key] = Lineage(name)
+            found = self._models[key] = PartitionModel(name)
         return found
 
     # brokers
@@ -85,7 +85,7 @@ class Oracle:
             if node is not None and machine.config.is_broker:
                 yield machine, node
 
-    def saw(self, machine: Machine, node: Node) -> None:
+    def record_process(self, machine: Machine, node: Node) -> None:
         incarnation = node.broker.lifecycle.incarnation_id
         if incarnation not in self._process_of and machine.process is not None:
             self._process_of[incarnation] = machine.process
@@ -99,7 +99,7 @@ class Oracle:
         ended = self._process_of.get(incarnation)
         return ended is None or ended.exit is None or _was_clean(ended)
 
-    def is_whole(self, broker: BrokerId) -> bool:
+    def is_intact(self, broker: BrokerId) -> bool:
         """Its disk has lost nothing since it was registered: the process that was has ended cleanly, and what runs now
         was started right after it.
         """
@@ -107,33 +107,33 @@ class Oracle:
         ended = None if registered is None else self._process_of.get(registered.incarnation_id)
         machine = self.cluster.broker(broker)
         now = machine.process
-        if machine.name in self.hurt or ended is None or now is None:
+        if machine.name in self.directory_failed_on or ended is None or now is None:
             return False
         return now is ended or (now.number == ended.number + 1 and _was_clean(ended))
 
-    def started_whole(self, machine: Machine, former: Process | None) -> bool:
+    def started_intact(self, machine: Machine, former: Process | None) -> bool:
         """What runs there was started right after `former` had stopped cleanly."""
         now = machine.process
-        if now is None or former is None or machine.name in self.hurt:
+        if now is None or former is None or machine.name in self.directory_failed_on:
             return False
         return now.number == former.number + 1 and _was_clean(former)
 
     def check_member(
-        self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, lineage: Lineage
+        self, me: BrokerId, node: Node, state: PartitionRegistration, partition: Partition, model: PartitionModel
     ) -> None:
         """T4, of a broker whose registered incarnation is the one that runs; and whether it has caught up (T11)."""
-        if lineage.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
+        if model.begins_at_epoch is not None or partition.offline or not self.runs_as_registered(me, node):
             return
-        self.must_not("T4", t4_member_holds_what_is_committed(me, state, lineage.true, partition.log), lineage.name)
-        self.may_have_caught_up(me, partition, lineage)
+        self.must_not("T4", t4_member_holds_what_is_committed(me, state, model.true, partition.log), model.name)
+        self.may_have_caught_up(me, partition, model)
 
-    def may_have_caught_up(self, me: BrokerId, partition: Partition, lineage: Lineage) -> None:
-        if me in lineage.not_caught_up and _holds_everything(partition, lineage):
-            del lineage.not_caught_up[me]
+    def may_have_caught_up(self, me: BrokerId, partition: Partition, model: PartitionModel) -> None:
+        if me in model.not_caught_up and _holds_everything(partition, model):
+            del model.not_caught_up[me]
 
 
-def _holds_everything(partition: Partition, lineage: Lineage) -> bool:
-    log, true = partition.log, lineage.true
+def _holds_everything(partition: Partition, model: PartitionModel) -> bool:
+    log, true = partition.log, model.true
     if log.log_end_offset < true.offset or partition.role is ReplicaRole.IDLE:
         return False
     return true.offset == 0 or log.epochs.epoch_for_offset(true.offset - 1) == true.epoch

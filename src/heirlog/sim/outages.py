@@ -20,7 +20,7 @@ from heirlog.sim.clients.pipelined import PipelinedProducer
 from heirlog.sim.oracle import Key
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, STOP, Script
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 
 REGISTRATION_TIMEOUT = "initial.broker.registration.timeout.ms"
 ACKS_ALL_LIMIT_MS = 1000
@@ -43,11 +43,11 @@ def whole_power_cut_plan(random: Random) -> RunPlan:
     )
 
 
-def whole_power_cut(stage: Stage) -> None:
-    script = Script(stage, "whole-power-cut")
-    cluster, random, controller = stage.cluster, stage.random, stage.cluster.controller.name
+def whole_power_cut(simulation: Simulation) -> None:
+    script = Script(simulation, "whole-power-cut")
+    cluster, random, controller = simulation.cluster, simulation.random, simulation.cluster.controller.name
     script.run_for(1500, 4000)
-    script.until("every ISR is whole", stage.all_led_and_whole)
+    script.until("every ISR is whole", simulation.all_led_and_in_sync)
     keeper = cluster.broker_names[random.randrange(0, len(cluster.broker_names))]
     others = [name for name in cluster.broker_names if name != keeper]
     dark = list(cluster.broker_names)
@@ -83,9 +83,9 @@ def wrong_order_plan(random: Random) -> RunPlan:
     )
 
 
-def wrong_order(stage: Stage) -> None:
-    script = Script(stage, "wrong-order")
-    cluster, random, controller = stage.cluster, stage.random, stage.cluster.controller.name
+def wrong_order(simulation: Simulation) -> None:
+    script = Script(simulation, "wrong-order")
+    cluster, random, controller = simulation.cluster, simulation.random, simulation.cluster.controller.name
     script.run_for(1000, 3000)
     brokers = list(cluster.broker_names)
     random.shuffle(brokers)
@@ -146,7 +146,7 @@ def _end_while_registering(script: Script, broker: BrokerId) -> None:
     cluster, name, random = script.cluster, f"broker-{broker}", script.random
 
     def is_registered() -> bool:
-        node, known = cluster.broker(broker).running, script.stage.checker.committed.image.brokers.get(broker)
+        node, known = cluster.broker(broker).running, script.simulation.checker.committed.image.brokers.get(broker)
         return (
             node is not None
             and known is not None
@@ -175,10 +175,10 @@ def repeated_plan(random: Random) -> RunPlan:
     )
 
 
-def repeated_batches(stage: Stage) -> None:
-    script = Script(stage, "repeated-batches")
-    cluster = stage.cluster
-    (producer,) = [one for one in stage.producers if isinstance(one, PipelinedProducer)]
+def repeated_batches(simulation: Simulation) -> None:
+    script = Script(simulation, "repeated-batches")
+    cluster = simulation.cluster
+    (producer,) = [one for one in simulation.producers if isinstance(one, PipelinedProducer)]
     script.run_for(800, 2000)
     script.roles()
     # of the members that are left, the first one in the assignment is elected
@@ -220,11 +220,11 @@ def failed_directory_plan(random: Random) -> RunPlan:
     )
 
 
-def failed_directory(stage: Stage) -> None:
-    script = Script(stage, "failed-directory")
-    cluster, random = stage.cluster, stage.random
+def failed_directory(simulation: Simulation) -> None:
+    script = Script(simulation, "failed-directory")
+    cluster, random = simulation.cluster, simulation.random
     script.run_for(800, 2000)
-    script.until("every ISR is whole", stage.all_led_and_whole)
+    script.until("every ISR is whole", simulation.all_led_and_in_sync)
     found = [
         (key, follower, directory)
         for key, state in script.states()
@@ -237,12 +237,12 @@ def failed_directory(stage: Stage) -> None:
     name, how = f"broker-{follower}", ("flush", "dead", "full")[random.randrange(0, 3)]
     cluster.say(f"break {name} {directory} {how}")
     cluster.machines.disk(name).break_at(directory, how)
-    oracle, history = stage.checker.oracle, stage.history
-    script.until("the directory is offline", lambda: name in oracle.hurt)
-    failed_ms, lineage = history.now_ms(), oracle.lineage(key).name
+    oracle, history = simulation.checker.oracle, simulation.history
+    script.until("the directory is offline", lambda: name in oracle.directory_failed_on)
+    failed_ms, model = history.now_ms(), oracle.model(key).name
     script.until(
-        f"acks=all continues in {lineage}",
-        lambda: any(one.partition == lineage and one.time_ms >= failed_ms for one in history.acknowledged[-100:]),
+        f"acks=all continues in {model}",
+        lambda: any(one.partition == model and one.time_ms >= failed_ms for one in history.acknowledged[-100:]),
         ACKS_ALL_LIMIT_MS,
     )
     script.run_for(500, 2000)

@@ -1,4 +1,4 @@
-"""What a scenario asks a run to set up (`heirlog.sim.stage` does it)."""
+"""What a scenario asks a run to set up (`heirlog.sim.simulation` does it)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunPlan:
     """Of a consumer group that shares out the topic."""
     compacted: bool = False
     """A compacted topic besides."""
-    remade: bool = False
+    recreated: bool = False
     """One more topic, which is deleted and recreated under its name all the time."""
     min_isr_changes: bool = False
     manager: bool = True
@@ -43,7 +43,7 @@ class RunPlan:
     """The eligible leader replicas are switched off and on, all the time."""
     manager_changes: bool = False
     """The recovery manager is switched off and on, all the time, and on in the end."""
-    made_again: bool = False
+    script_recreates_topic: bool = False
     """The script deletes the topic and makes it again under its name."""
     keeps_everything: bool = False
     """Whatever elections are held: nothing that was acknowledged may be lost."""

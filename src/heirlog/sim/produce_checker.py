@@ -49,8 +49,8 @@ class ProduceChecker:
 
     def _judge(self, broker: int, key: Key, partition: Partition, records: Any, answer: Any) -> None:
         headers = [header for _, header in walk(records_view(records))]
-        lineage = self._seen.lineage(key)
-        if lineage.begins_at_epoch is not None:
+        model = self._seen.model(key)
+        if model.begins_at_epoch is not None:
             return
         end = _end_of(partition, headers, answer)
         if end is None and _forgets(partition):
@@ -58,10 +58,10 @@ class ProduceChecker:
         # one that has lost the leadership since it answered may know less than what others have exposed
         high_watermark = partition.high_watermark
         if partition.role is not ReplicaRole.LEADER:
-            high_watermark = max(high_watermark, lineage.true.offset)
+            high_watermark = max(high_watermark, model.true.offset)
         if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self._seen.world.counters["produce.duplicate"] += 1
-        self._seen.must_not("T17", t17_success_is_committed(broker, end, high_watermark), lineage.name)
+        self._seen.must_not("T17", t17_success_is_committed(broker, end, high_watermark), model.name)
 
 
 def _end_of(partition: Partition, headers: list[BatchHeader], answer: Any) -> int | None:

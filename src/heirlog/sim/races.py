@@ -18,7 +18,7 @@ from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import PREFERRED, Operator, reassignment
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.script import KILL, Script
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 
 _SESSION_MS = 9000
 """A's session outlives a short cut of its way to the controller."""
@@ -38,9 +38,9 @@ def overtaken_plan(random: Random) -> RunPlan:
     )
 
 
-def overtaken_isr_change(stage: Stage) -> None:
-    script = Script(stage, "overtaken-isr-change")
-    cluster, controller = stage.cluster, stage.cluster.controller.name
+def overtaken_isr_change(simulation: Simulation) -> None:
+    script = Script(simulation, "overtaken-isr-change")
+    cluster, controller = simulation.cluster, simulation.cluster.controller.name
     script.run_for(800, 1500)
     script.roles()
     a, b, c = (f"broker-{broker}" for broker in (script.a, script.b, script.c))
@@ -91,9 +91,9 @@ def jump_plan(random: Random) -> RunPlan:
     )
 
 
-def leader_epoch_jump(stage: Stage) -> None:
-    script = Script(stage, "leader-epoch-jump")
-    cluster, controller = stage.cluster, stage.cluster.controller.name
+def leader_epoch_jump(simulation: Simulation) -> None:
+    script = Script(simulation, "leader-epoch-jump")
+    cluster, controller = simulation.cluster, simulation.cluster.controller.name
     script.run_for(800, 1500)
     script.roles()
     a, b, c = (f"broker-{broker}" for broker in (script.a, script.b, script.c))

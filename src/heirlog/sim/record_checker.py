@@ -26,9 +26,9 @@ from heirlog.sim.disk_checker import DiskChecker
 from heirlog.sim.disk_logs import LogOnDisk, log_on_disk
 from heirlog.sim.election_checker import KnownReplica, judge_election
 from heirlog.sim.leader_checker import is_lossy
-from heirlog.sim.lineage import Lineage
 from heirlog.sim.nemesis import DRIFTS_PPM
 from heirlog.sim.oracle import Key, Oracle
+from heirlog.sim.partition_model import PartitionModel
 
 COMMIT_MS = 200
 """A record takes less from being appended to being committed."""
@@ -38,7 +38,7 @@ class RecordChecker:
     def __init__(self, oracle: Oracle, disk_checker: DiskChecker) -> None:
         self._seen = oracle
         self.disk_checker = disk_checker
-        self._rules = leader_checker.LeaderRules(oracle.image.recovery_manager_enabled, oracle.is_whole)
+        self._rules = leader_checker.LeaderRules(oracle.image.recovery_manager_enabled, oracle.is_intact)
         self._cleared: dict[Key, PartitionRegistration] = {}
         """Whose lists a ClearElr of the batch that is being read has emptied, with the state before."""
         self._handed_over: list[Key] = []
@@ -76,10 +76,10 @@ class RecordChecker:
                 self._was_reset((topic_id, index), state)
 
     def _was_reset(self, key: Key, after: PartitionRegistration) -> None:
-        lineage = self._seen.lineage(key)
-        lineage.elected[after.leader_epoch] = after.leader
-        lineage.taken_out = True
-        lineage.leaderless_since_ms = self._seen.history.now_ms()
+        model = self._seen.model(key)
+        model.elected[after.leader_epoch] = after.leader
+        model.taken_out = True
+        model.leaderless_since_ms = self._seen.history.now_ms()
 
     def _is_reset(self, before: PartitionRegistration, after: PartitionRegistration) -> bool:
         """By a broker that accepted metadata older than its own."""
@@ -93,23 +93,23 @@ class RecordChecker:
         self, key: Key, before: PartitionRegistration | None, after: PartitionRegistration, clears_elr: bool
     ) -> None:
         image = self._seen.image
-        lineage = self._seen.lineage(key)
+        model = self._seen.model(key)
         min_isr = min_isr_of(image, self._seen.static, key[0], after)
         if before is None:
             self._check_racks(key, after)
-            lineage.elected[after.leader_epoch] = after.leader
+            model.elected[after.leader_epoch] = after.leader
             # a replica that was fenced when the topic was created is not a member yet
-            lineage.min_isr = min(min_isr, len(after.isr))
+            model.min_isr = min(min_isr, len(after.isr))
         else:
             self.disk_checker.partition_changed(key, before, after)
-            lineage.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
+            model.left.update(dict.fromkeys(broker for broker in before.replicas if broker not in after.replicas))
             event = leader_checker.CommittedChange(
                 before, after, min_isr, image.elr_enabled, clears_elr, self._forbids_loss(key)
             )
             if self._is_reset(before, after):
                 self._was_reset(key, after)
             else:
-                self._succeeds(key, lineage, event)
+                self._succeeds(key, model, event)
         if image.elr_enabled:
             if before is not None and after.leader < 0 and not before.isr and after.isr and after.isr == before.elr:
                 self._handed_over.append(key)
@@ -119,18 +119,18 @@ class RecordChecker:
                 )
         else:
             self._was_off = True
-        for broker in list(lineage.not_caught_up):
+        for broker in list(model.not_caught_up):
             node = self._seen.cluster.broker(broker).running
             partition = node.broker.replicas.partition(key) if node is not None else None
-            if partition is not None and lineage.begins_at_epoch is None:
+            if partition is not None and model.begins_at_epoch is None:
                 # it may hold everything since the watermark of its lineage became known, without any change of its own
-                self._seen.may_have_caught_up(broker, partition, lineage)
-        for broker in lineage.not_caught_up:
-            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, after, True), lineage.name)
+                self._seen.may_have_caught_up(broker, partition, model)
+        for broker in model.not_caught_up:
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, after, True), model.name)
         for machine, node in self._seen.running_brokers():
             partition = node.broker.replicas.partition(key)
             if partition is not None:
-                self._seen.check_member(BrokerId(machine.node_id), node, after, partition, lineage)
+                self._seen.check_member(BrokerId(machine.node_id), node, after, partition, model)
 
     def _check_racks(self, key: Key, state: PartitionRegistration) -> None:
         """T19, of a new partition."""
@@ -140,25 +140,25 @@ class RecordChecker:
             return
         self._seen.world.counters["placed_in_racks"] += 1
         sentence = invariants.t19_replicas_use_the_racks(state.replicas, racks)
-        self._seen.must_not("T19", sentence, self._seen.lineage(key).name)
+        self._seen.must_not("T19", sentence, self._seen.model(key).name)
 
-    def _succeeds(self, key: Key, lineage: Lineage, event: leader_checker.CommittedChange) -> None:
+    def _succeeds(self, key: Key, model: PartitionModel, event: leader_checker.CommittedChange) -> None:
         self._count(event.before, event.after, event.min_isr)
         if event.after.leader < 0 <= event.before.leader:
-            lineage.leaderless_since_ms = self._seen.history.now_ms()
+            model.leaderless_since_ms = self._seen.history.now_ms()
         if event.is_lossy:
             # it may forget whom it likes; what the records before it did is judged without it
             self._check_cleared(key, event.before)
-        finding = leader_checker.judge(lineage, event, self._rules)
+        finding = leader_checker.judge(model, event, self._rules)
         if finding is not None:
-            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
-        self._judge_election(key, lineage, event)
+            self._seen.broken(finding.check, f"{model.name}: {finding.sentence}")
+        self._judge_election(key, model, event)
         if event.is_lossy:
-            lineage.begins_at_epoch = event.after.leader_epoch
+            model.begins_at_epoch = event.after.leader_epoch
             # a winner from the last known replicas is the lineage now: what it holds is everything
-            lineage.not_caught_up.pop(event.after.leader, None)
+            model.not_caught_up.pop(event.after.leader, None)
 
-    def _judge_election(self, key: Key, lineage: Lineage, event: leader_checker.CommittedChange) -> None:
+    def _judge_election(self, key: Key, model: PartitionModel, event: leader_checker.CommittedChange) -> None:
         election = event.after.basis
         if election is None or election is event.before.basis:
             return
@@ -167,24 +167,22 @@ class RecordChecker:
         if election.basis is Basis.RECOVERED:
             counters["recovery"] += 1
             counters["recovery_missing_answer"] += not election.all_answered
-        if lineage.begins_at_epoch is not None:
+        if model.begins_at_epoch is not None:
             return  # the start of the lineage before is unknown
         quorum: Ids = ()
         impatient_ms = 0
         if election.basis is Basis.RECOVERED and not self._seen.operator_elects:
             strategy = self._strategy(key)
             if strategy is Strategy.NONE:
-                self._seen.broken(
-                    "T8b", f"{lineage.name}: None leaves it to an operator, {election.leader} was elected"
-                )
+                self._seen.broken("T8b", f"{model.name}: None leaves it to an operator, {election.leader} was elected")
             if strategy is Strategy.BALANCED:
                 quorum = _quorum(event)
-            impatient_ms = self._impatient_ms(lineage, strategy)
+            impatient_ms = self._impatient_ms(model, strategy)
         finding = judge_election(
-            lineage, election, self._witnesses(key, event), quorum, impatient_ms, waits_for_all=bool(quorum)
+            model, election, self._witnesses(key, event), quorum, impatient_ms, waits_for_all=bool(quorum)
         )
         if finding is not None:
-            self._seen.broken(finding.check, f"{lineage.name}: {finding.sentence}")
+            self._seen.broken(finding.check, f"{model.name}: {finding.sentence}")
 
     def _witnesses(self, key: Key, event: leader_checker.CommittedChange) -> dict[int, KnownReplica]:
         """Of each replica, those of nodes that are down included."""
@@ -208,19 +206,19 @@ class RecordChecker:
     def _on_disk(self, key: Key, machine: Machine) -> LogOnDisk | None:
         """Of a node that does not serve the partition now."""
         disk = self._seen.cluster.machines.disk(machine.name)
-        if disk.is_broken or machine.name in self._seen.hurt:
+        if disk.is_broken or machine.name in self._seen.directory_failed_on:
             return None
         topic = self._seen.image.topics[key[0]].name
         return log_on_disk(disk, machine.config.log_dirs, topic, key[1], key[0])
 
-    def _impatient_ms(self, lineage: Lineage, strategy: Strategy) -> int:
+    def _impatient_ms(self, model: PartitionModel, strategy: Strategy) -> int:
         """How much too early it would be to leave out a replica that could be asked; 0 if it is not.
 
         A recovery cannot have begun before there was something to recover, which is some time before that is committed;
         and the controller's clock may be as fast as a fault makes it.
         """
         patience_ms = self._seen.static[TIMEOUT] if strategy is Strategy.BALANCED else AGGRESSIVE_WINDOW_MS
-        waited_ms = self._seen.history.now_ms() - lineage.leaderless_since_ms + COMMIT_MS
+        waited_ms = self._seen.history.now_ms() - model.leaderless_since_ms + COMMIT_MS
         return max(0, int(patience_ms) * 1_000_000 // (1_000_000 + max(DRIFTS_PPM)) - waited_ms)
 
     def _strategy(self, key: Key) -> Strategy:
@@ -237,7 +235,7 @@ class RecordChecker:
         fenced = [] if kept else [broker.id for broker in image.brokers.values() if broker.fenced]
         min_isr = min_isr_of(image, self._seen.static, key[0], state)
         sentence = invariants.t2_isr_and_elr_are_consistent(state, min_isr, fenced)
-        self._seen.must_not("T2", sentence, self._seen.lineage(key).name)
+        self._seen.must_not("T2", sentence, self._seen.model(key).name)
 
     def batch_ends(self) -> None:
         """T2 and T10, once the batch with a downgrade or a ClearElr is complete."""
@@ -257,8 +255,8 @@ class RecordChecker:
         before = self._cleared.pop(key, None)
         if before is not None and self._rules.manager and self._seen.image.elr_enabled:
             min_isr = min_isr_of(self._seen.image, self._seen.static, key[0], after)
-            sentence = invariants.t10_nobody_is_forgotten(before, after, min_isr)
-            self._seen.must_not("T10", sentence, self._seen.lineage(key).name)
+            sentence = invariants.t10_members_stay_listed(before, after, min_isr)
+            self._seen.must_not("T10", sentence, self._seen.model(key).name)
 
     def _registered(self, broker: BrokerId, before: BrokerRegistration | None, after: BrokerRegistration) -> None:
         if before is None or before.incarnation_id == after.incarnation_id:
@@ -270,9 +268,9 @@ class RecordChecker:
         if not self._seen.image.elr_enabled:
             return
         for topic_id, index, state in self._seen.image.replicas_on(broker):
-            lineage = self._seen.lineage((topic_id, index))
-            lineage.not_caught_up[broker] = None
-            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, state, True), lineage.name)
+            model = self._seen.model((topic_id, index))
+            model.not_caught_up[broker] = None
+            self._seen.must_not("T11", invariants.t11_returned_uncleanly(broker, state, True), model.name)
 
     def _count(self, before: PartitionRegistration, after: PartitionRegistration, min_isr: int) -> None:
         counters = self._seen.world.counters

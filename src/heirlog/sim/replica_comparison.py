@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from heirlog.broker.partition import Partition, ReplicaRole
 from heirlog.protocol.batch import walk
 from heirlog.sim.invariants import t6_batch_is_the_same
-from heirlog.sim.lineage import Lineage
+from heirlog.sim.partition_model import PartitionModel
 
 READ_BYTES = 1 << 20
 
@@ -42,10 +42,10 @@ class ReplicaComparison:
         for read in self._read.values():
             read.end = min(read.end, start)
 
-    def compare(self, broker: int, partition: Partition, lineage: Lineage) -> str | None:
+    def compare(self, broker: int, partition: Partition, model: PartitionModel) -> str | None:
         """The sentence of T6, if a batch that was not compared yet breaks it."""
         log = partition.log
-        if log.config.compact or not _has_joined(partition, lineage):
+        if log.config.compact or not _has_joined(partition, model):
             return None
         read = self._read.get(broker)
         if read is None or read.partition is not partition:
@@ -75,13 +75,13 @@ class ReplicaComparison:
         return None, end
 
 
-def _has_joined(partition: Partition, lineage: Lineage) -> bool:
-    if lineage.begins_at_epoch is not None:
+def _has_joined(partition: Partition, model: PartitionModel) -> bool:
+    if model.begins_at_epoch is not None:
         return False
-    if lineage.began_at_epoch < 0 or partition.role is ReplicaRole.LEADER:
-        return partition.leader_epoch >= lineage.began_at_epoch
+    if model.began_at_epoch < 0 or partition.role is ReplicaRole.LEADER:
+        return partition.leader_epoch >= model.began_at_epoch
     return (
-        partition.leader_epoch >= lineage.began_at_epoch
-        and partition.high_watermark <= lineage.true.offset
-        and lineage.common_end(partition.log) >= partition.high_watermark
+        partition.leader_epoch >= model.began_at_epoch
+        and partition.high_watermark <= model.true.offset
+        and model.common_end(partition.log) >= partition.high_watermark
     )

@@ -17,7 +17,7 @@ from heirlog.sim import guards
 from heirlog.sim.history import Finding
 from heirlog.sim.oracle import Violation
 from heirlog.sim.scenarios import SCENARIOS
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 from heirlog.sim.world import World
 
 
@@ -80,23 +80,23 @@ def run_seed(
     plan.wire = wire
     if elr is not None:
         plan.elr = elr
-    stage = Stage(seed, plan)
+    simulation = Simulation(seed, plan)
     violation: Finding | None = None
     traced: list[str] = []
     with guards.without(without_guard), _uncollected():
         try:
-            stage.begin()
-            chosen.play(stage)
-            stage.heal()
-            stage.audit()
-            stage.judge()
+            simulation.begin()
+            chosen.play(simulation)
+            simulation.heal()
+            simulation.audit()
+            simulation.judge()
         except Violation as broken:
             violation = Finding(broken.rule, broken.sentence)
         except Exception as error:  # whatever escapes a node would end its process: that is a finding, too
             where = traceback.extract_tb(error.__traceback__)[-1]
             violation = Finding("crash", f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})")
             traced = traceback.format_exc().splitlines()
-    return _report(stage, scenario, without_guard, violation, traced)
+    return _report(simulation, scenario, without_guard, violation, traced)
 
 
 @contextmanager
@@ -112,23 +112,23 @@ def _uncollected() -> Iterator[None]:
 
 
 def _report(
-    stage: Stage, scenario: str, without_guard: int | None, violation: Finding | None, traced: list[str]
+    simulation: Simulation, scenario: str, without_guard: int | None, violation: Finding | None, traced: list[str]
 ) -> RunReport:
-    world = stage.world
+    world = simulation.world
     counters = Counter(world.counters)
     counters["truncation"] = counters.get("log.log-truncated", 0)
     return RunReport(
-        seed=stage.seed,
+        seed=simulation.seed,
         scenario=scenario,
         without_guard=without_guard,
         hash=world.trace_hash(),
         counters=counters,
-        acknowledged=len(stage.history.acknowledged),
-        acknowledged_by_leader=stage.history.acknowledged_by_leader,
-        readable=len({(one.partition, one.offset) for one in stage.history.observed}),
-        lost=stage.lost(),
+        acknowledged=len(simulation.history.acknowledged),
+        acknowledged_by_leader=simulation.history.acknowledged_by_leader,
+        readable=len({(one.partition, one.offset) for one in simulation.history.observed}),
+        lost=simulation.lost(),
         violation=violation,
-        faults=list(stage.cluster.faults),
+        faults=list(simulation.cluster.faults),
         last_events=[f"{time_us / 1e6:10.6f} {node:14} {label}" for time_us, node, label in world.last_events],
         last_logs=[str(line) for line in list(world.logs)[-60:]],
         events=world.events_run,

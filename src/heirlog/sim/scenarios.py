@@ -29,18 +29,18 @@ from heirlog.sim import broken_disks, older_metadata, outages, races, swarms, sw
 from heirlog.sim.nemesis import FaultMix
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries.catalogue import RECOVERIES
-from heirlog.sim.stage import Stage
-from heirlog.sim.swarms import calm, disturb
+from heirlog.sim.simulation import Simulation
+from heirlog.sim.swarms import degrade_network, restore_network
 
 STEP_LIMIT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`plan` draws what the stage looks like, `play` acts on it."""
+    """`plan` draws what the simulation sets up, `play` acts on it."""
 
     plan: Callable[[Random], RunPlan]
-    play: Callable[[Stage], None]
+    play: Callable[[Simulation], None]
 
 
 # last replica standing
@@ -55,24 +55,25 @@ def _drill_plan(random: Random) -> RunPlan:
     )
 
 
-def _last_replica_standing(stage: Stage) -> None:
-    random, cluster = stage.random, stage.cluster
-    disturb(
-        stage, FaultMix(1, 1, {}, (0.0, 0.0, 0.002)[random.randrange(0, 3)], (0.0, 0.0, 0.002)[random.randrange(0, 3)])
+def _last_replica_standing(simulation: Simulation) -> None:
+    random, cluster = simulation.random, simulation.cluster
+    degrade_network(
+        simulation,
+        FaultMix(1, 1, {}, (0.0, 0.0, 0.002)[random.randrange(0, 3)], (0.0, 0.0, 0.002)[random.randrange(0, 3)]),
     )
     order = [1, 2, 3]
     random.shuffle(order)
     a, b, c = (BrokerId(broker) for broker in order)
     cluster.run_for(random.randrange(1000, 3000))
-    _stop_and_wait(stage, a)
-    _wait_states(stage, f"broker {a} is in no ISR", lambda state: a not in state.isr)
+    _stop_and_wait(simulation, a)
+    _wait_states(simulation, f"broker {a} is in no ISR", lambda state: a not in state.isr)
     cluster.run_for(random.randrange(100, 2000))
-    _stop_and_wait(stage, b)
-    _wait_states(stage, f"broker {c} is alone", lambda state: tuple(state.isr) == (c,))
+    _stop_and_wait(simulation, b)
+    _wait_states(simulation, f"broker {c} is alone", lambda state: tuple(state.isr) == (c,))
     cluster.run_for(random.randrange(500, 2500))
     cluster.kill(f"broker-{c}", lose_unflushed=True)
     if random.randrange(0, 2):
-        _wait_states(stage, "no replica leads", lambda state: state.leader != c)
+        _wait_states(simulation, "no replica leads", lambda state: state.leader != c)
     cluster.run_for(random.randrange(0, 2000))
     back = [a, b]
     random.shuffle(back)
@@ -80,30 +81,30 @@ def _last_replica_standing(stage: Stage) -> None:
         cluster.start(f"broker-{broker}")
         cluster.run_for(random.randrange(0, 1500))
     if random.randrange(0, 3):
-        stage.wait("two brokers serve again", lambda: _led_by_others(stage, c), STEP_LIMIT_MS)
+        simulation.wait("two brokers serve again", lambda: _led_by_others(simulation, c), STEP_LIMIT_MS)
         cluster.run_for(random.randrange(500, 3000))
     cluster.start(f"broker-{c}")
     cluster.run_for(random.randrange(500, 3000))
-    calm(stage)
+    restore_network(simulation)
 
 
-def _led_by_others(stage: Stage, broker: BrokerId) -> bool:
-    return all(state.leader >= 0 and state.leader != broker for state in _states(stage))
+def _led_by_others(simulation: Simulation, broker: BrokerId) -> bool:
+    return all(state.leader >= 0 and state.leader != broker for state in _states(simulation))
 
 
-def _stop_and_wait(stage: Stage, broker: BrokerId) -> None:
+def _stop_and_wait(simulation: Simulation, broker: BrokerId) -> None:
     name = f"broker-{broker}"
-    stage.cluster.stop(name)
-    stage.wait(f"{name} has stopped", lambda: not stage.cluster.is_up(name), STEP_LIMIT_MS)
+    simulation.cluster.stop(name)
+    simulation.wait(f"{name} has stopped", lambda: not simulation.cluster.is_up(name), STEP_LIMIT_MS)
 
 
-def _states(stage: Stage) -> list[PartitionRegistration]:
-    partitions = stage.checker.committed.image.partitions
+def _states(simulation: Simulation) -> list[PartitionRegistration]:
+    partitions = simulation.checker.committed.image.partitions
     return [state for _, each in sorted(partitions.items()) for _, state in sorted(each.items())]
 
 
-def _wait_states(stage: Stage, what: str, holds: Callable[[PartitionRegistration], bool]) -> None:
-    stage.wait(what, lambda: all(holds(state) for state in _states(stage)), STEP_LIMIT_MS)
+def _wait_states(simulation: Simulation, what: str, holds: Callable[[PartitionRegistration], bool]) -> None:
+    simulation.wait(what, lambda: all(holds(state) for state in _states(simulation)), STEP_LIMIT_MS)
 
 
 # KIP-903
@@ -117,28 +118,30 @@ def _race_plan(random: Random) -> RunPlan:
     )
 
 
-def _kip_903_race(stage: Stage) -> None:
+def _kip_903_race(simulation: Simulation) -> None:
     """The leader's AlterPartition names the follower's old epoch, and arrives after the follower restarted."""
-    random, cluster = stage.random, stage.cluster
+    random, cluster = simulation.random, simulation.cluster
     controller = cluster.controller.name
     cluster.run_for(random.randrange(1000, 2000))
-    (state,) = _states(stage)
+    (state,) = _states(simulation)
     leader = state.leader
     follower = next(broker for broker in state.isr if broker != leader)
     victim, keeper = f"broker-{follower}", f"broker-{leader}"
     cluster.kill(victim, lose_unflushed=bool(random.randrange(0, 2)))
-    _wait_states(stage, f"{victim} is out of the ISR", lambda state: follower not in state.isr)
+    _wait_states(simulation, f"{victim} is out of the ISR", lambda state: follower not in state.isr)
     cluster.run_for(random.randrange(200, 1500))
     # it may not join before the leader knows that it is unfenced, and cannot tell the controller any more
     cluster.say(f"partition {victim}>{keeper}")
     cluster.block(victim, keeper)
     cluster.start(victim)
-    stage.wait(f"{keeper} knows that {victim} is unfenced", lambda: _knows_of(stage, leader, follower), STEP_LIMIT_MS)
-    brokers = stage.checker.committed.image.brokers
+    simulation.wait(
+        f"{keeper} knows that {victim} is unfenced", lambda: _knows_of(simulation, leader, follower), STEP_LIMIT_MS
+    )
+    brokers = simulation.checker.committed.image.brokers
     cluster.say(f"partition {keeper}>{controller}, heal {victim}>{keeper}")
     cluster.block(keeper, controller)
     cluster.heal(victim, keeper)
-    if cluster.run_until(lambda: _asks_for(stage, leader, follower), 3000):
+    if cluster.run_until(lambda: _asks_for(simulation, leader, follower), 3000):
         cluster.run_for(random.randrange(0, 50))
         epoch = brokers[follower].epoch
         cluster.kill(victim, lose_unflushed=True)
@@ -157,16 +160,16 @@ def _kip_903_race(stage: Stage) -> None:
     cluster.run_for(random.randrange(1000, 3000))
 
 
-def _knows_of(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
+def _knows_of(simulation: Simulation, leader: BrokerId, follower: BrokerId) -> bool:
     """The follower's registration is the one that the controllers committed last, and it is unfenced."""
-    node = stage.cluster.broker(leader).running
+    node = simulation.cluster.broker(leader).running
     known = None if node is None else node.image.brokers.get(follower)
-    now = stage.checker.committed.image.brokers[follower]
+    now = simulation.checker.committed.image.brokers[follower]
     return known is not None and known.epoch == now.epoch and not known.fenced and not now.fenced
 
 
-def _asks_for(stage: Stage, leader: BrokerId, follower: BrokerId) -> bool:
-    node = stage.cluster.broker(leader).running
+def _asks_for(simulation: Simulation, leader: BrokerId, follower: BrokerId) -> bool:
+    node = simulation.cluster.broker(leader).running
     if node is None:
         return False
     return any(
@@ -182,9 +185,9 @@ def _controller_plan(random: Random) -> RunPlan:
     return RunPlan(partitions=2, idempotent=False, leader_acks=False, batch_records=random.randrange(5, 20))
 
 
-def _controller_power_cut(stage: Stage) -> None:
+def _controller_power_cut(simulation: Simulation) -> None:
     """Metadata change all the time, and the controller's power goes again and again."""
-    random, cluster = stage.random, stage.cluster
+    random, cluster = simulation.random, simulation.cluster
     controller = cluster.controller.name
     # a slow disk: what is acknowledged before its flush stays unflushed for a while
     cluster.machines.disk(controller).flush_us = (5_000, 60_000)
@@ -193,7 +196,7 @@ def _controller_power_cut(stage: Stage) -> None:
         cluster.kill(name)
         cluster.run_for(random.randrange(300, 1500))
         cluster.start(name)
-        cluster.run_until(_more_is_committed(stage), 2000)
+        cluster.run_until(_more_is_committed(simulation), 2000)
         cluster.run_for(random.randrange(0, 20))
         cluster.kill(controller, lose_unflushed=True)
         cluster.run_for(random.randrange(0, 500))
@@ -201,9 +204,9 @@ def _controller_power_cut(stage: Stage) -> None:
         cluster.run_for(random.randrange(500, 2500))
 
 
-def _more_is_committed(stage: Stage) -> Callable[[], bool]:
-    end = stage.checker.committed.end
-    return lambda: stage.checker.committed.end > end
+def _more_is_committed(simulation: Simulation) -> Callable[[], bool]:
+    end = simulation.checker.committed.end
+    return lambda: simulation.checker.committed.end > end
 
 
 SCENARIOS: Mapping[str, Scenario] = {

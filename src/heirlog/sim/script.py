@@ -19,7 +19,7 @@ from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryR
 from heirlog.protocol.types import BrokerId
 from heirlog.sim.clients.admin import Operator
 from heirlog.sim.oracle import Key, Violation
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 
 STEP_LIMIT_MS = 30_000
 STOP, KILL, POWER_CUT = "stop", "kill", "power-cut"
@@ -28,20 +28,20 @@ STOP, KILL, POWER_CUT = "stop", "kill", "power-cut"
 class Script:
     """Of the scenario `name`, as it is called in a violation."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        self.stage = stage
+    def __init__(self, simulation: Simulation, name: str) -> None:
+        self.simulation = simulation
         self.name = name
-        self.random = stage.random
-        self.cluster = stage.cluster
-        bootstrap = stage.cluster.bootstrap
-        self.operator = stage.cluster.run_client("script", lambda env: Operator(env, "script", bootstrap, []))
+        self.random = simulation.random
+        self.cluster = simulation.cluster
+        bootstrap = simulation.cluster.bootstrap
+        self.operator = simulation.cluster.run_client("script", lambda env: Operator(env, "script", bootstrap, []))
         self.c, self.b, self.a = BrokerId(-1), BrokerId(-1), BrokerId(-1)
 
     # looking
 
     def states(self) -> list[tuple[Key, PartitionRegistration]]:
         """Of the topic, as the controllers committed them."""
-        image = self.stage.checker.committed.image
+        image = self.simulation.checker.committed.image
         topic_id = image.topic_ids.get(TOPIC)
         if topic_id is None:
             return []
@@ -54,7 +54,7 @@ class Script:
 
     @property
     def lossy_elections(self) -> int:
-        return self.stage.world.counters["lossy_election"]
+        return self.simulation.world.counters["lossy_election"]
 
     @property
     def basis(self) -> Basis | None:
@@ -111,7 +111,7 @@ class Script:
     def is_unfenced(self, broker: BrokerId) -> bool:
         """That the incarnation that runs is registered and unfenced."""
         node = self.cluster.broker(broker).running
-        known = self.stage.checker.committed.image.brokers.get(broker)
+        known = self.simulation.checker.committed.image.brokers.get(broker)
         return (
             node is not None
             and known is not None
@@ -144,7 +144,7 @@ class Script:
     def controller_dies_after(self, events: int) -> None:
         """The controller is killed after so many events of its own, and comes back."""
         controller = self.cluster.controller.name
-        left, world = events, self.stage.world
+        left, world = events, self.simulation.world
         before = world.events_run
         while left > 0 and world.events_run - before < 20 * events + 2000:
             if not world.step(world.now_us + 5_000_000):
@@ -165,7 +165,7 @@ class Script:
     # expecting
 
     def until(self, what: str, done: Callable[[], bool], limit_ms: int = STEP_LIMIT_MS) -> None:
-        self.stage.wait(f"{what} ({self.name})", done, limit_ms)
+        self.simulation.wait(f"{what} ({self.name})", done, limit_ms)
 
     def until_led(self) -> None:
         self.until("every partition is led", lambda: all(state.has_leader for _, state in self.states()))

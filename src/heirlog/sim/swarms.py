@@ -17,12 +17,12 @@ from random import Random
 from heirlog.controller.recovery.strategy import TIMEOUT
 from heirlog.metadata.topic_name import OFFSETS_TOPIC
 from heirlog.sim.clients.admin import AGGRESSIVE, BALANCED, NONE, STRATEGY
-from heirlog.sim.clients.mover import Mover
+from heirlog.sim.clients.reassigner import Reassigner
 from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.cluster_nemesis import KINDS, ClusterNemesis
 from heirlog.sim.nemesis import FaultMix, Nemesis, draw_mix
 from heirlog.sim.plan import RunPlan
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
 SWARM_MS = 20_000
 OUTAGES_MS = 40_000
@@ -53,7 +53,7 @@ def swarm_plan(random: Random) -> RunPlan:
         interval_ms=random.randrange(100, 300),
         members=(0, 2, 3)[random.randrange(0, 3)],
         compacted=not random.randrange(0, 2),
-        remade=not random.randrange(0, 3),
+        recreated=not random.randrange(0, 3),
         min_isr_changes=not random.randrange(0, 3),
     )
     _draw_recovery(plan, random)
@@ -71,41 +71,41 @@ def _draw_recovery(plan: RunPlan, random: Random) -> None:
     plan.config = {**plan.config, TIMEOUT: str((1000, 4000, 300_000)[random.randrange(0, 3)])}
 
 
-def swarm(stage: Stage) -> None:
-    random = stage.world.stream("faults")
-    in_a_swarm(stage, draw_mix(random), random, lambda: stage.cluster.run_for(SWARM_MS))
+def swarm(simulation: Simulation) -> None:
+    random = simulation.world.stream("faults")
+    with_faults(simulation, draw_mix(random), random, lambda: simulation.cluster.run_for(SWARM_MS))
 
 
-def in_a_swarm(stage: Stage, mix: FaultMix, random: Random, meanwhile: Callable[[], None]) -> None:
-    """`meanwhile` runs the cluster while faults strike."""
-    disturb(stage, mix)
-    swarm = Nemesis(stage.cluster, mix, random)
-    blackouts = ClusterNemesis(stage.cluster, random, swarm)
-    swarm.others = dict.fromkeys(KINDS, blackouts.strike)
+def with_faults(simulation: Simulation, mix: FaultMix, random: Random, meanwhile: Callable[[], None]) -> None:
+    """`meanwhile` runs the cluster while there are faults."""
+    degrade_network(simulation, mix)
+    swarm = Nemesis(simulation.cluster, mix, random)
+    blackouts = ClusterNemesis(simulation.cluster, random, swarm)
+    swarm.others = dict.fromkeys(KINDS, blackouts.inject)
     swarm.start()
     meanwhile()
     swarm.stop()
     blackouts.end()
-    stage.world.counters.update(blackouts.struck)
-    calm(stage)
+    simulation.world.counters.update(blackouts.injected)
+    restore_network(simulation)
 
 
-def disturb(stage: Stage, mix: FaultMix) -> None:
+def degrade_network(simulation: Simulation, mix: FaultMix) -> None:
     """The network loses messages and resets connections, as the mix says."""
-    names = stage.cluster.all_machines
+    names = simulation.cluster.all_machines
     for one in names:
         for other in names:
             if one is not other:
-                link = stage.cluster.network.link(one.name, other.name)
+                link = simulation.cluster.network.link(one.name, other.name)
                 link.loss, link.reset = mix.loss, mix.reset
 
 
-def calm(stage: Stage) -> None:
+def restore_network(simulation: Simulation) -> None:
     """It does so no longer."""
-    for one in stage.cluster.all_machines:
-        for other in stage.cluster.all_machines:
+    for one in simulation.cluster.all_machines:
+        for other in simulation.cluster.all_machines:
             if one is not other:
-                link = stage.cluster.network.link(one.name, other.name)
+                link = simulation.cluster.network.link(one.name, other.name)
                 link.loss = link.reset = 0.0
 
 
@@ -118,12 +118,12 @@ def moves_plan(random: Random) -> RunPlan:
     return plan
 
 
-def moves(stage: Stage) -> None:
+def moves(simulation: Simulation) -> None:
     """A swarm while operators move replicas, and brokers that are down come back with empty disks."""
-    cluster, random = stage.cluster, stage.random
-    topics = [*stage.topics(), *(OFFSETS_TOPIC for _ in stage.members[:1])]
-    brokers = list(range(1, stage.plan.brokers + 1))
-    mover = cluster.run_client("mover", lambda env: Mover(env, "mover", cluster.bootstrap, topics, brokers))
+    cluster, random = simulation.cluster, simulation.random
+    topics = [*simulation.topics(), *(OFFSETS_TOPIC for _ in simulation.members[:1])]
+    brokers = list(range(1, simulation.plan.brokers + 1))
+    reassigner = cluster.run_client("mover", lambda env: Reassigner(env, "mover", cluster.bootstrap, topics, brokers))
     replaces = not random.randrange(0, 3)
 
     def meanwhile() -> None:
@@ -131,11 +131,11 @@ def moves(stage: Stage) -> None:
             cluster.run_for(MOVES_MS)
             down = [name for name in cluster.broker_names if not cluster.is_up(name)]
             if replaces and down and not random.randrange(0, 3):
-                stage.replace_disk(down[random.randrange(0, len(down))])
+                simulation.replace_disk(down[random.randrange(0, len(down))])
 
-    faults = stage.world.stream("faults")
-    in_a_swarm(stage, draw_mix(faults), faults, meanwhile)
-    mover.stop()
+    faults = simulation.world.stream("faults")
+    with_faults(simulation, draw_mix(faults), faults, meanwhile)
+    reassigner.stop()
 
 
 # features that come and go
@@ -147,12 +147,12 @@ def feature_plan(random: Random) -> RunPlan:
     return plan
 
 
-def feature_levels(stage: Stage) -> None:
+def feature_levels(simulation: Simulation) -> None:
     """A swarm in which no broker loses power: without the ELR that loses records, by Kafka's rule."""
-    random = stage.world.stream("faults")
+    random = simulation.world.stream("faults")
     mix = draw_mix(random)
     weights = {**mix.weights, "power-cut": 0, "ladder": 0, "kill": mix.weights["kill"] + mix.weights["power-cut"] + 1}
-    in_a_swarm(stage, replace(mix, weights=weights), random, lambda: stage.cluster.run_for(SWARM_MS))
+    with_faults(simulation, replace(mix, weights=weights), random, lambda: simulation.cluster.run_for(SWARM_MS))
 
 
 # the whole cluster
@@ -171,13 +171,18 @@ def outages_plan(random: Random) -> RunPlan:
     return plan
 
 
-def outages(stage: Stage) -> None:
-    random = stage.world.stream("faults")
-    for name in stage.cluster.broker_names:
+def outages(simulation: Simulation) -> None:
+    random = simulation.world.stream("faults")
+    for name in simulation.cluster.broker_names:
         if not random.randrange(0, 4):
             # of what the cluster has one answer to, the file of a broker is none
-            stage.cluster.configure(name, OTHER_CONFIGS[random.randrange(0, len(OTHER_CONFIGS))])
+            simulation.cluster.configure(name, OTHER_CONFIGS[random.randrange(0, len(OTHER_CONFIGS))])
     mix = draw_mix(random, KINDS)
     if not any(mix.weights[kind] for kind in KINDS):
         mix = replace(mix, weights={**mix.weights, KINDS[random.randrange(0, len(KINDS))]: 3})
-    in_a_swarm(stage, mix, random, lambda: stage.cluster.run_for(OUTAGES_OF_MANY_MS if stage.plan.many else OUTAGES_MS))
+    with_faults(
+        simulation,
+        mix,
+        random,
+        lambda: simulation.cluster.run_for(OUTAGES_OF_MANY_MS if simulation.plan.many else OUTAGES_MS),
+    )

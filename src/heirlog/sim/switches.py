@@ -15,16 +15,16 @@ from heirlog.sim.cluster import RECOVERY_MANAGER
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
 
 def manager_switch_plan(random: Random) -> RunPlan:
     return plans.keeps(random)
 
 
-def manager_switch(stage: Stage) -> None:
-    script = Script(stage, "manager-switch")
-    cluster, random = stage.cluster, stage.random
+def manager_switch(simulation: Simulation) -> None:
+    script = Script(simulation, "manager-switch")
+    cluster, random = simulation.cluster, simulation.random
     script.run_for(800, 2500)
     script.roles()
     a, b = f"broker-{script.a}", f"broker-{script.b}"
@@ -56,7 +56,9 @@ def manager_switch(stage: Stage) -> None:
 def _switch(script: Script, *, on: bool) -> None:
     response = script.ask(feature_level(RECOVERY_VERSION, int(on)))
     script.expect(response.error_code == 0, f"the recovery manager can be switched: {response!r}")
-    script.until("the switch is committed", lambda: script.stage.checker.committed.image.recovery_manager_enabled is on)
+    script.until(
+        "the switch is committed", lambda: script.simulation.checker.committed.image.recovery_manager_enabled is on
+    )
 
 
 def _switch_in_the_file(script: Script, *, on: bool) -> None:

@@ -86,7 +86,7 @@ def topic_of(name: str, partitions: list[list[int]], configs: Mapping[str, str])
     )
 
 
-class TopicMaker(Admin):
+class TopicCreator(Admin):
     """Creates topics, until the cluster says that they exist."""
 
     def __init__(
@@ -117,7 +117,7 @@ class TopicMaker(Admin):
             self._later(self.start)
 
 
-class TopicChurn(Admin):
+class TopicRecreator(Admin):
     """Deletes a topic and makes it again under the same name, until it is stopped; then it stays."""
 
     def __init__(
@@ -166,7 +166,7 @@ class TopicChurn(Admin):
             self._pause()
 
 
-class TopicSower(Admin):
+class RandomTopicCreator(Admin):
     """Creates a topic now and then, whose replicas the controller places."""
 
     def start(self) -> None:

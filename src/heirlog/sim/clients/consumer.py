@@ -49,7 +49,7 @@ class _Read:
 class Consumer(Client):
     """Reads every partition from the start, and asks now and then for the latest offset.
 
-    remade: topics that are deleted and made again. Their latest offsets are not asked for: ListOffsets knows names
+    recreated: topics that are deleted and recreated. Their latest offsets are not asked for: ListOffsets knows names
     only, and an answer may be the other topic's.
     """
 
@@ -63,13 +63,13 @@ class Consumer(Client):
         *,
         interval_ms: int = 100,
         latest_interval_ms: int = 700,
-        remade: Collection[str] = (),
+        recreated: Collection[str] = (),
     ) -> None:
         super().__init__(env, name, bootstrap, topics)
         self.history = history
         self.interval_ms = interval_ms
         self.latest_interval_ms = latest_interval_ms
-        self.remade = remade
+        self.recreated = recreated
         self._reads: dict[str, _Read] = {}
         """By name."""
         self.last_of_key: dict[str, dict[int, int]] = {}
@@ -87,7 +87,7 @@ class Consumer(Client):
         for topic, known in sorted(self.cluster.view.topics.items()):
             for index in sorted(known.partitions):
                 self._fetch((topic, index))
-                if topic not in self.remade:
+                if topic not in self.recreated:
                     self._ask_latest((topic, index))
 
     def _fetch(self, partition: TopicPartition) -> None:

@@ -35,10 +35,12 @@ PROTOCOL = "shared out"
 class GroupClient(Client):
     """A client of one group. `topic`: whose offsets are committed."""
 
-    def __init__(self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, book: GroupHistory) -> None:
+    def __init__(
+        self, env: SimEnv, name: str, bootstrap: Sequence[Endpoint], topic: str, group_history: GroupHistory
+    ) -> None:
         super().__init__(env, name, bootstrap, [topic])
         self.topic = topic
-        self.book = book
+        self.group_history = group_history
 
     def partitions(self) -> list[int]:
         return sorted(self.cluster.view.topics[self.topic].partitions)
@@ -50,15 +52,15 @@ class GroupClient(Client):
         def sending(message: Message) -> None:
             nonlocal sent
             if isinstance(message, OffsetFetchRequest):
-                sent = self.book.tick()
+                sent = self.group_history.tick()
 
         def answered(found: Mapping[TopicPartition, CommittedOffset]) -> None:
             reads = [self._read(index, found.get((self.topic, index)), sent) for index in indexes]
-            self.book.reads.extend(reads)
+            self.group_history.reads.extend(reads)
             then(reads)
 
         wanted = [(self.topic, index) for index in indexes]
-        call = coordinators.committed(self.cluster, self.book.group, wanted, CALL_TIMEOUT_S)
+        call = coordinators.committed(self.cluster, self.group_history.group, wanted, CALL_TIMEOUT_S)
         self.driver.run(call, answered, lambda _: then(None), sending)
 
     def _read(self, index: int, found: CommittedOffset | None, sent: int) -> Read:
@@ -90,32 +92,32 @@ class Member(GroupClient):
         name: str,
         bootstrap: Sequence[Endpoint],
         topic: str,
-        book: GroupHistory,
+        group_history: GroupHistory,
         now_ms: Callable[[], int],
     ) -> None:
         """now_ms: the run's own time."""
-        super().__init__(env, name, bootstrap, topic, book)
+        super().__init__(env, name, bootstrap, topic, group_history)
         self._now_ms = now_ms
         self._membership = GroupMember(
-            book.group,
+            group_history.group,
             protocol_type="simulated",
             protocols={PROTOCOL: b""},
-            assign=self._shared_out,
+            assign=self._assign_partitions,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
         )
-        self._turn = 0
+        self._step_number = 0
         """Grows with each step of the membership: a step that was planned before does not happen."""
-        self._life = 0
+        self._membership_number = 0
         """Grows each time the member loses its place in the group: requests for an earlier place do not count any more.
         """
         self._tokens = 0
         self.owned: dict[int, int] = {}
         """What this member owns, and the offset that it committed or found last."""
         self._timers: list[Cancel] = []
-        """Of this life."""
+        """Of this membership."""
         self._unconfirmed: list[Owned | Read] = []
-        """What coordinators said in this life, until a commit is answered."""
+        """What coordinators answered in this membership, until a commit is answered."""
 
     @property
     def generation(self) -> int:
@@ -125,7 +127,7 @@ class Member(GroupClient):
     def start(self) -> None:
         self.find_topics(self._send)
 
-    def _shared_out(self, _: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    def _assign_partitions(self, _: str, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """The member that leads the group decides."""
         names = sorted(members)
         shares: dict[str, list[int]] = {name: [] for name in names}
@@ -139,13 +141,13 @@ class Member(GroupClient):
         """What the membership asks next, of the coordinator."""
         if self.stopped and self._membership.state is State.JOINING:
             return
-        endpoint = self.cluster.coordinators.get(self.book.group)
+        endpoint = self.cluster.coordinators.get(self.group_history.group)
         if endpoint is None:
             self._find()
             return
         request = self._membership.request()
         timeout_s = (self._membership.answer_within_ms + REQUEST_TIMEOUT_MS) / 1000
-        sent, sent_ms = self.book.tick(), self._now_ms()
+        sent, sent_ms = self.group_history.tick(), self._now_ms()
 
         def answered(response: Any) -> None:
             if isinstance(response, OSError):
@@ -162,28 +164,28 @@ class Member(GroupClient):
         """None: that was about an earlier generation."""
         if step is None:
             return
-        self._turn += 1
+        self._step_number += 1
         if self._membership.state is not State.STABLE:
-            self._lose_place()
+            self._membership_ended()
         if step is Step.SEND:
             self._send()
             return
         if step is Step.FIND:
-            self.cluster.coordinators.pop(self.book.group, None)
-        turn = self._turn
+            self.cluster.coordinators.pop(self.group_history.group, None)
+        step_number = self._step_number
         pause_ms = HEARTBEAT_MS if step is Step.BEAT else RETRY_MS
-        self.env.call_later(pause_ms, lambda: self._send() if turn == self._turn else None)
+        self.env.call_later(pause_ms, lambda: self._send() if step_number == self._step_number else None)
 
     def _find(self) -> None:
-        turn, patience = self._turn, self.cluster.patience(CALL_TIMEOUT_S)
+        step_number, patience = self._step_number, self.cluster.patience(CALL_TIMEOUT_S)
         self.driver.run(
-            coordinators.find_coordinator(self.cluster, self.book.group, patience),
-            lambda _: self._send() if turn == self._turn else None,
-            lambda _: self._find() if turn == self._turn else None,
+            coordinators.find_coordinator(self.cluster, self.group_history.group, patience),
+            lambda _: self._send() if step_number == self._step_number else None,
+            lambda _: self._find() if step_number == self._step_number else None,
         )
 
-    def _lose_place(self) -> None:
-        self._life += 1
+    def _membership_ended(self) -> None:
+        self._membership_number += 1
         self.owned = {}
         for cancel in self._timers:
             cancel()
@@ -192,39 +194,39 @@ class Member(GroupClient):
     def _settle(self, sent: int, sent_ms: int) -> None:
         one = self._membership
         mine = tuple(one.assignment)
-        owned = Owned(one.generation, one.member_id, mine, sent, self.book.tick(), sent_ms)
-        self.book.owned.append(owned)
+        owned = Owned(one.generation, one.member_id, mine, sent, self.group_history.tick(), sent_ms)
+        self.group_history.owned.append(owned)
         self._unconfirmed = [owned]
         stays_ms = self.env.random.randrange(STAYS_MS // 2, STAYS_MS * 3)
         self._timers.append(self.env.call_later(stays_ms, self._leave))
         if mine:
-            self._take_over(mine)
+            self._fetch_positions(mine)
 
     def _leave(self) -> None:
         if self.stopped:
             return
-        endpoint = self.cluster.coordinators.get(self.book.group)
+        endpoint = self.cluster.coordinators.get(self.group_history.group)
         request = self._membership.leave()
-        self._lose_place()
+        self._membership_ended()
         if endpoint is None:
             self._next(Step.FIND)
         else:
-            self._turn += 1
+            self._step_number += 1
             # nothing depends on the answer: without it the session ends
             send = Send(endpoint, request, REQUEST_TIMEOUT_S)
             self.driver.send(send, "group", lambda _: self._next(Step.PAUSE))
 
     # its offsets
 
-    def _take_over(self, mine: tuple[int, ...]) -> None:
+    def _fetch_positions(self, mine: tuple[int, ...]) -> None:
         """Where did the former owner stop?"""
-        life = self._life
+        membership_number = self._membership_number
 
         def answered(reads: list[Read] | None) -> None:
-            if life != self._life:
+            if membership_number != self._membership_number:
                 return
             if reads is None:
-                self._take_over(mine)
+                self._fetch_positions(mine)
                 return
             self._unconfirmed += reads
             self.owned = {read.partition: max(read.offset, 0) for read in reads}
@@ -236,7 +238,7 @@ class Member(GroupClient):
         self._timers.append(self.env.call_later(COMMIT_MS, self._commit))
 
     def _commit(self) -> None:
-        endpoint = self.cluster.coordinators.get(self.book.group)
+        endpoint = self.cluster.coordinators.get(self.group_history.group)
         if endpoint is None:  # the next heartbeat finds it
             self._commit_later()
             return
@@ -246,30 +248,30 @@ class Member(GroupClient):
             self.owned[index] += 1
             self._tokens += 1
             token = f"{self.name}/{self._tokens}"
-            made[index] = Commit(index, self.owned[index], self.book.tick(), self._now_ms())
-            self.book.commits[token] = made[index]
+            made[index] = Commit(index, self.owned[index], self.group_history.tick(), self._now_ms())
+            self.group_history.commits[token] = made[index]
             committing[self.topic, index] = CommittedOffset(self.owned[index], metadata=token)
         request = self._membership.commit(committing)
-        unconfirmed, life = list(self._unconfirmed), self._life
+        unconfirmed, membership_number = list(self._unconfirmed), self._membership_number
 
         def answered(response: Any) -> None:
-            # also of a life that is over: what was answered was answered
+            # also of an earlier membership: the answer counts all the same
             if isinstance(response, OSError):
-                step = Step.FIND if life == self._life else None
+                step = Step.FIND if membership_number == self._membership_number else None
             else:
-                self._write_down(response, made, unconfirmed)
+                self._record_commits(response, made, unconfirmed)
                 step = self._membership.committed(request, response)
             if step is not None and step is not Step.BEAT:
                 self._next(step)
-            if life == self._life:
+            if membership_number == self._membership_number:
                 self._commit_later()
 
         self.driver.send(Send(endpoint, request, REQUEST_TIMEOUT_S, NEWEST_COMMIT_BY_NAME), "commit", answered)
 
-    def _write_down(self, response: Any, made: dict[int, Commit], unconfirmed: list[Owned | Read]) -> None:
+    def _record_commits(self, response: Any, made: dict[int, Commit], unconfirmed: list[Owned | Read]) -> None:
         for (_, index), code, _ in offsets.commit_codes(response):
             if code == ErrorCode.NONE:
-                made[index].answered = self.book.tick()
+                made[index].answered = self.group_history.tick()
                 for said in unconfirmed:
                     said.confirmed = True
             else:

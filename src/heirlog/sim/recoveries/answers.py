@@ -5,11 +5,11 @@ from __future__ import annotations
 from heirlog.metadata.basis import Basis
 from heirlog.sim.clients.admin import BALANCED, STRATEGY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
 
-def u1(stage: Stage) -> None:
-    script = Script(stage, "U1")
+def u1(simulation: Simulation) -> None:
+    script = Script(simulation, "U1")
     script.run_for(800, 2000)
     script.roles()
     a, b, c = script.a, script.b, script.c
@@ -21,8 +21,8 @@ def u1(stage: Stage) -> None:
     script.down(a, KILL)
     script.up(c, b)
     script.until("b and c are in the ISR", lambda: set(script.state.isr) == {b, c})
-    newer, before = script.state.leader_epoch, len(stage.history.acknowledged)
-    script.until("something is acknowledged", lambda: len(stage.history.acknowledged) > before)
+    newer, before = script.state.leader_epoch, len(simulation.history.acknowledged)
+    script.until("something is acknowledged", lambda: len(simulation.history.acknowledged) > before)
     script.run_for(0, 400)
     for broker in (b, c):
         script.down(broker, KILL)
@@ -34,8 +34,8 @@ def u1(stage: Stage) -> None:
     script.expect(script.state.leader in (b, c), f"b or c leads, which have records of epoch {newer}, not {a}")
 
 
-def u2(stage: Stage) -> None:
-    script = Script(stage, "U2")
+def u2(simulation: Simulation) -> None:
+    script = Script(simulation, "U2")
     script.lose(b_by=KILL, a_by=KILL)
     script.return_lost(script.b, script.a)
     script.stays_leaderless(3000)
@@ -45,8 +45,8 @@ def u2(stage: Stage) -> None:
     script.until_led()
 
 
-def u3(stage: Stage) -> None:
-    script = Script(stage, "U3")
+def u3(simulation: Simulation) -> None:
+    script = Script(simulation, "U3")
     script.lose(b_by=KILL, a_by=KILL)
     a, b = script.a, script.b
     script.return_lost(b, a)
@@ -61,12 +61,12 @@ def u3(stage: Stage) -> None:
     script.until_led()
 
 
-def u4(stage: Stage) -> None:
-    script = Script(stage, "U4")
+def u4(simulation: Simulation) -> None:
+    script = Script(simulation, "U4")
     script.lose(b_by=STOP, a_by=(KILL, POWER_CUT)[script.random.randrange(0, 2)])
     script.up(script.c)
     script.until_registered(script.c)
-    if stage.plan.topic_config[STRATEGY] == BALANCED:
+    if simulation.plan.topic_config[STRATEGY] == BALANCED:
         script.stays_leaderless(4000)
         script.up(script.b)
         script.until_led()
@@ -78,8 +78,8 @@ def u4(stage: Stage) -> None:
         script.expect(script.basis is Basis.RECOVERED, "it was recovered")
 
 
-def u6(stage: Stage) -> None:
-    script = Script(stage, "U6")
+def u6(simulation: Simulation) -> None:
+    script = Script(simulation, "U6")
     script.lose(b_by=STOP, a_by=KILL)
     script.up(script.c)
     script.until_registered(script.c)
@@ -92,8 +92,8 @@ def u6(stage: Stage) -> None:
     script.expect(script.lossy_elections == 0, "the election of a clean candidate is not counted as lossy")
 
 
-def u11(stage: Stage) -> None:
-    script = Script(stage, "U11")
+def u11(simulation: Simulation) -> None:
+    script = Script(simulation, "U11")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     script.up(script.c)
     script.until_registered(script.c)
@@ -105,8 +105,8 @@ def u11(stage: Stage) -> None:
     script.until_led()
 
 
-def u13(stage: Stage) -> None:
-    script = Script(stage, "U13")
+def u13(simulation: Simulation) -> None:
+    script = Script(simulation, "U13")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     names = [machine.name for machine in script.cluster.all_machines]
     controller = script.cluster.controller.name
@@ -130,9 +130,9 @@ def u13(stage: Stage) -> None:
     script.until_led()
 
 
-def old_leader(stage: Stage) -> None:
+def old_leader(simulation: Simulation) -> None:
     """b still follows a leader that the controller has given up, and is slow to hear of it; it is asked meanwhile."""
-    script = Script(stage, "U13-old-leader")
+    script = Script(simulation, "U13-old-leader")
     network, controller = script.cluster.network, script.cluster.controller.name
     script.run_for(800, 2500)
     script.roles()
@@ -154,10 +154,10 @@ def old_leader(stage: Stage) -> None:
     script.cluster.heal(controller, a)
 
 
-def u14(stage: Stage) -> None:
-    script = Script(stage, "U14")
+def u14(simulation: Simulation) -> None:
+    script = Script(simulation, "U14")
     script.run_for(800, 2000)
-    for producer in stage.producers:
+    for producer in simulation.producers:
         producer.stop()
     script.run_for(3000, 4000)  # every replica has everything
     brokers = list(script.state.replicas)

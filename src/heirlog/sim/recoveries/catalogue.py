@@ -29,18 +29,18 @@ from random import Random
 from heirlog.sim.plan import RunPlan
 from heirlog.sim.recoveries import plans
 from heirlog.sim.recoveries.answers import old_leader, u1, u2, u3, u4, u6, u11, u13, u14
-from heirlog.sim.recoveries.meanwhile import replaced_disk, u5, u7, u8, u15, u18
+from heirlog.sim.recoveries.during_recovery import replaced_disk, u5, u7, u8, u15, u18
 from heirlog.sim.recoveries.operators import u9, u10, u16
-from heirlog.sim.stage import Stage
+from heirlog.sim.simulation import Simulation
 
-RECOVERIES: Mapping[str, tuple[Callable[[Random], RunPlan], Callable[[Stage], None]]] = {
+RECOVERIES: Mapping[str, tuple[Callable[[Random], RunPlan], Callable[[Simulation], None]]] = {
     "U1": (plans.keeps_with_a_tail, u1),
     "U2": (plans.keeps_and_waits_briefly, u2),
     "U3": (plans.keeps_with_a_tail, u3),
     "U4": (plans.either, u4),
     "U5": (plans.keeps, u5),
     "U6": (plans.aggressive, u6),
-    "U7": (plans.made_again, u7),
+    "U7": (plans.script_recreates_topic, u7),
     "U8": (plans.keeps, u8),
     "U9": (plans.balanced, u9),
     "U10": (plans.none, u10),

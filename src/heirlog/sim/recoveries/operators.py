@@ -12,13 +12,13 @@ from heirlog.sim.clients.admin import (
     topic_config,
 )
 from heirlog.sim.script import KILL, POWER_CUT, Script
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 
 NOT_A_BROKER = 77
 
 
-def u9(stage: Stage) -> None:
-    script = Script(stage, "U9")
+def u9(simulation: Simulation) -> None:
+    script = Script(simulation, "U9")
     script.lose(b_by=KILL, a_by=KILL)
     script.return_lost(script.b, script.a)
     script.stays_leaderless(1000)
@@ -31,8 +31,8 @@ def u9(stage: Stage) -> None:
     script.until_led()
 
 
-def u10(stage: Stage) -> None:
-    script = Script(stage, "U10")
+def u10(simulation: Simulation) -> None:
+    script = Script(simulation, "U10")
     script.lose(b_by=KILL, a_by=KILL)
     script.up(script.c)
     script.until_registered(script.c)
@@ -44,7 +44,7 @@ def u10(stage: Stage) -> None:
         result = script.elect(DESIGNATION, desired)
         script.expect(result == code, f"designating {desired} is {code.name}, not {result}")
     script.expect(script.state == before, "nothing has changed")
-    stage.checker.oracle.operator_elects = True
+    simulation.checker.oracle.operator_elects = True
     result = script.elect(DESIGNATION, int(script.c))
     script.expect(result == ErrorCode.NONE, f"designating {script.c} works: {result}")
     script.until("c leads", lambda: script.state.leader == script.c)
@@ -53,15 +53,15 @@ def u10(stage: Stage) -> None:
     script.expect(result == ErrorCode.ELECTION_NOT_NEEDED, f"a leader is there: {result}")
 
 
-def u16(stage: Stage) -> None:
+def u16(simulation: Simulation) -> None:
     """All replicas answer, and the operator designates the shortest log: the record has the exact loss."""
-    script = Script(stage, "U16")
+    script = Script(simulation, "U16")
     script.lose(b_by=KILL, a_by=(KILL, POWER_CUT)[script.random.randrange(0, 2)])
     script.up(script.a, script.b, script.c)
     for broker in (script.a, script.b, script.c):
         script.until_registered(broker)
     script.run_for(500, 1500)
-    stage.checker.oracle.operator_elects = True
+    simulation.checker.oracle.operator_elects = True
     script.until("c is designated", lambda: script.elect(DESIGNATION, int(script.c)) == ErrorCode.NONE)
     # the leader of the report topic writes the report: neither event may prevent that, or cause a second report
     if script.random.randrange(0, 2):

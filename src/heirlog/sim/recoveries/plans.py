@@ -31,9 +31,9 @@ def balanced(random: Random) -> RunPlan:
     return plan(random)
 
 
-def made_again(random: Random) -> RunPlan:
+def script_recreates_topic(random: Random) -> RunPlan:
     made = plan(random)
-    made.made_again = True
+    made.script_recreates_topic = True
     return made
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from heirlog.sim.lineage import Entries, Lineage
+from heirlog.sim.partition_model import Entries, PartitionModel
 
 
 @dataclass
@@ -28,8 +28,8 @@ def log(end: int, *entries: tuple[int, int]) -> Log:
     return Log(end, Epochs(list(entries)))
 
 
-def lineage(end: int, *entries: tuple[int, int]) -> Lineage:
-    made = Lineage("t-0")
+def model(end: int, *entries: tuple[int, int]) -> PartitionModel:
+    made = PartitionModel("t-0")
     made.expose(end, entries)
     return made
 
@@ -53,18 +53,18 @@ COMMITTED: Entries = ((0, 0), (2, 10), (5, 30))
     ],
 )
 def test_a_log_holds_what_was_committed_up_to_where_epochs_part(replica: Log, common: int) -> None:
-    assert lineage(40, *COMMITTED).common_end(replica) == common
+    assert model(40, *COMMITTED).common_end(replica) == common
 
 
 def test_epochs_that_begin_at_the_watermark_are_not_yet_of_the_lineage() -> None:
-    known = lineage(30, *COMMITTED)
+    known = model(30, *COMMITTED)
     assert known.true.epoch == 2
     assert [known.epoch_at(offset) for offset in (0, 9, 10, 29)] == [0, 0, 2, 2]
 
 
-def begun(end: int, *entries: tuple[int, int]) -> tuple[int, Lineage]:
+def begun(end: int, *entries: tuple[int, int]) -> tuple[int, PartitionModel]:
     """After the election of a winner whose log ends there; it has begun epoch 7 since."""
-    known = lineage(40, *COMMITTED)
+    known = model(40, *COMMITTED)
     known.begins_at_epoch = 7
     return known.begin(end, log(end, *entries, (7, end))), known
 

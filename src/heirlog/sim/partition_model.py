@@ -23,7 +23,7 @@ Entries = Sequence[tuple[int, int]]
 
 
 @dataclass(slots=True)
-class Lineage:
+class PartitionModel:
     """What is known of one partition."""
 
     name: str

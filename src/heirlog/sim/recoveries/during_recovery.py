@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from heirlog.protocol.messages import DeleteTopicsRequest, GetReplicaLogInfoRequest
 from heirlog.protocol.types import BrokerId
-from heirlog.sim.clients.admin import TopicMaker, reassignment
+from heirlog.sim.clients.admin import TopicCreator, reassignment
 from heirlog.sim.disk import SimFiles
 from heirlog.sim.recoveries.plans import LOG_DIRS, MANY
 from heirlog.sim.script import KILL, POWER_CUT, STOP, Script
-from heirlog.sim.stage import TOPIC, Stage
+from heirlog.sim.simulation import TOPIC, Simulation
 from heirlog.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
 
 DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (
@@ -26,9 +26,9 @@ DAMAGES: tuple[tuple[str, Callable[[bytes], bytes] | None], ...] = (
 )
 
 
-def replaced_disk(stage: Stage) -> None:
+def replaced_disk(simulation: Simulation) -> None:
     """One of the two who may have what was lost comes back with an empty disk."""
-    script = Script(stage, "replaced-disk")
+    script = Script(simulation, "replaced-disk")
     is_last = bool(script.random.randrange(0, 2))
     script.lose(b_by=KILL if is_last else POWER_CUT, a_by=POWER_CUT if is_last else KILL)
     replaced = script.a if is_last else script.b
@@ -42,9 +42,9 @@ def replaced_disk(stage: Stage) -> None:
     script.expect(script.state.leader != replaced, f"broker {replaced} does not lead, which has nothing left")
 
 
-def u5(stage: Stage) -> None:
+def u5(simulation: Simulation) -> None:
     """The controller is killed after its n-th event since the last of whom the recovery waits for was started."""
-    script = Script(stage, "U5")
+    script = Script(simulation, "U5")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     script.up(script.c, script.b)
     script.until_registered(script.b)
@@ -54,16 +54,16 @@ def u5(stage: Stage) -> None:
     script.until_led()
 
 
-def u7(stage: Stage) -> None:
-    script = Script(stage, "U7")
+def u7(simulation: Simulation) -> None:
+    script = Script(simulation, "U7")
     script.lose(b_by=KILL, a_by=KILL)
     script.return_lost(script.b, script.a)
     old = script.states()[0][0][0]
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=1000)
     script.ask(request)
     assignment = {TOPIC: [[int(script.a), int(script.c)]]}
-    maker = stage.cluster.run_client(
-        "maker", lambda env: TopicMaker(env, "maker", stage.cluster.bootstrap, assignment, {})
+    maker = simulation.cluster.run_client(
+        "maker", lambda env: TopicCreator(env, "maker", simulation.cluster.bootstrap, assignment, {})
     )
     script.until("the topic is recreated", lambda: maker.done)
     script.until_led()
@@ -74,9 +74,9 @@ def u7(stage: Stage) -> None:
     script.expect(script.recovery().state == "Led", "nothing is recovered")
 
 
-def u8(stage: Stage) -> None:
+def u8(simulation: Simulation) -> None:
     """An assignment without the one who would win is asked for while the last answers are on their way."""
-    script = Script(stage, "U8")
+    script = Script(simulation, "U8")
     script.lose(b_by=KILL, a_by=POWER_CUT)
     script.up(script.c, script.b)
     script.until_registered(script.b)
@@ -89,8 +89,8 @@ def u8(stage: Stage) -> None:
     script.until("the assignment is the new one", lambda: sorted(script.state.replicas) == sorted(targets))
 
 
-def u15(stage: Stage) -> None:
-    script = Script(stage, "U15")
+def u15(simulation: Simulation) -> None:
+    script = Script(simulation, "U15")
     script.run_for(2000, 3000)
     brokers = [BrokerId(1), BrokerId(2), BrokerId(3)]
     for broker in brokers:
@@ -107,8 +107,8 @@ def u15(stage: Stage) -> None:
     script.expect(asked <= 3 * len(brokers), f"requests are merged: {asked} were sent for {MANY} partitions")
 
 
-def u18(stage: Stage) -> None:
-    script = Script(stage, "U18")
+def u18(simulation: Simulation) -> None:
+    script = Script(simulation, "U18")
     script.lose(b_by=STOP, a_by=KILL)
     _damage(script, f"broker-{script.b}")
     script.up(script.b, script.c)

@@ -14,7 +14,7 @@ INDEXES = 3
 REPLICAS_MIN, REPLICAS_MAX = 2, 4
 
 
-class Mover(Admin):
+class Reassigner(Admin):
     """Begins something every second or so, until it is stopped. What is answered does not matter."""
 
     def __init__(

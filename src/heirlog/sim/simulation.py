@@ -25,10 +25,10 @@ from heirlog.sim.clients.admin import (
     FeatureChanger,
     MinIsrChanger,
     Operator,
+    RandomTopicCreator,
     StrategyChanger,
-    TopicChurn,
-    TopicMaker,
-    TopicSower,
+    TopicCreator,
+    TopicRecreator,
 )
 from heirlog.sim.clients.client import Client
 from heirlog.sim.clients.consumer import Consumer
@@ -48,7 +48,7 @@ from heirlog.sim.world import World
 
 TOPIC = "t"
 COMPACTED = "c"
-REMADE = "r"
+RECREATED = "r"
 MANY = "m"
 MANY_INTERVAL_MS = 8000
 GROUP = "g"
@@ -71,7 +71,7 @@ SETTLE_LIMIT_MS = 20_000
 AUDIT_LIMIT_MS = 20_000
 
 
-class Stage:
+class Simulation:
     """A cluster with clients and a checker; scenarios act on it."""
 
     def __init__(self, seed: int, plan: RunPlan) -> None:
@@ -95,9 +95,9 @@ class Stage:
         self.checker = Checker(self.cluster, self.history)
         self.producers: list[Producer] = []
         self.consumers: list[Consumer] = []
-        self.book = GroupHistory(GROUP)
+        self.group_history = GroupHistory(GROUP)
         self.members: list[Member] = []
-        self.churn: TopicChurn | None = None
+        self.recreator: TopicRecreator | None = None
         self._admins: list[Client] = []
         self.backup: SimDisk | None = None
         """The controller's disk before the topics were created."""
@@ -128,8 +128,8 @@ class Stage:
         topics = {TOPIC: self.plan.partitions}
         if self.plan.compacted:
             topics[COMPACTED] = 1
-        if self.plan.remade:
-            topics[REMADE] = 1
+        if self.plan.recreated:
+            topics[RECREATED] = 1
         if self.plan.many:
             topics[MANY] = self.plan.many
         return topics
@@ -141,10 +141,10 @@ class Stage:
             COMPACTED: COMPACTED_CONFIG,
         }
         self.checker.oracle.placed_by_hand.update(assignments)
-        maker = self.cluster.run_client(
-            "admin", lambda env: TopicMaker(env, "admin", self.cluster.bootstrap, assignments, configs)
+        creator = self.cluster.run_client(
+            "admin", lambda env: TopicCreator(env, "admin", self.cluster.bootstrap, assignments, configs)
         )
-        self.wait("the topics are created", lambda: maker.done, START_LIMIT_MS)
+        self.wait("the topics are created", lambda: creator.done, START_LIMIT_MS)
 
     def _start_clients(self) -> None:
         plan, bootstrap = self.plan, self.cluster.bootstrap
@@ -163,14 +163,16 @@ class Stage:
         self.consumers.append(self._reader("consumer-1", [topic for topic in self.topics() if topic != MANY]))
         for number in range(1, plan.members + 1):
             self.members.append(self._member(f"member-{number}"))
-        if plan.remade:
-            replicas = self._replicas(self.topics()[REMADE])
-            self.churn = self.cluster.run_client(
-                "churn", lambda env: TopicChurn(env, "churn", bootstrap, REMADE, replicas)
+        if plan.recreated:
+            replicas = self._replicas(self.topics()[RECREATED])
+            self.recreator = self.cluster.run_client(
+                "churn", lambda env: TopicRecreator(env, "churn", bootstrap, RECREATED, replicas)
             )
-            self._admins.append(self.churn)
+            self._admins.append(self.recreator)
         if plan.racks:
-            self._admins.append(self.cluster.run_client("sower", lambda env: TopicSower(env, "sower", bootstrap, [])))
+            self._admins.append(
+                self.cluster.run_client("sower", lambda env: RandomTopicCreator(env, "sower", bootstrap, []))
+            )
         if plan.min_isr_changes:
             self._admins.append(
                 self.cluster.run_client("min-isr", lambda env: MinIsrChanger(env, "min-isr", bootstrap, [TOPIC]))
@@ -192,13 +194,13 @@ class Stage:
 
     def _member(self, name: str) -> Member:
         return self.cluster.run_client(
-            name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.book, self.history.now_ms)
+            name, lambda env: Member(env, name, self.cluster.bootstrap, TOPIC, self.group_history, self.history.now_ms)
         )
 
     def _reader(self, name: str, topics: list[str]) -> Consumer:
-        remade = [REMADE, TOPIC] if self.plan.made_again else [REMADE]
+        recreated = [RECREATED, TOPIC] if self.plan.script_recreates_topic else [RECREATED]
         return self.cluster.run_client(
-            name, lambda env: Consumer(env, name, self.cluster.bootstrap, topics, self.history, remade=remade)
+            name, lambda env: Consumer(env, name, self.cluster.bootstrap, topics, self.history, recreated=recreated)
         )
 
     def _produce(
@@ -237,7 +239,7 @@ class Stage:
         brokers = self.checker.committed.image.brokers
         return len(brokers) == len(self.cluster.broker_names) and not any(b.fenced for b in brokers.values())
 
-    def all_led_and_whole(self) -> bool:
+    def all_led_and_in_sync(self) -> bool:
         states = [state for each in self.checker.committed.image.partitions.values() for state in each.values()]
         return self.all_unfenced() and all(
             state.leader >= 0 and len(state.isr) == len(state.replicas) and not state.is_reassigning for state in states
@@ -255,7 +257,7 @@ class Stage:
         """Of a machine that is down; nothing that it held is excused from being elsewhere."""
         self.cluster.replace_disk(name)
         self._replaced.add(self.cluster.machine(name).node_id)
-        self.checker.oracle.hurt.add(name)
+        self.checker.oracle.directory_failed_on.add(name)
         self.checker.disk_checker.disk_replaced(name)
 
     # ending
@@ -263,15 +265,15 @@ class Stage:
     def heal(self) -> None:
         """Everything that is down comes back, and the cluster with it."""
         for name in [*self.cluster.controller_names, *self.cluster.broker_names]:
-            self._bring_back(name)
+            self._restart(name)
         clears_lists = self.plan.min_isr_changes or self.plan.feature_changes
         if self.plan.manager_changes:
             for client in self._admins:
                 client.stop()
         if clears_lists or self.plan.topic_config.get(STRATEGY) == NONE or self._replaced:
-            self._elect_the_forgotten()
+            self._elect_where_operator_decides()
         self.wait(
-            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_whole), HEAL_LIMIT_MS
+            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
         )
 
     def _supervised(self, done: Callable[[], bool]) -> Callable[[], bool]:
@@ -290,7 +292,7 @@ class Stage:
 
         return checked
 
-    def _elect_the_forgotten(self) -> None:
+    def _elect_where_operator_decides(self) -> None:
         """Elect leaders where no replica may lead until an operator decides.
 
         Without the recovery manager a change of min ISR, or of the feature's level, empties the ELR, and where the ISR
@@ -306,12 +308,12 @@ class Stage:
         self.wait("the brokers that run are unfenced", self._supervised(self._all_registered), HEAL_LIMIT_MS)
         for _ in range(ELECTION_ATTEMPTS):
             self.cluster.run_for(2000)
-            forgotten = self._forgotten()
-            if not forgotten:
+            waiting = self._waiting_for_operator()
+            if not waiting:
                 return
-            self.cluster.say(f"an operator elects leaders of {forgotten}")
+            self.cluster.say(f"an operator elects leaders of {waiting}")
             self.checker.oracle.operator_elects = True
-            operator.elect_once(forgotten)
+            operator.elect_once(waiting)
 
     def _all_registered(self) -> bool:
         """Every broker; one that has just been started does not count as running yet."""
@@ -323,16 +325,18 @@ class Stage:
             and all(oracle.runs_as_registered(BrokerId(machine.node_id), node) for machine, node in running)
         )
 
-    def _forgotten(self) -> list[TopicPartition]:
+    def _waiting_for_operator(self) -> list[TopicPartition]:
         """The partitions that wait for an operator."""
         image = self.checker.committed.image
         found: list[TopicPartition] = []
         for topic_id, partitions in sorted(image.partitions.items()):
             topic = image.topics[topic_id].name
-            found += [(topic, index) for index, state in sorted(partitions.items()) if self._is_forgotten(topic, state)]
+            found += [
+                (topic, index) for index, state in sorted(partitions.items()) if self._needs_operator(topic, state)
+            ]
         return found
 
-    def _is_forgotten(self, topic: str, state: PartitionRegistration) -> bool:
+    def _needs_operator(self, topic: str, state: PartitionRegistration) -> bool:
         if state.isr or state.elr:
             return False
         if state.last_known_elr and all(broker in self._replaced for broker in state.last_known_elr):
@@ -342,7 +346,7 @@ class Stage:
         none = self.plan.manager and self.plan.topic_config.get(STRATEGY) == NONE
         return topic == TOPIC and (none or not state.last_known_elr)
 
-    def _bring_back(self, name: str) -> None:
+    def _restart(self, name: str) -> None:
         if self.cluster.is_up(name) and self.cluster.machine(name).stopping:
             self.cluster.run_until(lambda: not self.cluster.is_up(name), START_LIMIT_MS)
         self.cluster.start(name)
@@ -353,15 +357,15 @@ class Stage:
             producer.stop()
         for admin in self._admins:
             admin.stop()
-        churn = self.churn
-        if churn is not None:
+        recreator = self.recreator
+        if recreator is not None:
             # a broker whose registration was refused, while the session of its last process was live, may have given up
-            settled = self._supervised(lambda: churn.settled)
+            settled = self._supervised(lambda: recreator.settled)
             self.wait("the topic that was made again is there", settled, HEAL_LIMIT_MS)
         self.cluster.run_for(4000)
         # a broker that was slow to come back may have been fenced once more, or have given up
         self.wait(
-            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_whole), HEAL_LIMIT_MS
+            "every partition is led and every ISR is whole", self._supervised(self.all_led_and_in_sync), HEAL_LIMIT_MS
         )
         self.wait(
             "every batch is acknowledged or given up",
@@ -390,15 +394,16 @@ class Stage:
         """Its members agree again, and what it has committed is asked for once more."""
         if not self.members:
             return
-        self.wait("the group shares out every partition", self._group_is_whole, GROUP_LIMIT_MS)
+        self.wait("the group shares out every partition", self._group_is_complete, GROUP_LIMIT_MS)
         for member in self.members:
             member.stop()
         reader = self.cluster.run_client(
-            "offsets-reader", lambda env: OffsetsReader(env, "offsets-reader", self.cluster.bootstrap, TOPIC, self.book)
+            "offsets-reader",
+            lambda env: OffsetsReader(env, "offsets-reader", self.cluster.bootstrap, TOPIC, self.group_history),
         )
         self.wait("a coordinator answers what the group has committed", lambda: reader.done, GROUP_LIMIT_MS)
 
-    def _group_is_whole(self) -> bool:
+    def _group_is_complete(self) -> bool:
         generations = {member.generation for member in self.members}
         owned = sorted(index for member in self.members for index in member.owned)
         return len(generations) == 1 and owned == list(range(self.plan.partitions))
@@ -407,14 +412,14 @@ class Stage:
         """Of what clients read, in the topics that are there now."""
         ends = {}
         image = self.checker.committed.image
-        for key, lineage in self.checker.lineages():
+        for key, model in self.checker.models():
             state, topic = image.partition(*key), image.topics.get(key[0])
             if state is None or topic is None or topic.name not in self.topics():
                 continue
             node = self.cluster.broker(BrokerId(state.leader)).running
             partition = None if node is None else node.broker.replicas.partition(key)
             if partition is not None:
-                ends[lineage.name] = partition.high_watermark
+                ends[model.name] = partition.high_watermark
         return ends
 
     def judge(self) -> None:
@@ -441,10 +446,10 @@ class Stage:
             *history.stray(seen.acknowledged, seen.observed),
             *history.duplicate(seen.observed, losses=losses),
             *history.poll_skip((one for one in seen.observed if not _is_compacted(one)), losses),
-            *group_history.findings(self.book, losses),
+            *group_history.findings(self.group_history, losses),
         ]
         self._count()
-        unreadable = [one for one in self._unreadable() if not one.partition.startswith(f"{REMADE}-")]
+        unreadable = [one for one in self._unreadable() if not one.partition.startswith(f"{RECREATED}-")]
         if self.plan.keeps_everything and unreadable:
             sentence = f"{len(unreadable)} acknowledged records cannot be read any more"
             findings.append(Finding(history.LOST_WRITE, sentence))
@@ -453,10 +458,10 @@ class Stage:
 
     def _latest_unknown(self) -> Iterator[Finding]:
         """T12 of every answer to ListOffsets(latest)."""
-        lineages = {lineage.name: lineage for _, lineage in self.checker.lineages()}
+        models = {model.name: model for _, model in self.checker.models()}
         for answer in self.history.latest:
-            lineage = lineages.get(answer.partition)
-            start = 0 if lineage is None else lineage.epoch_starts.get(answer.leader_epoch, 0)
+            model = models.get(answer.partition)
+            start = 0 if model is None else model.epoch_starts.get(answer.leader_epoch, 0)
             sentence = t12_latest_was_known(answer.offset, answer.leader_epoch, start)
             if sentence is not None:
                 yield Finding("T12", f"{answer.partition}: {sentence}")
@@ -472,11 +477,11 @@ class Stage:
     def _count(self) -> None:
         """Count the events that clients caused, in addition to those that the checker saw."""
         counters = self.world.counters
-        counters["group.generations"] += len({one.generation for one in self.book.owned})
-        counters["group.commits"] += sum(one.answered is not None for one in self.book.commits.values())
-        counters["group.reads"] += sum(one.token is not None for one in self.book.reads)
+        counters["group.generations"] += len({one.generation for one in self.group_history.owned})
+        counters["group.commits"] += sum(one.answered is not None for one in self.group_history.commits.values())
+        counters["group.reads"] += sum(one.token is not None for one in self.group_history.reads)
         counters["reader.rewound"] += len(self.history.rewound)
-        counters["topic.remade"] += 0 if self.churn is None else self.churn.made
+        counters["topic.remade"] += 0 if self.recreator is None else self.recreator.made
 
     def lost(self) -> int:
         """Acknowledged records that cannot be read in the end, excused or not; of topics that are not compacted."""
