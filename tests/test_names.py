@@ -67,7 +67,6 @@ KNOWN: Mapping[str, tuple[set[str], str]] = {
     "Reader": ({"cli/consume", "drill/workload"}, ABOVE_THE_HOUSE),
     "RecoveryScenario": ({"cli/drill", "testing/conformance/recovery_layer"}, ABOVE_THE_HOUSE),
     "Report": ({"cli/offline/findings", "spark/pipeline/report"}, ABOVE_THE_HOUSE),
-    "Stage": ({"drill/stage", "sim/stage"}, ABOVE_THE_HOUSE),
     "Verdict": (
         {
             "drill/last_replica_standing",

@@ -18,7 +18,7 @@ from processes.observing import alive
 
 from heirlog.drill.last_replica_standing import TOPIC, A, B, C, Verdict, run, write_acknowledged
 from heirlog.drill.observe import View
-from heirlog.drill.play import QUICK_STOPS
+from heirlog.drill.partition_drill import QUICK_STOPS
 from heirlog.drill.workload import Acknowledged
 from heirlog.testing.cluster import Cluster
 

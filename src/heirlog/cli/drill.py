@@ -19,14 +19,14 @@ from heirlog.cli.render import Json, show_json
 
 if TYPE_CHECKING:
     from heirlog.drill.observe import Moment
-    from heirlog.drill.stage import Stage
+    from heirlog.drill.runner import DrillRunner
 
 app = typer.Typer(
     help="Rehearse failures, and check that every acknowledged record can still be read.", no_args_is_help=True
 )
 
 
-BLAME = (
+FAILURE_SENTENCES = (
     "lost",
     "doubled",
     "wrong_bytes",
@@ -102,9 +102,9 @@ def last_replica_standing(
 ) -> None:
     """Play KIP-966's "last replica standing": two replicas stop, then the last leader loses its unflushed records."""
 
-    def drill(stage: Stage[Result]) -> Result:
+    def drill(runner: DrillRunner[Result]) -> Result:
         from heirlog.drill.last_replica_standing import run, write_acknowledged
-        from heirlog.drill.play import QUICK_STOPS
+        from heirlog.drill.partition_drill import QUICK_STOPS
         from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3, elr=elr is Switch.ON, config=QUICK_STOPS) as cluster:
@@ -113,10 +113,10 @@ def last_replica_standing(
                 write_acknowledged(acknowledged, records)
             result = verdict.as_json()
             if hold:
-                _hold(stage, result, cluster.bootstrap_servers, as_json)
+                _hold(runner, result, cluster.bootstrap_servers, as_json)
         return result
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
 @app.command("unclean-recovery")
@@ -146,8 +146,8 @@ def unclean_recovery(
     """Play KIP-966's unclean recovery: the last replicas stop uncleanly, and the one with the most records must
     lead."""
 
-    def drill(stage: Stage[Result]) -> Result:
-        from heirlog.drill.play import write_acknowledged
+    def drill(runner: DrillRunner[Result]) -> Result:
+        from heirlog.drill.partition_drill import write_acknowledged
         from heirlog.drill.unclean_recovery import SEED, config, run
         from heirlog.local.cluster import Cluster
 
@@ -159,10 +159,10 @@ def unclean_recovery(
                 write_acknowledged(acknowledged, records)
             result = verdict.as_json()
             if hold:
-                _hold(stage, result, cluster.bootstrap_servers, as_json)
+                _hold(runner, result, cluster.bootstrap_servers, as_json)
         return result
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
 @app.command("rack")
@@ -174,14 +174,14 @@ def rack(
 ) -> None:
     """Six brokers in three racks: each rack in turn loses power while a client writes to every partition."""
 
-    def drill(_: Stage[Result]) -> Result:
+    def drill(_: DrillRunner[Result]) -> Result:
         from heirlog.drill.rack import RACKS, run
         from heirlog.local.cluster import Cluster
 
         with Cluster(racks=RACKS) as cluster:
             return run(cluster, seed=seed, say=_said(as_json)).as_json()
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
 @app.command("stdlib")
@@ -191,14 +191,14 @@ def stdlib(
 ) -> None:
     """Write every line of Python's standard library, kill a broker meanwhile, and compare what is read byte by byte."""
 
-    def drill(_: Stage[Result]) -> Result:
+    def drill(_: DrillRunner[Result]) -> Result:
         from heirlog.drill.stdlib import run
         from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3) as cluster:
             return run(cluster, records=records, say=_said(as_json)).as_json()
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
 @app.command("soak")
@@ -213,7 +213,7 @@ def soak(
     Memory and open files of every node are judged too.
     """
 
-    def drill(_: Stage[Result]) -> Result:
+    def drill(_: DrillRunner[Result]) -> Result:
         from heirlog.drill.soak import CONFIG, run
         from heirlog.local.cluster import Cluster
 
@@ -221,7 +221,7 @@ def soak(
             found = run(cluster, minutes=minutes, seed=seed, kill_every_s=kill_every_s, say=_said(as_json))
             return found.as_json()
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
 @app.command("pipeline")
@@ -234,38 +234,38 @@ def pipeline(
 ) -> None:
     """Move Python's standard library from files through a topic and SQL into Parquet, and kill the job three times."""
 
-    def drill(stage: Stage[Result]) -> Result:
+    def drill(runner: DrillRunner[Result]) -> Result:
         from heirlog.drill.pipeline import run
         from heirlog.local.cluster import Cluster
 
         with Cluster(nodes=3, ledger=False) as cluster:
-            return run(cluster, stage.folder, records=records, quick=quick, say=_said(as_json)).as_json()
+            return run(cluster, runner.folder, records=records, quick=quick, say=_said(as_json)).as_json()
 
-    _conclude(_played(drill), as_json)
+    _conclude(_run(drill), as_json)
 
 
-def _played(drill: Callable[[Stage[Result]], Result]) -> Result:
+def _run(drill: Callable[[DrillRunner[Result]], Result]) -> Result:
     """The drill's verdict; a signal ends the drill, its cluster and this process."""
-    from heirlog.drill.stage import Stage
+    from heirlog.drill.runner import DrillRunner
 
-    stage: Stage[Result] = Stage()
+    runner: DrillRunner[Result] = DrillRunner()
     with _needs():
-        return stage.play(lambda: drill(stage))
+        return runner.run(lambda: drill(runner))
 
 
 def _conclude(result: Result, as_json: bool) -> None:
     _print_verdict(result, as_json)
     if not result["passed"]:
-        raise CommandError(_blame(result))
+        raise CommandError(_failure_sentence(result))
 
 
-def _hold(stage: Stage[Result], result: Result, bootstrap_servers: str, as_json: bool) -> None:
+def _hold(runner: DrillRunner[Result], result: Result, bootstrap_servers: str, as_json: bool) -> None:
     """The verdict, while the cluster is still up."""
     result["bootstrap_servers"] = bootstrap_servers
     _print_verdict(result, as_json)
     if not result["passed"]:
-        print(f"heirlog: {_blame(result)}", file=sys.stderr)
-    stage.hold(0 if result["passed"] else EXIT_FAILED)
+        print(f"heirlog: {_failure_sentence(result)}", file=sys.stderr)
+    runner.hold(0 if result["passed"] else EXIT_FAILED)
 
 
 def _said(as_json: bool) -> Callable[[str], None]:
@@ -319,6 +319,8 @@ def _print_verdict(result: Result, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _blame(result: Result) -> str:
-    bad = [f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in BLAME and value]
+def _failure_sentence(result: Result) -> str:
+    bad = [
+        f"{name.replace('_', ' ')}: {value}" for name, value in result.items() if name in FAILURE_SENTENCES and value
+    ]
     return f"the drill failed: {', '.join(bad) or 'not every record was acknowledged'}"

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heirlog.drill.observe import Moment, View
-from heirlog.drill.play import Play, write_acknowledged
+from heirlog.drill.partition_drill import PartitionDrill, write_acknowledged
 from heirlog.drill.workload import Acknowledged, EndWatch, Reader, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.protocol.types import NO_LEADER
@@ -86,14 +86,14 @@ def run(
     the verdict and the records acknowledged at acks=all. Raises DrillFailure if the cluster does not get to a state
     that the script needs.
     """
-    play = _Play(cluster, elr, say)
+    drill = _Drill(cluster, elr, say)
     try:
-        return play.run(seed)
+        return drill.run(seed)
     finally:
-        play.close()
+        drill.close()
 
 
-class _Play(Play):
+class _Drill(PartitionDrill):
     def __init__(self, cluster: Cluster, elr: bool, say: Callable[[Moment], None] | None) -> None:
         super().__init__(cluster, TOPIC, say)
         self.cluster = cluster

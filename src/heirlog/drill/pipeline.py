@@ -35,7 +35,7 @@ import pyarrow.parquet
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from heirlog.drill.observe import DrillFailure
-from heirlog.drill.stage import below, end_below, parents
+from heirlog.drill.runner import below, end_below, parents
 from heirlog.drill.stdlib import stdlib_modules
 from heirlog.local.cluster import Cluster
 

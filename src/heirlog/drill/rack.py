@@ -79,10 +79,10 @@ def run(cluster: Cluster, *, seed: int | None = None, say: Callable[[str], None]
     does not get to a state that the drill needs.
     """
     with Client(cluster.bootstrap_servers, timeout_s=2.0) as client:
-        return _Play(cluster, client, seed, say).run()
+        return _Drill(cluster, client, seed, say).run()
 
 
-class _Play:
+class _Drill:
     def __init__(self, cluster: Cluster, client: Client, seed: int | None, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._client = client

@@ -28,7 +28,7 @@ from heirlog.blocking.loss_reports import read_reports
 from heirlog.client.admin import elect_leaders
 from heirlog.client.recovery import RecoveryPartition, describe_recovery
 from heirlog.drill.observe import DrillFailure, Moment
-from heirlog.drill.play import QUICK_STOPS, Nodes, Play
+from heirlog.drill.partition_drill import QUICK_STOPS, Nodes, PartitionDrill
 from heirlog.drill.workload import Acknowledged, EndWatch, Writer
 from heirlog.local.cluster import Cluster
 from heirlog.metadata.loss_report import LossReport
@@ -108,18 +108,18 @@ def run(
     seed: how much of a lost tail survives. Returns the verdict and the records acknowledged at acks=all. Raises
     DrillFailure if the cluster does not get to a state that the script needs.
     """
-    play = Recovery(cluster, scenario, manager, lambda node: _cut(cluster, node, seed), say)
+    drill = Recovery(cluster, scenario, manager, lambda node: _cut(cluster, node, seed), say)
     try:
-        return play.run(SCENARIOS[scenario])
+        return drill.run(SCENARIOS[scenario])
     finally:
-        play.close()
+        drill.close()
 
 
 def _cut(cluster: Cluster, node: int, seed: int) -> None:
     cluster.lose_unflushed(node, seed)
 
 
-class Recovery(Play):
+class Recovery(PartitionDrill):
     """One scenario at work. lose_tail: what a power cut does to the log of a node that was killed."""
 
     def __init__(
@@ -208,8 +208,8 @@ class Recovery(Play):
         return described.topics[0].partitions[0]
 
 
-def _strategy(play: Recovery) -> dict[str, str]:
-    if play.verdict.scenario == "U16" and play.manager:
+def _strategy(drill: Recovery) -> dict[str, str]:
+    if drill.verdict.scenario == "U16" and drill.manager:
         return {"unclean.recovery.strategy": "None"}
     return {}
 
@@ -217,113 +217,113 @@ def _strategy(play: Recovery) -> dict[str, str]:
 # scenarios
 
 
-def newest_epoch(play: Recovery) -> None:
+def newest_epoch(drill: Recovery) -> None:
     """U1."""
-    play.nodes.stop(OTHER)
-    play.note(f"{OTHER} stopped cleanly", lambda view: OTHER not in view.isr)
-    play.write(RECORDS)
-    play.nodes.stop(EARLY)
-    play.note(f"{EARLY} stopped cleanly", lambda view: view.isr == (LAST,))
-    play.write_tail(TAIL_RECORDS)
-    play.nodes.kill(LAST)
-    play.nodes.start(EARLY)
-    play.nodes.start(OTHER)
-    play.note(
+    drill.nodes.stop(OTHER)
+    drill.note(f"{OTHER} stopped cleanly", lambda view: OTHER not in view.isr)
+    drill.write(RECORDS)
+    drill.nodes.stop(EARLY)
+    drill.note(f"{EARLY} stopped cleanly", lambda view: view.isr == (LAST,))
+    drill.write_tail(TAIL_RECORDS)
+    drill.nodes.kill(LAST)
+    drill.nodes.start(EARLY)
+    drill.nodes.start(OTHER)
+    drill.note(
         f"{EARLY} and {OTHER} returned: {LAST} was killed with a tail that no replica acknowledged",
         lambda view: set(view.isr) == {EARLY, OTHER},
     )
-    play.write(TAIL_RECORDS // 3)
+    drill.write(TAIL_RECORDS // 3)
     for node in (OTHER, EARLY):
-        play.nodes.kill(node)
-    play.returns(LAST)
+        drill.nodes.kill(node)
+    drill.returns(LAST)
     for node in (OTHER, EARLY):
-        play.nodes.start(node)
-    play.elected("all returned: the newest leader epoch wins", OTHER, EARLY)
+        drill.nodes.start(node)
+    drill.elected("all returned: the newest leader epoch wins", OTHER, EARLY)
 
 
-def waits_for_a_member(play: Recovery) -> None:
+def waits_for_a_member(drill: Recovery) -> None:
     """U2."""
-    play.two_are_left()
-    play.one_is_left()
-    play.nodes.kill(LAST)
-    play.returns(EARLY)
-    play.returns(OTHER)
-    play.nodes.kill(OTHER)
-    if not play.manager:
-        play.nodes.start(LAST)
-        play.elected(f"{LAST} returned: the last known leader is elected, even if others are away")
-        play.nodes.start(OTHER)
+    drill.two_are_left()
+    drill.one_is_left()
+    drill.nodes.kill(LAST)
+    drill.returns(EARLY)
+    drill.returns(OTHER)
+    drill.nodes.kill(OTHER)
+    if not drill.manager:
+        drill.nodes.start(LAST)
+        drill.elected(f"{LAST} returned: the last known leader is elected, even if others are away")
+        drill.nodes.start(OTHER)
         return
-    play.returns(LAST)
+    drill.returns(LAST)
     # until LAST has registered and answered, the controller waits for it, too
-    play.until(lambda: list(play.described().waits_for) == [OTHER], f"a status that waits for {OTHER} alone")
-    play.verdict.waited_for = [OTHER]
-    play.nodes.start(OTHER)
-    play.elected(f"{OTHER} returned: every replica has answered", LAST, OTHER, EARLY)
+    drill.until(lambda: list(drill.described().waits_for) == [OTHER], f"a status that waits for {OTHER} alone")
+    drill.verdict.waited_for = [OTHER]
+    drill.nodes.start(OTHER)
+    drill.elected(f"{OTHER} returned: every replica has answered", LAST, OTHER, EARLY)
 
 
-def forgets_old_answers(play: Recovery) -> None:
+def forgets_old_answers(drill: Recovery) -> None:
     """U3. The last leader has a tail that makes it win, until it loses it."""
-    play.two_are_left()
-    play.one_is_left()
-    play.write_tail(TAIL_RECORDS)
-    play.nodes.kill(LAST)
-    play.returns(EARLY)
-    play.returns(OTHER)
-    play.nodes.kill(OTHER)
-    if not play.manager:
-        play.lose_tail(LAST)
-        play.nodes.start(LAST)
-        play.elected(f"{LAST} returned without its tail: it is elected without any question about its log")
-        play.nodes.start(OTHER)
+    drill.two_are_left()
+    drill.one_is_left()
+    drill.write_tail(TAIL_RECORDS)
+    drill.nodes.kill(LAST)
+    drill.returns(EARLY)
+    drill.returns(OTHER)
+    drill.nodes.kill(OTHER)
+    if not drill.manager:
+        drill.lose_tail(LAST)
+        drill.nodes.start(LAST)
+        drill.elected(f"{LAST} returned without its tail: it is elected without any question about its log")
+        drill.nodes.start(OTHER)
         return
-    play.returns(LAST)
-    play.until(lambda: LAST in _who_answered(play), f"{LAST} to answer")
-    play.nodes.kill(LAST)
-    play.lose_tail(LAST)
-    play.returns(LAST)
-    play.nodes.start(OTHER)
-    play.elected(f"{LAST} lost its tail after it had answered, {OTHER} returned", OTHER)
+    drill.returns(LAST)
+    drill.until(lambda: LAST in _who_answered(drill), f"{LAST} to answer")
+    drill.nodes.kill(LAST)
+    drill.lose_tail(LAST)
+    drill.returns(LAST)
+    drill.nodes.start(OTHER)
+    drill.elected(f"{LAST} lost its tail after it had answered, {OTHER} returned", OTHER)
 
 
-def _who_answered(play: Recovery) -> set[int]:
+def _who_answered(drill: Recovery) -> set[int]:
     """The request is explicit: while a member of the quorum is away, the controller asks no replica on its own."""
-    described = play.client.run(describe_recovery({play.topic: [0]}, ask_replicas=True), timeout_s=CALL_S)
+    described = drill.client.run(describe_recovery({drill.topic: [0]}, ask_replicas=True), timeout_s=CALL_S)
     return {replica.broker_id for replica in described.topics[0].partitions[0].replicas if replica.is_valid}
 
 
-def longest_log(play: Recovery) -> None:
+def longest_log(drill: Recovery) -> None:
     """U11."""
-    play.two_are_left()
-    play.one_is_left()
-    play.nodes.kill(LAST)
-    play.lose_tail(LAST)
-    play.returns(EARLY)
-    play.returns(OTHER)
-    play.nodes.start(LAST)
-    play.elected(f"{LAST} returned without its tail; {OTHER} has everything", OTHER)
+    drill.two_are_left()
+    drill.one_is_left()
+    drill.nodes.kill(LAST)
+    drill.lose_tail(LAST)
+    drill.returns(EARLY)
+    drill.returns(OTHER)
+    drill.nodes.start(LAST)
+    drill.elected(f"{LAST} returned without its tail; {OTHER} has everything", OTHER)
 
 
-def reported_loss(play: Recovery) -> None:
+def reported_loss(drill: Recovery) -> None:
     """U16."""
-    play.two_are_left()
-    play.one_is_left()
-    play.nodes.kill(LAST)
-    if not play.manager:
-        play.nodes.start(EARLY)
-        play.note(f"{EARLY} returned: no replica leads", lambda view: view.leader == NO_LEADER)
-        play.client.run(elect_leaders(UNCLEAN, [(play.topic, 0)], 10_000), timeout_s=CALL_S)
-        play.elected(f"an operator elects what is there: {EARLY}")
-        play.nodes.start(OTHER)
-        play.nodes.start(LAST)
+    drill.two_are_left()
+    drill.one_is_left()
+    drill.nodes.kill(LAST)
+    if not drill.manager:
+        drill.nodes.start(EARLY)
+        drill.note(f"{EARLY} returned: no replica leads", lambda view: view.leader == NO_LEADER)
+        drill.client.run(elect_leaders(UNCLEAN, [(drill.topic, 0)], 10_000), timeout_s=CALL_S)
+        drill.elected(f"an operator elects what is there: {EARLY}")
+        drill.nodes.start(OTHER)
+        drill.nodes.start(LAST)
         return
-    play.nodes.start(OTHER)
-    play.nodes.start(LAST)
-    play.returns(EARLY)
-    play.until(lambda: _who_answered(play) == {EARLY, OTHER, LAST}, "every replica to answer")
-    designated = elect_leaders(DESIGNATION, [(play.topic, 0)], 10_000, desired={(play.topic, 0): EARLY})
-    play.client.run(designated, timeout_s=CALL_S)
-    play.elected(f"an operator names {EARLY}, which has the least", EARLY)
+    drill.nodes.start(OTHER)
+    drill.nodes.start(LAST)
+    drill.returns(EARLY)
+    drill.until(lambda: _who_answered(drill) == {EARLY, OTHER, LAST}, "every replica to answer")
+    designated = elect_leaders(DESIGNATION, [(drill.topic, 0)], 10_000, desired={(drill.topic, 0): EARLY})
+    drill.client.run(designated, timeout_s=CALL_S)
+    drill.elected(f"an operator names {EARLY}, which has the least", EARLY)
 
 
 SCENARIOS: dict[str, Callable[[Recovery], None]] = {

@@ -5,8 +5,8 @@
     every `SWEEP_EVENTS`   -> everything, whether it changed or not; what is committed, batch by batch (T6)
 
 What it remembers per partition is in `heirlog.sim.partition_model`: one *lineage* at a time. A lossy-basis election
-(the winner was in neither ISR nor ELR) ends one. The new one begins at the winner's log end, which is known once the winner has taken
-over; until then nothing is judged that needs a watermark.
+(the winner was in neither ISR nor ELR) ends one. The new one begins at the winner's log end, which is known once the
+winner has taken over; until then nothing is judged that needs a watermark.
 
 The first broken rule ends the run: what follows from it would only hide it.
 """

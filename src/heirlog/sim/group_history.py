@@ -95,8 +95,8 @@ def two_owners(history: GroupHistory) -> list[Finding]:
             before = owner.setdefault((one.generation, partition), one.member)
             if before != one.member:
                 sentence = (
-                    f"{history.group}: in generation {one.generation} partition {partition} was given to {before} and to "
-                    f"{one.member}"
+                    f"{history.group}: in generation {one.generation} partition {partition} was given to {before} and "
+                    f"to {one.member}"
                 )
                 found.append(Finding(TWO_OWNERS, sentence))
     return found

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from patience import eventually
 
-from heirlog.drill.stage import below
+from heirlog.drill.runner import below
 
 DRILLS = {
     "last-replica-standing": [],
@@ -92,13 +92,13 @@ def test_the_pipeline_drill_ends_with_its_jvm(tmp_path: Path) -> None:
 def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp_path: Path) -> None:
     """librdkafka's flush is one: it waits for acknowledgements, here of brokers that are not there."""
     stuck = (
-        "from heirlog.drill.stage import Stage; from confluent_kafka import Producer\n"
+        "from heirlog.drill.runner import DrillRunner; from confluent_kafka import Producer\n"
         "def drill():\n"
         "    producer = Producer({'bootstrap.servers': '127.0.0.1:1', 'log_level': 0})\n"
         "    producer.produce('t', b'')\n"
         "    print('flushing', flush=True)\n"
         "    producer.flush(60)\n"
-        "Stage().play(drill)"
+        "DrillRunner().run(drill)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     drill = subprocess.Popen(
@@ -111,12 +111,12 @@ def test_a_signal_ends_a_drill_that_waits_in_a_call_which_nothing_interrupts(tmp
 
 def test_a_signal_that_the_system_gives_to_another_thread_ends_a_drill(tmp_path: Path) -> None:
     program = (
-        "from heirlog.drill.stage import Stage; import signal, threading\n"
+        "from heirlog.drill.runner import DrillRunner; import signal, threading\n"
         "def drill():\n"
         "    print('begun', flush=True)\n"
         "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
         "    threading.Event().wait()\n"
-        "Stage().play(drill)"
+        "DrillRunner().run(drill)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     drill = subprocess.Popen(
@@ -129,11 +129,11 @@ def test_a_signal_that_the_system_gives_to_another_thread_ends_a_drill(tmp_path:
 @pytest.mark.parametrize("ending", ["return", "raise ValueError('it failed')"])
 def test_a_drill_that_ends_by_itself_leaves_nothing(ending: str, tmp_path: Path) -> None:
     program = (
-        "from heirlog.drill.stage import Stage; from heirlog.testing import Cluster\n"
+        "from heirlog.drill.runner import DrillRunner; from heirlog.testing import Cluster\n"
         "def drill():\n"
         "    with Cluster(nodes=1):\n"
         f"        {ending}\n"
-        "Stage().play(drill)"
+        "DrillRunner().run(drill)"
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)

@@ -41,16 +41,16 @@ INTERRUPTED = 128 + signal.SIGINT.value
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHANS_END_S = 20
 """By then nodes without their parent have ended (`heirlog.cli.node`)."""
-PATIENCE_S = 10.0
+KILL_TIMEOUT_S = 10.0
 """For killed processes to be gone: those that the kernel holds in a call take longer."""
 POLL_S = 0.01
-LOOK_S = 0.2
+SIGNAL_POLL_S = 0.2
 """How often the main thread looks for signals: one that the system gave to another thread does not wake it."""
 _SET_CHILD_SUBREAPER = 36
 """Of Linux's prctl: orphans below this process become its children instead of those of process 1."""
 
 
-class Stage(Generic[T]):
+class DrillRunner(Generic[T]):
     """For one drill. folder: temporary; Python's `tempfile` and the children's TMPDIR point there meanwhile."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Stage(Generic[T]):
         self._result: list[T] = []
         self._failure: BaseException | None = None
 
-    def play(self, drill: Callable[[], T]) -> T:
+    def run(self, drill: Callable[[], T]) -> T:
         """What the drill returns; raises what it raises. Call it in the main thread."""
         with _interrupted_once(), _temporary_files_in(self.folder):
             try:
@@ -68,7 +68,7 @@ class Stage(Generic[T]):
                 self.folder.mkdir(mode=0o700)
                 _adopt_orphans()
                 threading.Thread(target=self._run, args=(drill,), name="drill", daemon=True).start()
-                while not self._ended.wait(LOOK_S):
+                while not self._ended.wait(SIGNAL_POLL_S):
                     pass
                 shutil.rmtree(self.folder, ignore_errors=True)
                 call_off(remover)
@@ -93,7 +93,7 @@ class Stage(Generic[T]):
         self._ended.set()
 
     def _end(self) -> NoReturn:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + KILL_TIMEOUT_S
         # again where the drill thread has started a process or made a folder meanwhile: without the folder it cannot
         while (self.folder.exists() or below(os.getpid(), parents())) and time.monotonic() < deadline:
             end_below(os.getpid())
@@ -102,7 +102,7 @@ class Stage(Generic[T]):
         os._exit(self._exit_code)
 
 
-def _pass(number: int, frame: FrameType | None) -> None:
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
     """A further signal."""
 
 
@@ -113,16 +113,16 @@ def _interrupted_once() -> Iterator[None]:
     def interrupt(number: int, frame: FrameType | None) -> None:
         # no SIG_IGN: of a signal that has just arrived Python would then print a traceback
         for each in SIGNALS:
-            signal.signal(each, _pass)
+            signal.signal(each, _ignore_signal)
         raise KeyboardInterrupt
 
     # what is ignored stays so: a shell starts commands in the background that way
-    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = [signal.signal(number, interrupt) for number in heard]
+    handled = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, interrupt) for number in handled]
     try:
         yield
     finally:
-        for number, handler in zip(heard, before, strict=True):
+        for number, handler in zip(handled, before, strict=True):
             signal.signal(number, handler)
 
 
@@ -147,9 +147,9 @@ def _adopt_orphans() -> None:
 
 def end_below(ancestor: int) -> None:
     """Kill every process that comes from this one, until none is left; not this one itself."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (living := below(ancestor, parents())) and time.monotonic() < deadline:
-        for pid in living:
+    deadline = time.monotonic() + KILL_TIMEOUT_S
+    while (alive := below(ancestor, parents())) and time.monotonic() < deadline:
+        for pid in alive:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(POLL_S)

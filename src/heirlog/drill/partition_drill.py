@@ -37,7 +37,7 @@ class Nodes(Protocol):
     def stop(self, node: int) -> None: ...
 
 
-class Play:
+class PartitionDrill:
     """One drill on one topic. `timeline` grows with each `note`; say: called with each moment as it happens."""
 
     def __init__(self, nodes: Nodes, topic: str, say: Callable[[Moment], None] | None) -> None:
