@@ -88,14 +88,16 @@ def iter_rows(lines: list[str]) -> Iterator[str]:
 
 
 def version_row(module: str, api: Api[Any, Any], tests: str) -> str:
-    """The last cell names the tests and stays as it is; a new row names the API's own."""
+    """The last cell names the API's own test file, and the other tests that it has named so far."""
     first, last = (api.broker or api.controller).versions  # type: ignore[union-attr]  # one of them serves it
     versions = f"{first}-{last}" if last > first else f"{first}"
     brokers = NOT_SERVED if api.broker is None else "forwarded" if isinstance(api.broker, Forwarded) else "yes"
     controllers = NOT_SERVED if api.controller is None else "yes"
     remarks = "; ".join(str(part) for part in (api.remarks, api.limit) if part)
     cells = [str(int(api.key)), APIS[api.key].name, versions, brokers, controllers, remarks]
-    return "| " + " | ".join([*cells, tests or f"`tests/apis/test_{module}.py`"]).replace("|  |", "| |") + " |"
+    own = f"`tests/apis/test_{module}.py`"
+    others = [test for test in tests.split(", ") if test not in ("", own)]
+    return "| " + " | ".join([*cells, ", ".join([own, *others])]).replace("|  |", "| |") + " |"
 
 
 def permission_row(module: str, api: Api[Any, Any], _: str) -> str:

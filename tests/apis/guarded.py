@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from heirlog.env import Region
-from heirlog.metadata.acls import AclOperation, AclPermissionType, PatternType, ResourceType
+from heirlog.metadata.acls import CLUSTER_NAME, AclOperation, AclPermissionType, PatternType, ResourceType
 from heirlog.node.connection import ClientConnection
+from heirlog.protocol.batch import encode_batch
+from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request, encode_response
-from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, DeleteAclsRequest
+from heirlog.protocol.messages import CreateAclsRequest, CreateTopicsRequest, DeleteAclsRequest, ProduceRequest
 from heirlog.protocol.primitives import Struct
 from heirlog.sim.cluster import SimCluster
 from heirlog.sim.world import World
@@ -30,7 +32,11 @@ CONFIG = {
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-DENIALS = (29, 30, 31, 53)
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+T_DENIED, C_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+G_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+X_DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+DENIALS = (T_DENIED, G_DENIED, C_DENIED, X_DENIED)
 
 
 class Wire:
@@ -111,11 +117,20 @@ class Guarded:
         self.ask(CreateTopicsRequest(topics=wanted, timeout_ms=5000), principal=ADMIN)
         self.wait(lambda: set(names) <= set(self.node.image.topic_ids))
 
+    def topic_id(self, name: str) -> bytes:
+        found: bytes = self.node.image.topic_ids[name]
+        return found
+
+    def write(self, topic: str, *records: bytes) -> None:
+        """One batch of these values."""
+        answer = self.ask(produce(topic, records=records or (b"v",)), 12, ADMIN)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
     def allow(
         self,
         operation: AclOperation,
         kind: ResourceType,
-        name: str,
+        name: str = CLUSTER_NAME,
         principal: str = ALICE,
         host: str = "*",
         pattern: PatternType = PatternType.LITERAL,
@@ -141,6 +156,24 @@ class Guarded:
         )
         self.ask(DeleteAclsRequest(filters=[everything]), principal=ADMIN)
         self.wait(lambda: not self.node.image.acls.by_id)
+
+
+def produce(
+    *topics: str, acks: int = 1, transactional_id: str | None = None, records: tuple[bytes, ...] = (b"v",)
+) -> ProduceRequest:
+    batch = encode_batch([(b"k", value, (), 0) for value in records])
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch)
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[ProduceRequest.TopicProduceData(name=name, partition_data=[data]) for name in topics],
+    )
+
+
+def shown(answer: Any) -> dict[str | None, int]:
+    """The error code of each topic, by its name."""
+    return {topic.name: topic.error_code for topic in answer.topics}
 
 
 def denials(message: Any) -> list[int]:

@@ -1,10 +1,13 @@
-"""What a broker says of a recovery when it finds no controller."""
+"""DescribeRecovery: what waits for a leader, what a broker says without a controller, and who may ask."""
 
 from __future__ import annotations
 
-from apis.guarded import Wire
+from apis.guarded import ADMIN, C_DENIED, CLUSTER, CONTROLLER, Guarded, Wire
+from controller.cluster import create, heartbeat, leading
+from controller.fakes import Harness
 
 from heirlog.apis.describe_recovery import WAIT_MS
+from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.frames import RequestHeader, decode_response, encode_request
 from heirlog.protocol.messages import DescribeRecoveryRequest, DescribeRecoveryResponse
@@ -13,6 +16,33 @@ from heirlog.sim.world import World
 
 CLIENT_PATIENCE_MS = 30_000
 """The default of `Client`."""
+
+
+def test_a_partition_is_described_while_it_has_no_leader() -> None:
+    harness = leading()
+    create(harness, partitions=2, factor=1)
+    topics = [DescribeRecoveryRequest.TopicRequest(name=name) for name in ("foo", "none")]
+    (none,) = harness.ask("describe_recovery", DescribeRecoveryRequest(topics=topics), 0).topics
+    assert (none.name, none.error_code) == ("none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert harness.ask("describe_recovery", DescribeRecoveryRequest(), 0).topics == []
+    for broker in (1, 2, 3):
+        heartbeat(harness, broker, want_fence=True)
+    everything = harness.ask("describe_recovery", DescribeRecoveryRequest(response_partition_limit=1), 0)
+    assert [len(topic.partitions) for topic in everything.topics] == [1]
+    assert (everything.next_cursor.topic_name, everything.next_cursor.partition_index) == ("foo", 1)
+
+
+def test_a_controller_that_is_not_active_refuses() -> None:
+    answer = Harness().ask("describe_recovery", DescribeRecoveryRequest(), 0)
+    assert answer.error_code == ErrorCode.NOT_CONTROLLER and answer.error_message
+
+
+def test_the_cluster_must_allow_it(node: Guarded) -> None:
+    for listener in ("PLAINTEXT", CONTROLLER):
+        assert node.ask(DescribeRecoveryRequest(), listener=listener).error_code == C_DENIED
+        assert node.ask(DescribeRecoveryRequest(), listener=listener, principal=ADMIN).error_code == ErrorCode.NONE
+    node.allow(AclOperation.DESCRIBE, CLUSTER)
+    assert node.ask(DescribeRecoveryRequest()).error_code == ErrorCode.NONE
 
 
 def test_a_broker_says_which_controllers_it_asked_before_its_client_gives_up() -> None:

@@ -23,6 +23,9 @@ GENERATED = (SOURCE / "protocol" / "_generated", SOURCE / "apis" / "_index.py")
 """`python tools/codegen` and `python tools/api_index.py` write them; tests compare them with what these write."""
 LIST_MIN = 3
 """So many APIs in one collection are a list of APIs."""
+TESTS_MIN = 2
+"""Of an API: of what it does, and of what is refused."""
+OF_ALL_APIS = {"authorization", "descriptors"}
 MESSAGES = {f"{api.name}{kind}" for api in APIS.values() for kind in ("Request", "Response")}
 DESCRIPTORS = list(api_index.descriptors())
 
@@ -41,6 +44,16 @@ def test_every_file_is_one_api_and_its_header_describes_it() -> None:
         header = text.split('"""')[1]
         assert re.search(r"\bv\d+", header), f"{module} does not say what each version added"
         assert APIS[api.key].module == module
+
+
+def test_every_api_has_one_test_file_and_every_other_one_is_of_all_apis() -> None:
+    files = {path.stem.removeprefix("test_"): path for path in Path(__file__).parent.glob("test_*.py")}
+    assert files.keys() - OF_ALL_APIS == {module for module, _ in DESCRIPTORS}
+    for module, api in DESCRIPTORS:
+        text = files[module].read_text("utf-8")
+        assert text.startswith(f'"""{APIS[api.key].name}'), f"{files[module].name} does not say which API it tests"
+        tests = re.findall(r"^def test_", text, re.MULTILINE)
+        assert len(tests) >= TESTS_MIN, f"{files[module].name} has {len(tests)} tests"
 
 
 @pytest.mark.parametrize("role", list(Role))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from apis.guarded import CLUSTER, Guarded, denials
+
 from heirlog.apis.get_replica_log_info import API, handle
 from heirlog.context import Context
+from heirlog.metadata.acls import AclOperation
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import GetReplicaLogInfoRequest
 
@@ -18,6 +21,9 @@ def of_topics(*counts: int) -> GetReplicaLogInfoRequest:
         for number, count in enumerate(counts, 1)
     ]
     return GetReplicaLogInfoRequest(broker_id=1, topic_partitions=topics)
+
+
+EXAMPLE = of_topics(1), None
 
 
 def sizes(answer: Any) -> list[int]:
@@ -55,3 +61,14 @@ def test_a_client_on_another_listener_gets_no_broker_epoch() -> None:
 
 
 CLIENTS = Context(api_version=0, client_id="", client_host="10.0.0.9", listener="PLAINTEXT", connection=object())
+
+
+def test_only_nodes_may_ask_and_a_replica_that_is_not_here_is_said_to_be_unknown(node: Guarded) -> None:
+    asked = of_topics(1)
+    asked.topic_partitions[0].topic_id = node.topic_id("t")
+    asked.topic_partitions += of_topics(1).topic_partitions
+    assert denials(node.ask(asked))
+    node.allow(AclOperation.CLUSTER_ACTION, CLUSTER)
+    here, nowhere = node.ask(asked).topic_partition_log_info_list
+    assert here.partition_log_info[0].error_code == ErrorCode.NONE
+    assert nowhere.partition_log_info[0].error_code != ErrorCode.NONE

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from heirlog.metadata.config_def import parse_static
-from heirlog.node.auto_topic_creation import LOG_AGAIN_MS, AutoTopicCreationManager
+from heirlog.node.auto_topic_creation import LOG_AGAIN_MS, AutoTopicCreationManager, missing_topic
 from heirlog.pending import Pending
 from heirlog.protocol.errors import ErrorCode
 from heirlog.protocol.messages import CreateTopicsResponse
@@ -71,3 +71,17 @@ def test_why_a_topic_cannot_be_created_is_told_once_a_minute() -> None:
         asking.topics.create(["__consumer_offsets"])
         asking.answer(code)
     assert asking.received == [("topic-not-created", "__consumer_offsets")] * 4
+
+
+def test_the_topic_of_the_offsets_has_a_configuration_of_its_own() -> None:
+    offsets = missing_topic(STATIC, "__consumer_offsets")
+    assert (offsets.num_partitions, offsets.replication_factor) == (50, 3)
+    assert {config.name: config.value for config in offsets.configs} == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+    recoveries = missing_topic(STATIC, "__heirlog_recoveries")
+    assert (recoveries.num_partitions, recoveries.replication_factor, recoveries.configs) == (1, 3, offsets.configs)
+    other = missing_topic(STATIC, "other")
+    assert (other.num_partitions, other.replication_factor, other.configs) == (-1, -1, [])
